@@ -1,0 +1,204 @@
+"""What became of a candidate: a verdict with its evidence, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cutegen_nb.core.profile import Profile
+
+
+class Verdict(StrEnum):
+    """What a judged candidate turned out to be."""
+
+    PASSED = "PASSED"
+    SCREENED_OUT = "SCREENED_OUT"
+    COMPILE_FAILED = "COMPILE_FAILED"
+    CRASHED = "CRASHED"
+    EXITED = "EXITED"
+    TIMED_OUT = "TIMED_OUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    WRONG_SHAPE = "WRONG_SHAPE"
+    WRONG_DTYPE = "WRONG_DTYPE"
+    WRONG_VALUES = "WRONG_VALUES"
+    INPUT_MODIFIED = "INPUT_MODIFIED"
+    NONDETERMINISTIC = "NONDETERMINISTIC"
+    OUT_OF_BOUNDS = "OUT_OF_BOUNDS"
+    MISALIGNED = "MISALIGNED"
+    UNINITIALISED_READ = "UNINITIALISED_READ"
+    RACE = "RACE"
+    DEADLOCK = "DEADLOCK"
+    ASYNC_HAZARD = "ASYNC_HAZARD"
+    CHEATED = "CHEATED"
+
+
+class NotJudgedReason(StrEnum):
+    """Why there is no verdict. Never the candidate's guilt."""
+
+    UNSUPPORTED_OPCODE = "UNSUPPORTED_OPCODE"
+    EMPTY_TRACE = "EMPTY_TRACE"
+    ABOVE_ROOF = "ABOVE_ROOF"
+    REPLY_UNUSABLE = "REPLY_UNUSABLE"
+    DECLINED = "DECLINED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The candidate has a verdict."""
+
+    verdict: Verdict
+    """What it turned out to be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotJudged:
+    """Nothing can be said of the candidate."""
+
+    reason: NotJudgedReason
+    """Why."""
+
+
+Outcome = Judged | NotJudged
+
+
+class Severity(StrEnum):
+    """Whether a finding decides or only informs."""
+
+    DECIDES = "decides"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One fact a person can check, with the place it comes from."""
+
+    kind: str
+    """Short name: ``out-of-bounds``, ``torch-compute``, ``wrong-values`` …"""
+    message: str
+    """One or two sentences with the values seen."""
+    severity: Severity = Severity.DECIDES
+    """Whether it decides the verdict."""
+    line: int = 0
+    """Line of the candidate's source, from 1; 0 where there is none."""
+    column: int = 0
+    """Column, from 1; 0 where there is none."""
+    thread: tuple[int, int, int] | None = None
+    """threadIdx of the first thread it happened to."""
+    cta: tuple[int, int, int] | None = None
+    """blockIdx of that thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputComparison:
+    """One output against the reference."""
+
+    index: int
+    """Which output."""
+    shape: tuple[int, ...]
+    """Shape of both."""
+    dtype: str
+    """dtype of both."""
+    matches: bool
+    """Whether both gates hold."""
+    max_abs_error: float
+    """Largest absolute difference from the fp64 oracle."""
+    relative_l2_error: float
+    """‖candidate − oracle‖₂ ÷ ‖oracle‖₂."""
+    reference_relative_l2_error: float
+    """The same for the reference itself: what a faithful implementation in its precision does."""
+    tolerance_abs: float
+    """Element gate, absolute part."""
+    tolerance_rel: float
+    """Element gate, part relative to the oracle's element."""
+    tolerance_l2: float
+    """Gate on the relative L2 error."""
+    bad_fraction: float
+    """Share of elements outside the element gate."""
+    first_bad: tuple[int, ...] | None = None
+    """Index of the first of them."""
+    first_bad_values: tuple[float, float] | None = None
+    """Candidate's and oracle's value there."""
+    pattern: str = ""
+    """What the wrong elements have in common, in a sentence; empty when they match."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correctness:
+    """The comparison with the reference."""
+
+    seeds: tuple[int, ...]
+    """Seeds of the inputs, drawn after the candidate was frozen."""
+    outputs: tuple[OutputComparison, ...]
+    """One for each output of the first seed that failed, or of the last seed."""
+    checks: tuple[str, ...]
+    """Names of the checks that ran."""
+    checks_not_run: tuple[str, ...] = ()
+    """Names of the checks that did not, each with its reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineTiming:
+    """Candidate against one baseline, paired and interleaved."""
+
+    name: str
+    """``eager``, ``torch.compile`` …"""
+    median_ms: float
+    """Median latency of the baseline."""
+    speedup: float
+    """Median over pairs of baseline ÷ candidate."""
+    speedup_low: float
+    """Lower end of its 95 % bootstrap interval."""
+    speedup_high: float
+    """Upper end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Measured on a real GPU; never from the simulator."""
+
+    median_ms: float
+    """Median latency of the candidate, L2 flushed before each call."""
+    samples_ms: tuple[float, ...]
+    """Every sample, in order."""
+    baselines: tuple[BaselineTiming, ...]
+    """Paired comparisons."""
+    bandwidth_bytes_per_s: float
+    """Copy bandwidth (read + write) measured in the same process."""
+    compile_s: float = 0.0
+    """First call, compilation included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Everything one evaluation found out."""
+
+    outcome: Outcome
+    """Verdict, or why there is none."""
+    summary: str
+    """One sentence: what happened, the value seen, the next step."""
+    device: str
+    """Name of what it ran on."""
+    findings: tuple[Finding, ...] = ()
+    """Evidence and flags."""
+    correctness: Correctness | None = None
+    """Absent when no output was compared."""
+    profile: Profile | None = None
+    """Counts of one call; absent when none was made."""
+    timing: Timing | None = None
+    """Absent without a GPU."""
+    log: str = ""
+    """Tail of what the candidate printed, bounded."""
+    duration_s: float = 0.0
+    """Wall time of the evaluation itself, not of the kernel."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is PASSED."""
+        return isinstance(self.outcome, Judged) and self.outcome.verdict is Verdict.PASSED
+
+    @property
+    def label(self) -> str:
+        """The verdict's name, or ``not judged: REASON``."""
+        if isinstance(self.outcome, Judged):
+            return self.outcome.verdict.value
+        return f"not judged: {self.outcome.reason.value}"

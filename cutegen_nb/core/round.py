@@ -1,0 +1,171 @@
+"""One round: a prompt, a reply, a candidate, its evaluation, and what was decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.strategy import Strategy
+
+
+class Stage(StrEnum):
+    """Where the refinement of one kernel stands."""
+
+    CORRECT = "correct"
+    STRUCTURE = "structure"
+    PROFILE = "profile"
+    TUNE = "tune"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a request to an author cost."""
+
+    input_tokens: int = 0
+    """Tokens of the prompt; 0 for an author that counts none."""
+    output_tokens: int = 0
+    """Tokens of the reply."""
+    seconds: float = 0.0
+    """Wall time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What an author is asked."""
+
+    system: str
+    """Standing instructions."""
+    user: str
+    """The request of this round."""
+    digest: str
+    """SHA-256 of both."""
+    strategy: Strategy | None = None
+    """The optimisation asked for."""
+    parent: Candidate | None = None
+    """The candidate to work from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What an author answered, word for word."""
+
+    text: str
+    """The answer."""
+    usage: Usage
+    """What it cost."""
+    finish_reason: str = "stop"
+    """As the server says it: ``stop``, ``length``, ``content_filter``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One exchange with an author inside a round. Every one is kept."""
+
+    purpose: str
+    """``generate``, ``optimise``, ``repair``, ``reply``."""
+    prompt: Prompt
+    """What was asked."""
+    reply: Reply | None
+    """What came back; None when the author failed."""
+    problem: str = ""
+    """Why the reply could not be used, or the author's error; empty when it could."""
+    candidate: Candidate | None = None
+    """The candidate it gave."""
+    evaluation: Evaluation | None = None
+    """What became of that candidate."""
+
+
+class Relation(StrEnum):
+    """How a candidate compares with its parent."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    CANNOT_TELL = "cannot tell"
+    LESS_WORK = "less work"
+    SAME_WORK = "same work"
+    MORE_WORK = "more work"
+    FIRST = "first"
+    """There is nothing to compare with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Candidate against its parent. Times on a GPU; simulated counts, never called faster, without one."""
+
+    relation: Relation
+    """The judgement."""
+    reason: str
+    """The figures it rests on, in a sentence."""
+    against: str = ""
+    """Digest of the parent; empty for FIRST."""
+
+
+class Action(StrEnum):
+    """What a person or a policy decided."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    STEER = "steer"
+    EDIT = "edit"
+    BRANCH = "branch"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One decision at a gate."""
+
+    gate: str
+    """``prompt`` or ``revision``."""
+    action: Action
+    """What was decided."""
+    by: str
+    """``policy:auto`` or ``person:NAME``."""
+    reason: str = ""
+    """Words given with it: why rejected, or the steering text."""
+    edited: str = ""
+    """For EDIT: the new prompt text or the new source. For BRANCH: the revision to go on from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One finished round. Never changed afterwards."""
+
+    number: int
+    """From 0."""
+    stage: Stage
+    """Stage it ran in."""
+    strategy: Strategy | None
+    """The optimisation of this round; None while the first passing kernel is sought."""
+    attempts: tuple[Attempt, ...]
+    """Every exchange, in order; the last one's candidate is the round's."""
+    comparison: Comparison | None
+    """Against the parent; None when nothing passed."""
+    decisions: tuple[Decision, ...]
+    """At the gates, in order."""
+    started_at: str
+    """UTC, ISO 8601."""
+    seconds: float
+    """Wall time, waiting for a person included."""
+    note: str = ""
+    """Why a round ended without a candidate; empty otherwise."""
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The candidate the round ended with."""
+        return next((a.candidate for a in reversed(self.attempts) if a.candidate), None)
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What became of it."""
+        return next((a.evaluation for a in reversed(self.attempts) if a.candidate), None)
+
+    @property
+    def approved(self) -> bool:
+        """Whether the candidate may be built upon: it passed and the revision gate approved it."""
+        decision = next((d for d in reversed(self.decisions) if d.gate == "revision"), None)
+        evaluation = self.evaluation
+        return bool(decision and decision.action is Action.APPROVE and evaluation and evaluation.passed)

@@ -1,0 +1,60 @@
+"""A session: a problem and the rounds spent on it. History only grows; what is best is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.round import Relation, Round
+
+_KEEPS = frozenset({Relation.FIRST, Relation.FASTER, Relation.LESS_WORK})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """When a session must stop, whatever it has reached. None means no limit."""
+
+    rounds: int = 6
+    """Rounds."""
+    wall_s: float | None = None
+    """Seconds since the session started."""
+    tokens: int | None = None
+    """Tokens asked and answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Everything that happened, as one value."""
+
+    name: str
+    """A Python identifier, unique in its store."""
+    problem: Problem
+    """What is to be computed."""
+    facts: ProblemFacts
+    """What its trace says."""
+    device: Device
+    """What candidates run on."""
+    author: str
+    """Who writes."""
+    budget: Budget
+    """When to stop."""
+    created_at: str
+    """UTC, ISO 8601."""
+    rounds: tuple[Round, ...] = ()
+    """Finished rounds, in order."""
+    stopped: str = ""
+    """The rule that ended the session, in a sentence; empty while it may go on."""
+
+    @property
+    def best(self) -> Round | None:
+        """The round whose approved revision later rounds should start from.
+
+        The newest approved round that was better than what it was compared with. As a round is
+        always compared with the best before it, the last improvement is the best.
+        """
+        best: Round | None = None
+        for item in self.rounds:
+            if item.approved and item.comparison and item.comparison.relation in _KEEPS:
+                best = item
+        return best
