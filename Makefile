@@ -1,0 +1,54 @@
+# `make demo` and `make test` do all their own set-up: they need Python 3.11 or newer with pip, and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# With no NVIDIA driver the CPU build of torch is enough; the default build brings 5 GB of CUDA.
+ifeq ($(shell command -v nvidia-smi 2>/dev/null),)
+TORCH := torch==2.13.0+cpu --extra-index-url https://download.pytorch.org/whl/cpu
+else
+TORCH := torch==2.13.0
+endif
+
+.PHONY: demo test lint format test-gpu benchmark wheel clean
+
+demo: $(READY) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
+	$(BIN)/cutegen-nb demo
+
+test: $(READY) ## The whole suite but the GPU tests
+	$(BIN)/python -m pytest -m "not gpu"
+
+lint: $(READY) ## Style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl and pytest, no pip
+	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests
+
+benchmark: $(READY) ## The simulator against Triton's interpreter
+	$(BIN)/python -c "import triton" 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet "triton>=3.5"
+	$(BIN)/python benchmarks/simulator.py
+
+wheel: $(READY)
+	$(BIN)/python -m hatchling build -t wheel
+
+# `venv --without-pip` and `pip --python` work where Debian's python3-venv is not installed.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "cutegen_nb needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Set PYTHON=python3.11." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
+	@echo "Installing into $(VENV) (about 1.5 GB, once) ..."
+	@# --no-deps: only torch itself is looked for on the extra index; the next line brings the rest from PyPI.
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --retries 1 --no-deps $(TORCH)
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build

@@ -1,0 +1,105 @@
+"""Values survive the trip through JSON unchanged."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.evaluation import (
+    Correctness,
+    Evaluation,
+    Finding,
+    Judged,
+    NotJudged,
+    NotJudgedReason,
+    OutputComparison,
+    Verdict,
+)
+from cutegen_nb.core.graph import Node, Ref, TensorSpec
+from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+
+
+def round_trip(value):
+    return decode(type(value), json.loads(json.dumps(encode(value))))
+
+
+OPERANDS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["float32", "", "mean"])
+    | st.builds(Ref, st.sampled_from(["x", "node_1"]), st.integers(0, 3)),
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+)
+
+
+@given(args=st.lists(OPERANDS, max_size=4).map(tuple))
+def test_a_node_keeps_every_operand_and_its_type(args):
+    spec = TensorSpec(shape=(2, 3), dtype="float32", strides=(3, 1))
+    node = Node(name="n", op="aten.add.Tensor", args=args, kwargs=(("alpha", 2.0),), outputs=(spec,))
+
+    again = round_trip(node)
+
+    assert again == node
+    assert [type(a) for a in again.args] == [type(a) for a in node.args]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Judged(verdict=Verdict.RACE), NotJudged(reason=NotJudgedReason.ABOVE_ROOF)],
+)
+def test_an_evaluation_keeps_its_outcome_counts_and_infinite_errors(outcome):
+    compared = OutputComparison(
+        index=0,
+        shape=(4,),
+        dtype="float32",
+        matches=False,
+        max_abs_error=math.inf,
+        relative_l2_error=0.5,
+        reference_relative_l2_error=1e-8,
+        tolerance_abs=1e-6,
+        tolerance_rel=1e-6,
+        tolerance_l2=1e-6,
+        bad_fraction=0.25,
+        first_bad=(3,),
+        first_bad_values=(math.inf, 1.0),
+    )
+    launch = LaunchProfile(
+        kernel="k",
+        grid=(1, 2, 3),
+        block=(32, 1, 1),
+        dynamic_smem_bytes=0,
+        counters=Counters(warp_instructions=3, flops={"cuda.f32": 8}),
+    )
+    evaluation = Evaluation(
+        outcome=outcome,
+        summary="s",
+        device="d",
+        findings=(Finding(kind="wrong-values", message="m", line=3, cta=(1, 0, 0)),),
+        correctness=Correctness(seeds=(1, 2), outputs=(compared,), checks=("values",)),
+        profile=Profile(source=ProfileSource.SIMULATED, device="sm_80", launches=(launch,)),
+    )
+
+    assert round_trip(evaluation) == evaluation
+
+
+def test_nan_survives():
+    compared = json.loads(json.dumps(encode((math.nan, -math.inf))))
+
+    assert compared == ["NaN", "-Infinity"]
+    assert math.isnan(decode(tuple[float, float], compared)[0])
+
+
+def test_a_field_missing_from_older_text_takes_its_default():
+    assert decode(Counters, {"_": "Counters", "branches": 4}) == Counters(branches=4)
+
+
+def test_data_of_the_wrong_kind_is_refused_with_the_value():
+    with pytest.raises(ValueError, match="expected int, got 'three'"):
+        decode(Counters, {"_": "Counters", "branches": "three"})
