@@ -1,0 +1,1 @@
+"""Who writes candidates: a model, a person, or templates without a network."""
