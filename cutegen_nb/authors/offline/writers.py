@@ -20,7 +20,7 @@ class Written:
 
 
 class Writer(Protocol):
-    """One family of kernels, planned from the graph alone. Stateless: every answer depends on its arguments."""
+    """One family of kernels, planned from the graph alone; every answer depends on its arguments only."""
 
     def accepts(self, facts: ProblemFacts) -> bool:
         """Whether the graph belongs to this family. The first writer that accepts a problem keeps it."""

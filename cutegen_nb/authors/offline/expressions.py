@@ -1,0 +1,252 @@
+"""Expression trees for what one element of a kernel computes, and their text in CuTe DSL.
+
+Leaves are names of registers the surrounding kernel loads; everything is computed in the kind of
+the leaf (fp32 for fp16 and bf16) and rounded once, when it is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+LONGEST_NESTED_TEXT = 64
+"""A nested expression longer than this gets a name of its own, so that no line has to be wrapped."""
+
+
+class Kind(StrEnum):
+    """How a value is held in registers; the value is the DSL's type."""
+
+    BOOL = "Boolean"
+    I32 = "Int32"
+    I64 = "Int64"
+    F32 = "Float32"
+    F64 = "Float64"
+
+
+_KIND_OF_DTYPE = {
+    "float64": Kind.F64,
+    "float32": Kind.F32,
+    "float16": Kind.F32,
+    "bfloat16": Kind.F32,
+    "int64": Kind.I64,
+    "int32": Kind.I32,
+    "int16": Kind.I32,
+    "int8": Kind.I32,
+    "uint8": Kind.I32,
+    "bool": Kind.BOOL,
+}
+
+DSL_TYPE = {
+    "float64": "cutlass.Float64",
+    "float32": "cutlass.Float32",
+    "float16": "cutlass.Float16",
+    "bfloat16": "cutlass.BFloat16",
+    "int64": "cutlass.Int64",
+    "int32": "cutlass.Int32",
+    "int16": "cutlass.Int16",
+    "int8": "cutlass.Int8",
+    "uint8": "cutlass.Uint8",
+    "bool": "cutlass.Uint8",
+}
+"""The type an element has in memory. The DSL sees a bool tensor as bytes."""
+
+_ORDER = (Kind.BOOL, Kind.I32, Kind.I64, Kind.F32, Kind.F64)
+
+
+def kind_of(dtype: str) -> Kind:
+    """The kind in which elements of a torch dtype (``float16``) are computed."""
+    return _KIND_OF_DTYPE[dtype]
+
+
+def promoted(kinds: Sequence[Kind]) -> Kind:
+    """The narrowest kind that holds all of `kinds`."""
+    return max(kinds, key=_ORDER.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A register by name."""
+
+    name: str
+    """As written in the kernel."""
+    kind: Kind
+    """What it holds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A number known when the kernel is written."""
+
+    value: float | int | bool
+    """The number."""
+    kind: Kind
+    """What it is computed as."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """An operation on other expressions."""
+
+    op: str
+    """An infix operator, ``neg``, ``not``, ``select``, ``to:TYPE``, or a function of ``cute.math``."""
+    args: tuple[Expr, ...]
+    """Operands."""
+    kind: Kind
+    """What it gives."""
+
+
+Expr = Leaf | Const | Apply
+
+
+def number(value: float, kind: Kind) -> Const:
+    """A constant of the given kind."""
+    if kind is Kind.BOOL:
+        return Const(bool(value), kind)
+    return Const(float(value) if kind in (Kind.F32, Kind.F64) else int(value), kind)
+
+
+def apply(op: str, *args: Expr, kind: Kind | None = None) -> Expr:
+    """An operation whose result has the kind of its operands unless `kind` says otherwise."""
+    return Apply(op, args, kind or promoted([arg.kind for arg in args]))
+
+
+def cast(value: Expr, kind: Kind) -> Expr:
+    """The same value held as `kind`; constants are converted at once."""
+    if value.kind is kind:
+        return value
+    if isinstance(value, Const):
+        return number(value.value, kind)
+    if kind is Kind.BOOL:
+        return apply("!=", value, number(0, value.kind), kind=kind)
+    return Apply(f"to:cutlass.{kind.value}", (value,), kind)
+
+
+def rounded(value: Expr, dtype: str) -> Expr:
+    """`value` rounded to a dtype narrower than its kind, as an explicit conversion in the reference does."""
+    if dtype not in ("float16", "bfloat16"):
+        return value
+    narrow = Apply(f"to:{DSL_TYPE[dtype]}", (value,), value.kind)
+    return Apply(f"to:cutlass.{value.kind.value}", (narrow,), value.kind)
+
+
+_PRECEDENCE = {"|": 2, "^": 3, "&": 4, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_COMPARISON, _UNARY, _ATOM = 1, 8, 10
+
+
+def constant_text(value: float, kind: Kind) -> str:
+    """A literal that Python reads back as the same number."""
+    if kind is Kind.BOOL:
+        return f"cutlass.Boolean({bool(value)})"
+    if kind in (Kind.F32, Kind.F64):
+        return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
+    return repr(int(value))
+
+
+def typed_text(expr: Expr, text: str) -> str:
+    """`text` of `expr`, wrapped so that a bare literal has its DSL type."""
+    if isinstance(expr, Const) and expr.kind is not Kind.BOOL:
+        return f"cutlass.{expr.kind.value}({text})"
+    return text
+
+
+class _Numbering:
+    """Gives equal expressions one number, so that shared work is written once."""
+
+    def __init__(self) -> None:
+        self.canonical: dict[int, Expr] = {}
+        self.uses: dict[int, int] = {}
+        self._by_key: dict[tuple[object, ...], Expr] = {}
+
+    def visit(self, expr: Expr) -> Expr:
+        """The one expression that stands for all equal to `expr`; counts a use of it."""
+        known = self.canonical.get(id(expr))
+        if known is None:
+            known = self._intern(expr)
+            self.canonical[id(expr)] = known
+        self.uses[id(known)] = self.uses.get(id(known), 0) + 1
+        return known
+
+    def _intern(self, expr: Expr) -> Expr:
+        if isinstance(expr, Leaf):
+            key: tuple[object, ...] = ("leaf", expr.name)
+            return self._by_key.setdefault(key, expr)
+        if isinstance(expr, Const):
+            return self._by_key.setdefault(("const", repr(expr.value), expr.kind), expr)
+        # Operands are counted once for each distinct user, hence the look before the recursion's count.
+        operands = tuple(self.visit(arg) for arg in expr.args)
+        key = (expr.op, *(id(arg) for arg in operands))
+        known = self._by_key.get(key)
+        if known is None:
+            known = Apply(expr.op, operands, expr.kind)
+            self._by_key[key] = known
+            self.canonical[id(known)] = known
+            return known
+        for operand in operands:
+            self.uses[id(operand)] -= 1
+        return known
+
+
+def body(results: Mapping[str, Expr], *, prefix: str = "t") -> tuple[list[str], dict[str, str]]:
+    """Statements that compute shared parts, and for each result the text of its value.
+
+    A part used more than once, or too long to nest, is assigned to a name `prefix` + number.
+    """
+    numbering = _Numbering()
+    # Interned expressions must outlive the numbering: their ids are its keys.
+    roots = {name: numbering.visit(expr) for name, expr in results.items()}
+    lines: list[str] = []
+    texts: dict[int, tuple[str, int]] = {}
+
+    def emit(expr: Expr) -> tuple[str, int]:
+        known = texts.get(id(expr))
+        if known is not None:
+            return known
+        text, precedence = _text(expr, emit)
+        shared = numbering.uses[id(expr)] > 1
+        if isinstance(expr, Apply) and (shared or len(text) > LONGEST_NESTED_TEXT):
+            name = f"{prefix}{len(lines)}"
+            lines.append(f"{name} = {text}")
+            text, precedence = name, _ATOM
+        texts[id(expr)] = (text, precedence)
+        return texts[id(expr)]
+
+    values = {name: typed_text(expr, emit(expr)[0]) for name, expr in roots.items()}
+    return lines, values
+
+
+def _text(expr: Expr, emit: object) -> tuple[str, int]:
+    """Text of one operation with its operands' text, and its precedence."""
+    assert callable(emit)
+    if isinstance(expr, Leaf):
+        return expr.name, _ATOM
+    if isinstance(expr, Const):
+        text = constant_text(expr.value, expr.kind)
+        return text, _UNARY if text.startswith("-") else _ATOM
+    parts = [emit(arg) for arg in expr.args]
+    op = expr.op
+    if op in _PRECEDENCE:
+        level = _PRECEDENCE[op]
+        (left, left_level), (right, right_level) = parts
+        left = left if left_level >= level else f"({left})"
+        right = right if right_level > level else f"({right})"
+        return f"{left} {op} {right}", level
+    if op in _COMPARISONS:
+        left, right = (text if level > _COMPARISON else f"({text})" for text, level in parts)
+        return f"({left} {op} {right})", _ATOM
+    if op == "neg":
+        text, level = parts[0]
+        return f"-{text}" if level > _UNARY else f"-({text})", _UNARY
+    if op == "not":
+        return f"({parts[0][0]} == cutlass.Boolean(False))", _ATOM
+    if op.startswith("to:"):
+        text, level = parts[0]
+        return f"{text if level == _ATOM else f'({text})'}.to({op.removeprefix('to:')})", _ATOM
+    if op == "select":
+        op = "cutlass.select_"
+    else:
+        op = f"cute.math.{op}"
+    arguments = ", ".join(typed_text(arg, text) for arg, (text, _) in zip(expr.args, parts, strict=True))
+    return f"{op}({arguments})", _ATOM
