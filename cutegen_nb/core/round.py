@@ -46,6 +46,8 @@ class Prompt:
     """The optimisation asked for."""
     parent: Candidate | None = None
     """The candidate to work from."""
+    purpose: str = "optimise"
+    """``generate``, ``optimise``, ``diagnose``, ``repair``, or ``reply``: the same request again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ class Attempt:
     """One exchange with an author inside a round. Every one is kept."""
 
     purpose: str
-    """``generate``, ``optimise``, ``repair``, ``reply``."""
+    """As the prompt's, or ``edit`` for a person's own source."""
     prompt: Prompt
     """What was asked."""
     reply: Reply | None
