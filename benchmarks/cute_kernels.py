@@ -25,9 +25,7 @@ def relu_kernel(mX: cute.Tensor, mY: cute.Tensor):
 
 @cute.jit
 def relu_host(mX: cute.Tensor, mY: cute.Tensor):
-    relu_kernel(mX, mY).launch(
-        grid=(cute.size(mX) // (THREADS * VECTOR), 1, 1), block=(THREADS, 1, 1)
-    )
+    relu_kernel(mX, mY).launch(grid=(cute.size(mX) // (THREADS * VECTOR), 1, 1), block=(THREADS, 1, 1))
 
 
 @cute.kernel
