@@ -1,0 +1,241 @@
+"""Likely reasons why a kernel is not at its floor, each with the counters that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.quantity import count, share, times
+from cutegen_nb.analysis.roofline import Roofline, distinct_sectors
+from cutegen_nb.core.problem import Workload
+from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
+
+LAUNCH_MS = 0.003
+"""A launch of a compiled function with DLPack arguments costs 2–3 µs: below it the launch is what counts."""
+_WASTE = 1.05
+"""Ratios below this are not a cause: tails and headers of a kernel come to a few per cent."""
+_SHOWN = 0.01
+"""A cause that costs less than this share of the largest demand is not worth a round."""
+_LANES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One figure a cause rests on."""
+
+    name: str
+    """Counter or ratio, as the profile names it."""
+    value: str
+    """Written with its unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One likely reason for the limit."""
+
+    name: str
+    """``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``divergence`` ·
+    ``instruction-overhead`` · ``launch-bound`` · ``below-roof``."""
+    statement: str
+    """What is seen, in a sentence."""
+    readings: tuple[Reading, ...]
+    """The counters that say so."""
+    fraction: float
+    """Work it wastes, as a share of the largest demand; orders the causes."""
+    refuted_by: str
+    """What would show that this is not the cause."""
+    line: int = 0
+    """Line of Python that contributes most, from 1; 0 where lines are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Turns counts into demands, and demands into shares of the largest."""
+
+    rates: dict[str, float]
+    """Peak a second of each unit."""
+    largest: float
+    """The largest demand, in the same unit of work ÷ rate."""
+
+    def fraction(self, unit: str, amount: float) -> float:
+        """An amount of work on a unit as a share of the largest demand; 0 for an unknown unit."""
+        rate = self.rates.get(unit, 0.0)
+        return max(0.0, amount) / rate / self.largest if rate and self.largest else 0.0
+
+
+def time_causes(roof: Roofline) -> list[Cause]:
+    """Causes that need no counters: a problem below a launch, a time above the floor."""
+    causes = []
+    if roof.floor_ms < LAUNCH_MS:
+        floor = Reading(name="floor", value=f"{roof.floor_ms * 1e3:.2g} µs")
+        causes.append(
+            Cause(
+                name="launch-bound",
+                statement="The whole problem takes the device less than launching a kernel does.",
+                readings=(floor,),
+                fraction=1.0,
+                refuted_by="the time follows the problem's size.",
+            )
+        )
+    if roof.sol_fraction is not None and roof.sol_fraction < 1 / _WASTE:
+        causes.append(
+            Cause(
+                name="below-roof",
+                statement=f"The kernel reaches {share(roof.sol_fraction)} of the speed of light.",
+                readings=(
+                    Reading(name="floor", value=f"{roof.floor_ms:.4g} ms"),
+                    Reading(name="sol_fraction", value=share(roof.sol_fraction)),
+                ),
+                fraction=1 - roof.sol_fraction,
+                refuted_by="the floor counts bytes or FLOPs that the problem does not need.",
+            )
+        )
+    return causes
+
+
+def work_causes(profile: Profile, run: Workload, scale: Scale) -> list[Cause]:
+    """Causes that counts show, most costly first."""
+    counters = profile.counters
+    found = [
+        _uncoalesced(counters, profile, scale),
+        _repeated(counters, profile, run, scale),
+        _extra_traffic(profile, run, scale),
+        _bank_conflicts(counters, profile, scale),
+        _divergence(counters, profile, scale),
+        _instructions(counters, profile, run, scale),
+    ]
+    seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]
+    return sorted(seen, key=lambda item: -item.fraction)
+
+
+def _uncoalesced(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
+    moved, ideal = counters.gmem_sectors, counters.gmem_ideal_sectors
+    if not ideal or moved < _WASTE * ideal:
+        return None
+    return Cause(
+        name="uncoalesced",
+        statement=f"Warps touch {times(moved / ideal)} the sectors their bytes need: neighbouring threads do "
+        "not read or write neighbouring addresses.",
+        readings=(
+            Reading(name="gmem_sectors", value=count(moved)),
+            Reading(name="gmem_ideal_sectors", value=count(ideal)),
+            Reading(name="gmem_sectors ÷ gmem_ideal_sectors", value=times(moved / ideal)),
+        ),
+        fraction=scale.fraction("L2", moved - ideal) or (moved - ideal) / moved,
+        refuted_by="the ratio falls to 1 and neither work nor time does.",
+        line=_hottest(profile, lambda item: item.gmem_sectors - item.gmem_ideal_sectors),
+    )
+
+
+def _repeated(counters: Counters, profile: Profile, run: Workload, scale: Scale) -> Cause | None:
+    asked, least = counters.gmem_ideal_sectors * SECTOR_BYTES, run.least_bytes
+    if not least or asked < _WASTE * least:
+        return None
+    return Cause(
+        name="repeated-requests",
+        statement=f"Even perfectly coalesced, the requests add up to {times(asked / least)} the least bytes: "
+        "the same data is asked for again, or an intermediate result goes through global memory.",
+        readings=(
+            Reading(name="gmem_ideal_sectors", value=count(counters.gmem_ideal_sectors)),
+            Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),
+            Reading(name="requested ÷ least", value=times(asked / least)),
+        ),
+        fraction=scale.fraction("L2", counters.gmem_ideal_sectors - least / SECTOR_BYTES),
+        refuted_by="keeping the data in registers or shared memory leaves the requests as they are.",
+        line=_hottest(profile, lambda item: item.gmem_load_sectors),
+    )
+
+
+def _extra_traffic(profile: Profile, run: Workload, scale: Scale) -> Cause | None:
+    touched, least = distinct_sectors(profile) * SECTOR_BYTES, run.least_bytes
+    recorded = all(item.gmem_distinct_sectors for item in profile.launches)
+    if not recorded or not least or touched < _WASTE * least:
+        return None
+    return Cause(
+        name="extra-traffic",
+        statement=f"Even with a cache that never evicts {times(touched / least)} the least bytes cross DRAM: "
+        "several launches read the same tensors or pass results through memory.",
+        readings=(
+            Reading(name="gmem_distinct_sectors, all launches", value=count(touched / SECTOR_BYTES)),
+            Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),
+            Reading(name="launches", value=str(len(profile.launches))),
+        ),
+        fraction=scale.fraction("DRAM", touched - least),
+        refuted_by="one fused launch touches as many sectors.",
+    )
+
+
+def _bank_conflicts(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
+    seen, ideal = counters.smem_wavefronts, counters.smem_ideal_wavefronts
+    if not ideal or seen < _WASTE * ideal:
+        return None
+    return Cause(
+        name="bank-conflicts",
+        statement=f"Shared memory takes {times(seen / ideal)} the passes its bytes need: threads of a warp "
+        "meet in the same bank.",
+        readings=(
+            Reading(name="smem_wavefronts", value=count(seen)),
+            Reading(name="smem_ideal_wavefronts", value=count(ideal)),
+            Reading(name="smem_wavefronts ÷ smem_ideal_wavefronts", value=times(seen / ideal)),
+        ),
+        fraction=scale.fraction("shared memory", seen - ideal),
+        refuted_by="a padded or swizzled layout brings the ratio to 1 and nothing else changes.",
+        line=_hottest(profile, lambda item: item.smem_wavefronts - item.smem_ideal_wavefronts),
+    )
+
+
+def _divergence(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
+    full = _LANES * counters.warp_instructions
+    if not full or counters.thread_instructions * _WASTE > full:
+        return None
+    active = counters.thread_instructions / full
+    return Cause(
+        name="divergence",
+        statement=f"{share(active)} of the lanes are active on average: branches split warps, or CTAs and "
+        "tails leave lanes idle.",
+        readings=(
+            Reading(name="thread_instructions ÷ (32 · warp_instructions)", value=share(active)),
+            Reading(
+                name="divergent_branches ÷ branches",
+                value=f"{count(counters.divergent_branches)} ÷ {count(counters.branches)}",
+            ),
+        ),
+        fraction=scale.fraction("instruction issue", counters.warp_instructions * (1 - active)),
+        refuted_by="no branch depends on the thread and the CTA is a multiple of 32 threads.",
+        line=_hottest(profile, lambda item: _LANES * item.warp_instructions - item.thread_instructions),
+    )
+
+
+def _instructions(counters: Counters, profile: Profile, run: Workload, scale: Scale) -> Cause | None:
+    """Issue slots beyond those in which memory and arithmetic would be busy anyway."""
+    issue = scale.fraction("instruction issue", counters.warp_instructions)
+    useful = max(
+        scale.fraction("DRAM", run.least_bytes),
+        *(scale.fraction(f"{pipe} pipe", amount) for pipe, amount in counters.flops.items()),
+        0.0,
+    )
+    if issue <= _WASTE * useful or not counters.warp_instructions:
+        return None
+    sectors = counters.gmem_sectors
+    per_sector = counters.warp_instructions / sectors if sectors else 0.0
+    return Cause(
+        name="instruction-overhead",
+        statement="More instructions are issued than the data and the arithmetic account for: indexing, "
+        "predicates, narrow accesses or loop control.",
+        readings=(
+            Reading(name="warp_instructions", value=count(counters.warp_instructions)),
+            Reading(name="warp_instructions ÷ gmem_sectors", value=f"{per_sector:.3g}"),
+            Reading(name="issue ÷ useful demand", value=times(issue / useful) if useful else "all"),
+        ),
+        fraction=issue - useful,
+        refuted_by="wider accesses or unrolling cut the instructions and nothing else changes.",
+        line=_hottest(profile, lambda item: item.warp_instructions),
+    )
+
+
+def _hottest(profile: Profile, cost: Callable[[Counters], int]) -> int:
+    """The line of the candidate with the greatest cost; 0 where none has any."""
+    own = by_line(profile).own
+    line = max(own, key=lambda number: cost(own[number]), default=0)
+    return line if line and cost(own[line]) > 0 else 0

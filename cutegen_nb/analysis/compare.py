@@ -1,0 +1,139 @@
+"""Is a candidate better than its parent?
+
+On a GPU: faster, slower or cannot tell, from the speedups each had over the same baseline in its own
+run, paired call by call, so that a slow machine slows both. Without one: less, same or more work, from
+exact simulated counts, which are never called a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from cutegen_nb.analysis.quantity import change, count, times
+from cutegen_nb.core.evaluation import BaselineTiming, Evaluation, Timing
+from cutegen_nb.core.problem import ProblemFacts
+from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
+from cutegen_nb.core.round import Comparison, Relation
+
+WORK_FRACTION = 0.005
+"""Counts closer than this are the same work: one warp's tail must not decide a round."""
+TIME_FRACTION = 0.01
+"""Medians of two processes differ by up to a per cent with nothing changed; a smaller gain is not one."""
+
+WORK_ORDER: tuple[tuple[str, Callable[[Counters], int]], ...] = (
+    ("global sectors", lambda counters: counters.gmem_sectors),
+    ("shared-memory wavefronts", lambda counters: counters.smem_wavefronts),
+    ("warp instructions", lambda counters: counters.warp_instructions),
+)
+"""What decides, in order: the slowest memory first."""
+
+
+def compare(
+    parent: Evaluation | None, candidate: Evaluation, facts: ProblemFacts, *, against: str = ""
+) -> Comparison:
+    """Judge a candidate against the revision it was made from; `against` is that revision's digest."""
+    if not candidate.passed:
+        return Comparison(
+            relation=Relation.CANNOT_TELL,
+            reason=f"The candidate did not pass ({candidate.label}), so there is nothing to compare.",
+            against=against,
+        )
+    if parent is None or not parent.passed:
+        return Comparison(relation=Relation.FIRST, reason=_first_reason(candidate, facts))
+    relation, reason = _judge(parent, candidate, facts)
+    return Comparison(relation=relation, reason=reason, against=against)
+
+
+def _judge(parent: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tuple[Relation, str]:
+    if parent.timing and candidate.timing:
+        return _by_time(parent.timing, candidate.timing)
+    if parent.timing or candidate.timing:
+        return Relation.CANNOT_TELL, "Only one of the two was timed; evaluate both on the same device."
+    if parent.profile and candidate.profile:
+        return _by_work(parent.profile, candidate.profile, facts)
+    return Relation.CANNOT_TELL, "There are neither times nor counts for both; evaluate both again."
+
+
+def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
+    pair = _common_baseline(parent, candidate)
+    if pair is None:
+        return Relation.CANNOT_TELL, "The two were timed against no common baseline; evaluate both again."
+    before, after = pair
+    ratio = after.speedup / before.speedup
+    low, high = _interval(before, after)
+    figures = (
+        f"{times(ratio)} its parent's speed, 95 % interval {times(low)} to {times(high)} "
+        f"(over {after.name}: {times(after.speedup)}, parent {times(before.speedup)})"
+    )
+    if low > 1 and ratio >= 1 + TIME_FRACTION:
+        return Relation.FASTER, f"{figures}."
+    if high < 1 and ratio <= 1 - TIME_FRACTION:
+        return Relation.SLOWER, f"{figures}."
+    if low <= 1 <= high:
+        return Relation.CANNOT_TELL, f"{figures}: the interval holds 1.00×."
+    return Relation.CANNOT_TELL, f"{figures}: under 1 % is less than two runs of one kernel can differ by."
+
+
+def _common_baseline(parent: Timing, candidate: Timing) -> tuple[BaselineTiming, BaselineTiming] | None:
+    before = {item.name: item for item in parent.baselines if _usable(item)}
+    after = {item.name: item for item in candidate.baselines if _usable(item)}
+    for name in ("eager", *after):
+        if name in before and name in after:
+            return before[name], after[name]
+    return None
+
+
+def _usable(item: BaselineTiming) -> bool:
+    return 0 < item.speedup_low <= item.speedup <= item.speedup_high < math.inf
+
+
+def _interval(before: BaselineTiming, after: BaselineTiming) -> tuple[float, float]:
+    """95 % interval of the quotient of two independent speedups.
+
+    In logarithms the quotient is a difference, whose half-widths add in squares.
+    """
+    ratio = after.speedup / before.speedup
+    down = _log_distance(after.speedup_low, after.speedup, before.speedup, before.speedup_high)
+    up = _log_distance(after.speedup, after.speedup_high, before.speedup_low, before.speedup)
+    return ratio * math.exp(-down), ratio * math.exp(up)
+
+
+def _log_distance(one_low: float, one_high: float, other_low: float, other_high: float) -> float:
+    return math.hypot(math.log(one_high / one_low), math.log(other_high / other_low))
+
+
+def _by_work(parent: Profile, candidate: Profile, facts: ProblemFacts) -> tuple[Relation, str]:
+    if parent.source is not candidate.source:
+        return Relation.CANNOT_TELL, (
+            f"Counts from different sources ({parent.source}, {candidate.source}) cannot be compared."
+        )
+    before, after = parent.counters, candidate.counters
+    least = _over_least(candidate, facts)
+    for name, read in WORK_ORDER:
+        old, new = read(before), read(after)
+        if abs(new - old) <= WORK_FRACTION * max(old, new):
+            continue
+        relation = Relation.LESS_WORK if new < old else Relation.MORE_WORK
+        return relation, f"{name} {count(old)} → {count(new)} ({change(old, new)}){least}."
+    unchanged = "; ".join(f"{name} {count(read(after))}" for name, read in WORK_ORDER if read(after))
+    return Relation.SAME_WORK, f"All counts within 0.5 % of the parent's: {unchanged or 'none'}{least}."
+
+
+def _over_least(profile: Profile, facts: ProblemFacts) -> str:
+    run = facts.scaled if profile.source is ProfileSource.SIMULATED else facts.full
+    if not run.least_bytes:
+        return ""
+    moved = profile.counters.gmem_sectors * SECTOR_BYTES
+    return f"; bytes moved {times(moved / run.least_bytes)} the least"
+
+
+def _first_reason(candidate: Evaluation, facts: ProblemFacts) -> str:
+    reason = "The first passing revision"
+    if candidate.timing:
+        over = "".join(f", {times(item.speedup)} over {item.name}" for item in candidate.timing.baselines)
+        return f"{reason}: {candidate.timing.median_ms:.3g} ms{over}."
+    if candidate.profile:
+        sectors = count(candidate.profile.counters.gmem_sectors)
+        return f"{reason}: {sectors} global sectors{_over_least(candidate.profile, facts)}."
+    return f"{reason}."

@@ -1,0 +1,39 @@
+"""Counts by line of the candidate's own source, apart from those of the library it calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from cutegen_nb.core.profile import Counters, Profile
+
+_LIBRARY = frozenset({"site-packages", "dist-packages", "cutlass", "nvidia_cutlass_dsl"})
+"""Folders that hold the DSL: a line there is not the author's to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTotals:
+    """Counts of all launches of a profile, by line."""
+
+    own: dict[int, Counters]
+    """By line of the candidate's file, from 1."""
+    elsewhere: Counters
+    """Of lines in the library, and of instructions without a line."""
+
+    @property
+    def known(self) -> bool:
+        """Whether any count has a line of the candidate."""
+        return bool(self.own)
+
+
+def by_line(profile: Profile) -> LineTotals:
+    """Add up the counts of every launch by line."""
+    own: dict[int, Counters] = {}
+    elsewhere = Counters()
+    for launch in profile.launches:
+        for item in launch.lines:
+            if item.line > 0 and not _LIBRARY.intersection(PurePosixPath(item.file).parts):
+                own[item.line] = own.get(item.line, Counters()) + item.counters
+            else:
+                elsewhere += item.counters
+    return LineTotals(own=dict(sorted(own.items())), elsewhere=elsewhere)

@@ -1,0 +1,74 @@
+"""Figures as people read them: thousands separators, units, ratios, changes."""
+
+from __future__ import annotations
+
+import math
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_MILLI = 1e-3
+_MICRO = 1e-6
+
+
+def count(value: float) -> str:
+    """A whole number with separators: ``1,048,576``."""
+    return f"{round(value):,}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Three significant figures with a decimal prefix: ``1.61 GB``, ``990 TFLOP/s``."""
+    if not math.isfinite(value):
+        return f"{value} {unit}"
+    size, step = abs(value), 0
+    while size >= 999.5 and step < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 would round to 1000
+        size, step = size / 1000, step + 1
+    sign = "−" if value < 0 else ""
+    return f"{sign}{_three(size)} {_PREFIXES[step]}{unit}"
+
+
+def duration(seconds: float) -> str:
+    """A span in the unit that suits it: ``3.02 ms``, ``41.3 µs``, ``12.4 s``."""
+    if seconds >= 1:
+        return f"{_three(seconds)} s"
+    if seconds >= _MILLI:
+        return f"{_three(seconds * 1e3)} ms"
+    if seconds >= _MICRO:
+        return f"{_three(seconds * 1e6)} µs"
+    return f"{_three(seconds * 1e9)} ns"
+
+
+def times(value: float) -> str:
+    """A ratio: ``1.05×``, ``32×``."""
+    return f"{value:,.2f}×" if value < 10 else f"{value:,.3g}×" if value < 1000 else f"{value:,.0f}×"  # noqa: PLR2004
+
+
+def change(before: float, after: float) -> str:
+    """Relative change with its sign: ``−33.3 %``, ``+2.0 %``, ``0 %``."""
+    if before == after:
+        return "0 %"
+    if before == 0:
+        return "from 0"
+    percent = 100 * (after - before) / before
+    sign = "−" if percent < 0 else "+"
+    size = abs(percent)
+    return f"{sign}{size:.1f} %" if size >= 0.05 else f"{sign}<0.1 %"  # noqa: PLR2004 - would print as 0.0
+
+
+def share(fraction: float) -> str:
+    """A fraction of one as per cent: ``97.3 %``; tiny ones keep their size."""
+    percent = 100 * fraction
+    if 0 < percent < 0.1:  # noqa: PLR2004 - would print as 0.0
+        return f"{percent:.2g} %"
+    return f"{percent:.1f} %"
+
+
+def error(value: float) -> str:
+    """A numerical error in scientific form: ``1.2e-07``; ``0`` when exact."""
+    return "0" if value == 0 else f"{value:.2g}" if math.isfinite(value) else str(value)
+
+
+def _three(size: float) -> str:
+    if size == 0:
+        return "0"
+    if size >= 100:  # noqa: PLR2004
+        return f"{size:.0f}"
+    return f"{size:.1f}" if size >= 10 else f"{size:.2f}" if size >= 0.01 else f"{size:.2g}"  # noqa: PLR2004

@@ -1,0 +1,189 @@
+"""Where a problem and its kernels stand under the roofs of a device.
+
+attainable FLOP/s = min(peak, intensity × bandwidth) (Williams, Waterman, Patterson, CACM 52(4), 2009).
+A simulated kernel has no FLOP/s: it is placed by the bytes it moves, at the most it could reach.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
+from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
+from cutegen_nb.core.strategy import Bound
+
+_SHORT = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8"}
+_ON_TENSOR_CORES = frozenset(
+    {
+        WorkloadClass.MATMUL,
+        WorkloadClass.CONVOLUTION,
+        WorkloadClass.ATTENTION,
+        WorkloadClass.FUSED,
+        WorkloadClass.OTHER,
+    }
+)
+_SPLIT_TF32 = 3
+"""Tensor-core products that give one product of fp32 accuracy (3×TF32: Ootomo, Yokota, 2022)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """One flat roof: what a pipe can compute."""
+
+    pipe: str
+    """As in :attr:`Device.peak_flops`: ``cuda.f32``."""
+    flops_per_s: float
+    """Dense FLOP/s usable at the problem's precision."""
+    ridge: float
+    """FLOP a byte at which this roof meets the bandwidth."""
+    note: str = ""
+    """What to know of it; empty for a plain peak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflinePoint:
+    """A problem or a kernel under the roofs."""
+
+    label: str
+    """What it is, in a few words."""
+    intensity: float
+    """The problem's FLOPs ÷ bytes; 0 when it computes nothing in floating point."""
+    attainable_flops_per_s: float
+    """The lower of the two roofs above it."""
+    achieved_flops_per_s: float | None = None
+    """Measured; None without a time."""
+    simulated: bool = False
+    """Whether its bytes are simulated counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofline:
+    """Roofs, the problem, and one kernel when it was evaluated."""
+
+    bandwidth_bytes_per_s: float
+    """The slanted roof."""
+    ceilings: tuple[Ceiling, ...]
+    """Flat roofs, lowest first; empty when the device states none for this dtype."""
+    problem: RooflinePoint
+    """At full size with the least bytes: no kernel can stand to its right."""
+    problem_run: RooflinePoint
+    """The same at the size that was run; differs from `problem` on the simulator."""
+    kernel: RooflinePoint | None
+    """The evaluated kernel; None without counts or times."""
+    floor_ms: float
+    """Least time of the full size: the larger of bytes ÷ bandwidth and FLOPs ÷ peak. Computed."""
+    bound: Bound
+    """Which of the two sets the floor: MEMORY or COMPUTE."""
+    sol_fraction: float | None = None
+    """Floor ÷ measured time, the speed-of-light share; None without a time."""
+    moved_bytes: int | None = None
+    """Bytes of the sectors that global memory requests touched; None without counts."""
+    moved_over_least: float | None = None
+    """Those ÷ the least bytes of the size that was run."""
+    distinct_over_least: float | None = None
+    """The same for the different sectors of each launch: what a cache that never evicts would leave."""
+
+
+def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
+    """The flat roofs that count for a problem's precision, lowest first.
+
+    Tensor cores count where the work is products. fp32 may use them in three TF32 products, which keep
+    its accuracy; plain TF32 is below the precision policy and does not count.
+    """
+    short = _SHORT.get(facts.dtype, "f32")
+    offers = {f"cuda.{short}": (1, "")}
+    if short in {"f16", "bf16"}:
+        offers["cuda.f32"] = (1, "")
+    if facts.workload_class in _ON_TENSOR_CORES:
+        offers[f"tensor.{short}"] = (1, "")
+        if short == "f32":
+            offers["tensor.tf32"] = (_SPLIT_TF32, "three TF32 products for one of fp32 accuracy")
+    found = [
+        _ceiling(pipe, device.peak_flops[pipe] / split, note, device)
+        for pipe, (split, note) in offers.items()
+        if device.peak_flops.get(pipe, 0) > 0
+    ]
+    return tuple(sorted(found, key=lambda item: item.flops_per_s))
+
+
+def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = None) -> Roofline:
+    """Place a problem, and a kernel when its evaluation is given, under a device's roofs."""
+    roofs = ceilings(facts, device)
+    peak = roofs[-1].flops_per_s if roofs else math.inf
+    memory_s = _ratio(facts.full.least_bytes, device.bandwidth_bytes_per_s)
+    compute_s = facts.full.flops / peak
+    profile = evaluation.profile if evaluation else None
+    timing = evaluation.timing if evaluation else None
+    simulated = bool(profile and profile.source is ProfileSource.SIMULATED)
+    run = facts.scaled if simulated else facts.full
+    moved = profile.counters.gmem_sectors * SECTOR_BYTES if profile else None
+    floor_s = max(memory_s, compute_s)
+    return Roofline(
+        bandwidth_bytes_per_s=device.bandwidth_bytes_per_s,
+        ceilings=roofs,
+        problem=_problem_point("problem, full size", facts.full, device, peak),
+        problem_run=_problem_point("problem, size run", run, device, peak),
+        kernel=_kernel_point(run, device, peak, moved, evaluation, simulated=simulated),
+        floor_ms=floor_s * 1e3,
+        bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
+        sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing else None,
+        moved_bytes=moved,
+        moved_over_least=None if moved is None else _ratio(moved, run.least_bytes),
+        distinct_over_least=_distinct_over_least(profile, run),
+    )
+
+
+def distinct_sectors(profile: Profile) -> int:
+    """Different sectors of each launch, added up; every request's sectors where they were not recorded."""
+    return sum(item.gmem_distinct_sectors or item.counters.gmem_sectors for item in profile.launches)
+
+
+def _ceiling(pipe: str, flops_per_s: float, note: str, device: Device) -> Ceiling:
+    ridge = _ratio(flops_per_s, device.bandwidth_bytes_per_s)
+    return Ceiling(pipe=pipe, flops_per_s=flops_per_s, ridge=ridge, note=note)
+
+
+def _problem_point(label: str, work: Workload, device: Device, peak: float) -> RooflinePoint:
+    intensity = _ratio(work.flops, work.least_bytes)
+    return RooflinePoint(
+        label=label,
+        intensity=intensity,
+        attainable_flops_per_s=min(peak, intensity * device.bandwidth_bytes_per_s),
+    )
+
+
+def _kernel_point(  # noqa: PLR0913 - one figure each, all of them named at the only call
+    run: Workload,
+    device: Device,
+    peak: float,
+    moved: int | None,
+    evaluation: Evaluation | None,
+    *,
+    simulated: bool,
+) -> RooflinePoint | None:
+    """The kernel by the problem's FLOPs, not by those it executed: extra work must not look like progress."""
+    if evaluation is None or (evaluation.timing is None and not moved):
+        return None
+    intensity = _ratio(run.flops, moved or run.least_bytes)
+    timing = None if simulated else evaluation.timing
+    return RooflinePoint(
+        label=evaluation.device,
+        intensity=intensity,
+        attainable_flops_per_s=min(peak, intensity * device.bandwidth_bytes_per_s),
+        achieved_flops_per_s=run.flops / (timing.median_ms * 1e-3) if timing and timing.median_ms else None,
+        simulated=simulated,
+    )
+
+
+def _distinct_over_least(profile: Profile | None, run: Workload) -> float | None:
+    if profile is None:
+        return None
+    return _ratio(distinct_sectors(profile) * SECTOR_BYTES, run.least_bytes)
+
+
+def _ratio(value: float, by: float) -> float:
+    """A quotient; 0 where there is nothing to divide by, as for a problem that moves no bytes."""
+    return value / by if by else 0.0

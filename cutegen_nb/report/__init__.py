@@ -1,0 +1,1 @@
+"""A session as a page, a picture and a table. The renderers also serve the notebook."""

@@ -1,0 +1,123 @@
+"""Whether a candidate computes what the reference does, and how that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_nb.analysis.quantity import error, share
+from cutegen_nb.core.evaluation import Correctness, Evaluation, Finding, OutputComparison, Severity
+from cutegen_nb.report.code import excerpt
+from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
+
+_LOG_CHARS = 8000
+"""The end of a log is where the message is; the rest of it is in the store."""
+
+
+def render(evaluation: Evaluation, source: str, *, style: Style = Style.RECORD) -> str:
+    """The verdict, its evidence with the lines it points to, the errors, the checks and the log."""
+    verdict = badge(style, "good" if evaluation.passed else "bad", evaluation.label)
+    parts = [f"<p>{verdict} {safe(evaluation.summary)}</p>"]
+    if evaluation.findings:
+        parts.append(findings(evaluation.findings, source, style=style))
+    if evaluation.correctness:
+        parts.append(_comparison(evaluation.correctness, style))
+    else:
+        parts.append(f"<p{look(style, 'muted')}>No output was compared with the reference.</p>")
+    if evaluation.log.strip():
+        parts.append(log(evaluation.log, style=style, is_open=not evaluation.passed))
+    return "".join(parts)
+
+
+def findings(items: Sequence[Finding], source: str, *, style: Style = Style.RECORD) -> str:
+    """Evidence and flags, each with the lines around its place."""
+    return f"<ul{look(style, 'findings')}>{''.join(_finding(item, source, style) for item in items)}</ul>"
+
+
+def log(text: str, *, style: Style = Style.RECORD, is_open: bool = False) -> str:
+    """The end of what the candidate printed."""
+    cut = len(text) - _LOG_CHARS
+    shown = f"… {cut:,} characters before this …\n{text[-_LOG_CHARS:]}" if cut > 0 else text
+    return folded(
+        style, "Output of the candidate (end of the log)", preformatted(style, shown), is_open=is_open
+    )
+
+
+def _finding(item: Finding, source: str, style: Style) -> str:
+    kind = "bad" if item.severity is Severity.DECIDES else "neutral"
+    words = item.kind if item.severity is Severity.DECIDES else f"flag: {item.kind}"
+    lines = excerpt(source, item.line, style) if item.line else ""
+    framed = f"<div{look(style, 'card')}>{lines}</div>" if lines else ""
+    return f"<li>{badge(style, kind, words)} {safe(item.message)}{safe(_where(item))}{framed}</li>"
+
+
+def _where(item: Finding) -> str:
+    places = []
+    if item.line:
+        places.append(f"line {item.line}" + (f", column {item.column}" if item.column else ""))
+    if item.cta is not None:
+        places.append(f"CTA {_triple(item.cta)}")
+    if item.thread is not None:
+        places.append(f"thread {_triple(item.thread)}")
+    return f" ({'; '.join(places)})" if places else ""
+
+
+def _triple(index: tuple[int, int, int]) -> str:
+    return f"({index[0]}, {index[1]}, {index[2]})"
+
+
+def _comparison(correctness: Correctness, style: Style) -> str:
+    seeds = ", ".join(str(seed) for seed in correctness.seeds) or "none"
+    parts = [_outputs(correctness.outputs, style)]
+    parts += [
+        f"<p>{badge(style, 'bad', 'pattern')} Output {item.index}: {safe(item.pattern)}</p>"
+        for item in correctness.outputs
+        if item.pattern
+    ]
+    parts.append(f"<p{look(style, 'muted')}>Seeds, drawn after the source was fixed: {safe(seeds)}.</p>")
+    ran, skipped = len(correctness.checks), len(correctness.checks_not_run)
+    checks = _list("Ran", correctness.checks) + _list("Did not run", correctness.checks_not_run)
+    parts.append(folded(style, f"Checks: {ran} ran, {skipped} did not", checks))
+    return "".join(parts)
+
+
+def _list(title: str, names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"<p>{title}:</p><ul>{''.join(f'<li>{safe(name)}</li>' for name in names)}</ul>"
+
+
+def _outputs(outputs: Sequence[OutputComparison], style: Style) -> str:
+    columns = (
+        ("Output", False),
+        ("Shape, dtype", False),
+        ("Matches", False),
+        ("Rel. L2 error", True),
+        ("Reference’s own", True),
+        ("Gate", True),
+        ("Max abs. error", True),
+        ("Outside gate", True),
+        ("First bad element", False),
+    )
+    body = tuple(_output(item, style) for item in outputs)
+    return table(style, "Error against an fp64 oracle", columns, body)
+
+
+def _output(item: OutputComparison, style: Style) -> tuple[str, ...]:
+    shape = " × ".join(f"{extent:,}" for extent in item.shape) or "scalar"
+    first = "–"
+    if item.first_bad is not None:
+        first = f"[{', '.join(str(i) for i in item.first_bad)}]"
+        if item.first_bad_values is not None:
+            got, wanted = item.first_bad_values
+            first += f": {got:.6g}, should be {wanted:.6g}"
+    return (
+        str(item.index),
+        f"{safe(shape)} {safe(item.dtype)}",
+        badge(style, "good", "✓ yes") if item.matches else badge(style, "bad", "✗ no"),
+        error(item.relative_l2_error),
+        error(item.reference_relative_l2_error),
+        error(item.tolerance_l2),
+        error(item.max_abs_error),
+        share(item.bad_fraction) if item.bad_fraction else "0 %",
+        safe(first),
+    )

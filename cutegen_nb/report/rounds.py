@@ -1,0 +1,280 @@
+"""The rounds of a session: a table of all, and a section for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cutegen_nb.analysis.causes import Cause
+from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
+from cutegen_nb.analysis.quantity import change, count, duration, times
+from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.summary import (
+    RoundSummary,
+    decision,
+    deed,
+    parent_candidate,
+    parent_round,
+    revision,
+    rows,
+    simulated,
+)
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.profile import Counters
+from cutegen_nb.core.round import Attempt, Relation, Round
+from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
+from cutegen_nb.report import correctness_view, counts_view, diff_view, timing_view
+from cutegen_nb.report.code import listing
+from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
+
+_GOOD = {Relation.FIRST.value, Relation.FASTER.value, Relation.LESS_WORK.value}
+_BAD = {Relation.SLOWER.value, Relation.MORE_WORK.value}
+
+
+def overview(session: Session, *, style: Style = Style.RECORD) -> str:
+    """One row a round."""
+    counted = simulated(session)
+    figures = (
+        (("Global sectors", True), ("Warp instructions", True), ("÷ least", True))
+        if counted
+        else (("Latency", True), ("Speedup", True), ("Of roof", True))
+    )
+    columns = (
+        ("Round", False),
+        ("Strategy", False),
+        ("Verdict", False),
+        ("Against its parent", False),
+        *figures,
+        ("Decision", False),
+    )
+    body = tuple(_overview_row(item, style, counted=counted) for item in rows(session))
+    caption = "Rounds (simulated counts)" if counted else "Rounds (measured)"
+    return table(style, caption, columns, body)
+
+
+def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> str:
+    """Everything that is known of one round, in the order in which it happened."""
+    candidate, evaluation = item.candidate, item.evaluation
+    parts = [_asked(item, style), _failed_attempts(item, style)]
+    if candidate is None or evaluation is None:
+        words = item.note or "The round ended without a candidate."
+        parts.append(f"<p>{badge(style, 'bad', 'no candidate')} {safe(words)}</p>")
+    else:
+        parts.append(_rationale(candidate, style))
+        parts.append(_part("Change", _change(session, item, candidate, style)))
+        parts.append(_part("Correctness", correctness_view.render(evaluation, candidate.source, style=style)))
+        parts.append(_work(session, item, evaluation, candidate, style))
+    parts.append(_decision(item, style))
+    return "".join(parts)
+
+
+def diagnosis(found: Diagnosis, *, style: Style = Style.RECORD) -> str:
+    """A diagnosis: the bound, and each cause with its counters and what would refute it."""
+    bound = f"<p><b>Bound by {safe(found.bound.value)}</b> ({safe(found.source)}). {safe(found.because)}</p>"
+    if not found.causes:
+        return f"{bound}<p>No waste stands out in the counts.</p>"
+    items = "".join(_cause(cause, style) for cause in found.causes)
+    return f"{bound}<p>Likely causes, most costly first:</p><ol>{items}</ol>"
+
+
+def _cause(cause: Cause, style: Style) -> str:
+    where = f" (line {cause.line})" if cause.line else ""
+    figures = "; ".join(f"{reading.name} {reading.value}" for reading in cause.readings)
+    return (
+        f"<li><b>{safe(cause.name)}</b>{where}: {safe(cause.statement)} "
+        f"<span{look(style, 'muted')}>{safe(figures)}. Refuted if {safe(cause.refuted_by)}</span></li>"
+    )
+
+
+def _part(title: str, body: str) -> str:
+    return f"<h3>{safe(title)}</h3>{body}" if body else ""
+
+
+def _overview_row(item: RoundSummary, style: Style, *, counted: bool) -> tuple[str, ...]:
+    name = (
+        f'<a href="#{item.revision}">{item.revision}</a>'
+        if style is Style.PAGE
+        else f"<b>{item.revision}</b>"
+    )
+    star = f" {badge(style, 'good', 'best')}" if item.best else ""
+    verdict = badge(style, "good" if item.passed else "bad", item.verdict)
+    relation = ""
+    if item.relation:
+        kind = "good" if item.relation in _GOOD else "bad" if item.relation in _BAD else "neutral"
+        relation = badge(style, kind, item.relation)
+    against = f"{relation} <span{look(style, 'muted')}>{safe(item.reason)}</span>"
+    return (
+        f"{name}{star}",
+        safe(item.strategy or "–"),
+        verdict,
+        against,
+        *(_counted(item) if counted else _timed(item)),
+        _decided(item),
+    )
+
+
+def _counted(item: RoundSummary) -> tuple[str, str, str]:
+    return (
+        "–" if item.gmem_sectors is None else count(item.gmem_sectors),
+        "–" if item.warp_instructions is None else count(item.warp_instructions),
+        "–" if item.moved_over_least is None else times(item.moved_over_least),
+    )
+
+
+def _timed(item: RoundSummary) -> tuple[str, str, str]:
+    return (
+        "–" if item.median_ms is None else duration(item.median_ms / 1e3),
+        "–" if item.speedup is None else f"{times(item.speedup)} {safe(item.baseline)}",
+        "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
+    )
+
+
+def _decided(item: RoundSummary) -> str:
+    if not item.decision:
+        return "–"
+    words = f": “{safe(item.words)}”" if item.words else ""
+    return f"{safe(item.decision)} by {safe(item.decided_by)}{words}"
+
+
+def _asked(item: Round, style: Style) -> str:
+    """The strategy, what it should move, and the prompt."""
+    parts = []
+    if item.strategy:
+        words = f"<b>{safe(item.strategy.name)}</b>: {safe(item.strategy.statement)}"
+        parts.append(f"<p>{words} <span{look(style, 'muted')}>({safe(item.strategy.source)})</span></p>")
+    else:
+        parts.append("<p>No strategy yet: the first passing kernel is sought.</p>")
+    parts += [
+        f"<p>Prompt {safe(deed(made))} by {safe(made.by)}: “{safe(made.reason)}”</p>"
+        for made in item.decisions
+        if made.gate == "prompt" and made.reason
+    ]
+    if item.attempts:
+        prompt = item.attempts[0].prompt
+        text = f"{prompt.system}\n\n{prompt.user}".strip()
+        parts.append(folded(style, f"Prompt ({len(text):,} characters)", preformatted(style, text)))
+    return "".join(parts)
+
+
+def _rationale(candidate: Candidate, style: Style) -> str:
+    if not candidate.rationale.strip():
+        return ""
+    quote = f"<blockquote{look(style, 'quote')}>{safe(candidate.rationale.strip())}</blockquote>"
+    return _part(f"Rationale of {candidate.author}", quote)
+
+
+def _failed_attempts(item: Round, style: Style) -> str:
+    """Every exchange before the one the round ended with: repairs are part of the record."""
+    last = next((a for a in reversed(item.attempts) if a.candidate), None)
+    failed = [(n, a) for n, a in enumerate(item.attempts, start=1) if a is not last]
+    if not failed:
+        return ""
+    final = last.candidate if last else None
+    body = "".join(_attempt(number, attempt, final, style) for number, attempt in failed)
+    return _part("Attempts before it" if last else "Attempts", body)
+
+
+def _attempt(number: int, attempt: Attempt, final: Candidate | None, style: Style) -> str:
+    evaluation, candidate = attempt.evaluation, attempt.candidate
+    label = evaluation.label if evaluation else "no usable reply"
+    words = evaluation.summary if evaluation else attempt.problem
+    parts = [f"<p>{badge(style, 'bad', label)} Attempt {number}, {safe(attempt.purpose)}: {safe(words)}</p>"]
+    if evaluation and attempt.problem:
+        parts.append(f"<p>{safe(attempt.problem)}</p>")
+    if evaluation and evaluation.findings:
+        source = candidate.source if candidate else ""
+        parts.append(correctness_view.findings(evaluation.findings, source, style=style))
+    if evaluation and evaluation.log.strip():
+        parts.append(correctness_view.log(evaluation.log, style=style))
+    if candidate and final and candidate.digest != final.digest:
+        fix = diff_view.render(
+            candidate.source,
+            final.source,
+            style=style,
+            old_name=f"attempt {number}",
+            new_name="the round’s end",
+        )
+        parts.append(folded(style, "What was changed afterwards", fix))
+    elif candidate and not final:
+        parts.append(folded(style, "Its source", listing(candidate.source, style)))
+    elif attempt.reply and attempt.reply.text.strip() and not candidate:
+        parts.append(folded(style, "The reply", preformatted(style, attempt.reply.text)))
+    return f"<div{look(style, 'attempt')}>{''.join(parts)}</div>"
+
+
+def _change(session: Session, item: Round, candidate: Candidate, style: Style) -> str:
+    parent, origin = parent_candidate(session, item), parent_round(session, item)
+    if parent is None or origin is None:
+        number = len(candidate.source.splitlines())
+        body = f"<div{look(style, 'card')}>{listing(candidate.source, style)}</div>"
+        return folded(style, f"First source of this lineage, {number} lines", body)
+    return diff_view.render(
+        parent.source, candidate.source, style=style, old_name=revision(origin), new_name=revision(item)
+    )
+
+
+def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Candidate, style: Style) -> str:
+    parent = parent_round(session, item)
+    before = parent.evaluation if parent else None
+    parts = []
+    if evaluation.timing:
+        roof = place(session.facts, session.device, evaluation)
+        parts.append(_part("Times", timing_view.render(evaluation.timing, roof, style=style)))
+    if evaluation.profile:
+        names = (revision(parent) if parent else "parent", revision(item))
+        body = counts_view.render(
+            evaluation.profile,
+            candidate.source,
+            parent=before.profile if before else None,
+            names=names,
+            style=style,
+        )
+        parts.append(_part("Counts", _effects(item.strategy, before, evaluation, style) + body))
+    if evaluation.passed and (evaluation.profile or evaluation.timing):
+        found = diagnose(session.facts, evaluation, session.device)
+        parts.append(_part("Diagnosis", diagnosis(found, style=style)))
+    return "".join(parts)
+
+
+def _effects(strategy: Strategy | None, before: Evaluation | None, after: Evaluation, style: Style) -> str:
+    """What the strategy said it would move, and what moved."""
+    if strategy is None or not strategy.effects:
+        return ""
+    lines = "".join(f"<li>{_effect(item, before, after, style)}</li>" for item in strategy.effects)
+    return f"<p>Predicted by the strategy:</p><ul>{lines}</ul>"
+
+
+def _effect(item: ExpectedEffect, before: Evaluation | None, after: Evaluation, style: Style) -> str:
+    said = f"<code>{safe(item.counter)}</code> goes {item.direction.value}"
+    old, new = _counter(item.counter, before), _counter(item.counter, after)
+    if old is None or new is None:
+        return f"{said} {badge(style, 'neutral', 'not checked')} (nothing to compare with)"
+    moved = new < old if item.direction is Direction.DOWN else new > old
+    verdict = badge(style, "good", "came true") if moved else badge(style, "bad", "did not")
+    write: Callable[[float], str] = count if old == int(old) and new == int(new) else "{:.4g}".format
+    return f"{said} {verdict} {write(old)} → {write(new)} ({safe(change(old, new))})"
+
+
+def _counter(name: str, evaluation: Evaluation | None) -> float | None:
+    if evaluation is None:
+        return None
+    if name == "latency_ms":
+        return evaluation.timing.median_ms if evaluation.timing else None
+    if evaluation.profile is None or not hasattr(Counters, name):
+        return None
+    value = getattr(evaluation.profile.counters, name)
+    return float(sum(value.values()) if isinstance(value, dict) else value)
+
+
+def _decision(item: Round, style: Style) -> str:
+    made = decision(item)
+    tokens = sum(a.reply.usage.input_tokens + a.reply.usage.output_tokens for a in item.attempts if a.reply)
+    cost = f"; {count(tokens)} tokens" if tokens else ""
+    words = f"Started {safe(item.started_at)}, took {duration(item.seconds)}{cost}."
+    spent = f"<span{look(style, 'muted')}>{words}</span>"
+    if made is None:
+        return _part("Decision", f"<p>None was asked for. {spent}</p>")
+    kind = "good" if item.approved else "bad" if deed(made) == "rejected" else "neutral"
+    quoted = f" “{safe(made.reason)}”" if made.reason else ""
+    return _part("Decision", f"<p>{badge(style, kind, deed(made))} by {safe(made.by)}.{quoted} {spent}</p>")

@@ -1,0 +1,71 @@
+"""The rounds of a session as a table for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cutegen_nb.analysis.quantity import count, duration, share, times
+from cutegen_nb.analysis.summary import RoundSummary, outcome, rows, simulated
+from cutegen_nb.core.session import Session
+from cutegen_nb.report.markup import visible
+
+_WIDEST = 28
+"""Longer names are cut: the table has to fit 100 columns."""
+
+
+def table(session: Session) -> str:
+    """Rounds in aligned columns, then what the session came to; ends with a line end."""
+    counted = simulated(session)
+    source = "simulated counts, no times" if counted else f"measured on {session.device.name}"
+    title = f"{session.name}: {session.facts.workload_class.value}, {source}"
+    figures = ("sectors", "warp instr.", "÷ least") if counted else ("latency", "speedup", "of roof")
+    heading = ("round", "strategy", "verdict", "against parent", *figures, "decision")
+    body = [_cells(item, counted=counted) for item in rows(session)]
+    lines = [visible(title)]
+    if body:
+        lines += _aligned([heading, *body], right={4, 5, 6})
+    return "\n".join([*lines, visible(outcome(session))]) + "\n"
+
+
+def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:
+    figures = (
+        (_or_dash(item.gmem_sectors, count), _or_dash(item.warp_instructions, count))
+        if counted
+        else (_or_dash(item.median_ms, _milliseconds), _or_dash(item.speedup, times))
+    )
+    last = _or_dash(item.moved_over_least, times) if counted else _or_dash(item.sol_fraction, share)
+    return (
+        f"{item.revision}{' *' if item.best else ''}",
+        _cut(item.strategy) or "–",
+        item.verdict,
+        item.relation or "–",
+        *figures,
+        last,
+        item.decision or "–",
+    )
+
+
+def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
+    return "–" if value is None else write(value)
+
+
+def _milliseconds(value: float) -> str:
+    return duration(value / 1e3)
+
+
+def _cut(name: str) -> str:
+    shown = visible(name).replace("\n", " ").replace("\t", " ")
+    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
+
+
+def _aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    shown = [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    rule = "  ".join("─" * width for width in widths)
+    return [shown[0], rule, *shown[1:]]

@@ -1,0 +1,47 @@
+"""Measured times of a candidate on a GPU."""
+
+from __future__ import annotations
+
+from statistics import quantiles
+
+from cutegen_nb.analysis.quantity import duration, scaled, share, times
+from cutegen_nb.analysis.roofline import Roofline
+from cutegen_nb.core.evaluation import Timing
+from cutegen_nb.report.markup import Style, look, safe, table
+
+
+def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> str:
+    """Latency, spread, speed-of-light share and the paired comparisons with each baseline."""
+    body = [
+        (
+            "candidate",
+            duration(timing.median_ms / 1e3),
+            _spread(timing),
+            "–",
+            share(roof.sol_fraction) if roof.sol_fraction is not None else "–",
+        )
+    ]
+    for item in timing.baselines:
+        floor_share = roof.floor_ms / item.median_ms if item.median_ms else 0.0
+        interval = f"{times(item.speedup)} ({times(item.speedup_low)} to {times(item.speedup_high)})"
+        body.append((safe(item.name), duration(item.median_ms / 1e3), "–", interval, share(floor_share)))
+    columns = (
+        ("What", False),
+        ("Median", True),
+        ("10th to 90th percentile", True),
+        ("Candidate’s speedup (95 % interval)", True),
+        ("Of speed of light", True),
+    )
+    caption = f"Latency, L2 flushed before each call ({len(timing.samples_ms)} samples)"
+    note = (
+        f"Copy bandwidth in the same process {scaled(timing.bandwidth_bytes_per_s, 'B/s')}; "
+        f"compilation {duration(timing.compile_s)}."
+    )
+    return table(style, caption, columns, tuple(body)) + f"<p{look(style, 'muted')}>{note}</p>"
+
+
+def _spread(timing: Timing) -> str:
+    if len(timing.samples_ms) < 10:  # noqa: PLR2004 - deciles of fewer than ten samples are made up
+        return "–"
+    deciles = quantiles(timing.samples_ms, n=10)
+    return f"{duration(deciles[0] / 1e3)} to {duration(deciles[-1] / 1e3)}"
