@@ -1,0 +1,167 @@
+"""Reading a problem's text into :class:`~cutegen_nb.core.problem.Problem`. Parses it, never executes it."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import warnings
+from pathlib import Path
+
+from cutegen_nb.core.errors import ProblemError
+from cutegen_nb.core.problem import Problem, ProblemForm
+
+_NOT_THE_REFERENCE = frozenset({"get_inputs", "get_init_inputs", "example_inputs"})
+_SHOWN = 60
+"""Characters of the person's own text that a message quotes."""
+
+
+def read_problem(path: str, *, name: str | None = None) -> Problem:
+    """The problem in the file at `path`, named after the file unless `name` is given.
+
+    Raises:
+        ProblemError: there is no such file, it is not UTF-8, does not parse, or states no problem.
+    """
+    source = _text(Path(path))
+    return _problem(source, path=path, shown=path, name=_given_name(name) or name_from_path(path))
+
+
+def problem_from_string(source: str, *, name: str) -> Problem:
+    """The problem in `source`, called `name`.
+
+    Raises:
+        ProblemError: the text does not parse or states no problem, or `name` is not an identifier.
+    """
+    checked = _given_name(name)
+    if checked is None:
+        raise ProblemError("a problem given as text needs a name; pass one that is a Python identifier")
+    return _problem(source, path="", shown=f"the problem {checked}", name=checked)
+
+
+def name_from_path(path: str) -> str:
+    """A Python identifier from a file's name: ``19_ReLU.py`` → ``ReLU``, ``class.py`` → ``class_``."""
+    stem = Path(path).stem
+    words = re.sub(r"\W+", "_", stem).strip("_")
+    kept = re.sub(r"^[\d_]+", "", words) or f"problem_{words}"
+    found = kept.strip("_")
+    return f"{found}_" if keyword.iskeyword(found) or not found.isidentifier() else found
+
+
+def _given_name(name: str | None) -> str | None:
+    if name is None or name == "":
+        return None
+    if name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    raise ProblemError(
+        f"the name {name!r:.{_SHOWN}} is not a Python identifier; use letters, digits and underscores, "
+        "starting with a letter"
+    )
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        raise ProblemError(f"{path} is a directory; give the path of a problem file")
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ProblemError(f"{path} does not exist{_near(path)}; give the path of a problem file") from None
+    except UnicodeDecodeError as error:
+        raise ProblemError(
+            f"{path} is not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x}); save it as UTF-8"
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ProblemError(f"{path} cannot be read ({reason}); check the path and its permissions") from None
+
+
+def _near(path: Path) -> str:
+    """A hint where the folder is what is missing."""
+    parent = path.parent
+    return "" if parent.is_dir() else f", nor does its folder {parent}"
+
+
+def _problem(source: str, *, path: str, shown: str, name: str) -> Problem:
+    tree = _parsed(source, shown)
+    names = _defined(tree)
+    if "Model" in names:
+        if "get_inputs" not in names:
+            raise ProblemError(
+                f"{shown} defines Model but no get_inputs; add a function get_inputs that returns the list of "
+                "tensors Model.forward takes"
+            )
+        return Problem(name=name, source=source, form=ProblemForm.KERNELBENCH, path=path)
+    function = _reference_function(tree, shown)
+    if not names & {"get_inputs", "example_inputs"}:
+        raise ProblemError(
+            f"{shown} defines the function {function} but neither get_inputs nor example_inputs; add a function "
+            f"get_inputs that returns the list of {function}'s arguments"
+        )
+    return Problem(name=name, source=source, form=ProblemForm.FUNCTION, path=path, function=function)
+
+
+def _parsed(source: str, shown: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape in a docstring is not worth a line
+            return ast.parse(source)
+    except SyntaxError as error:
+        text = (error.text or "").strip()
+        quoted = f" (`{text:.{_SHOWN}}`)" if text else ""
+        raise ProblemError(
+            f"{shown} does not parse: {error.msg} at line {error.lineno or 1}{quoted}; correct that line"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemError(f"{shown} does not parse: {error or type(error).__name__}; give Python source") from None
+
+
+def _defined(tree: ast.Module) -> frozenset[str]:
+    """Names bound at the top level by a definition, an assignment or an import, conditional ones included."""
+    names: set[str] = set()
+    for statement in _top_level(tree.body):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in statement.names)
+        else:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
+            names.update(
+                node.id
+                for target in targets
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+    return frozenset(names)
+
+
+def _top_level(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements of the module, those inside ``if``, ``try`` and ``with`` included."""
+    found: list[ast.stmt] = []
+    for statement in body:
+        found.append(statement)
+        for block in ("body", "orelse", "finalbody"):
+            if isinstance(statement, ast.If | ast.Try | ast.With):
+                found.extend(_top_level(getattr(statement, block, [])))
+    return found
+
+
+def _reference_function(tree: ast.Module, shown: str) -> str:
+    public = [
+        statement.name
+        for statement in tree.body
+        if isinstance(statement, ast.FunctionDef)
+        and not statement.name.startswith("_")
+        and statement.name not in _NOT_THE_REFERENCE
+    ]
+    if "reference" in public:
+        return "reference"
+    if len(public) == 1:
+        return public[0]
+    if not public:
+        raise ProblemError(
+            f"{shown} defines neither a class Model nor a function; write the reference as a torch.nn.Module "
+            "named Model, or as a function, with get_inputs beside it"
+        )
+    raise ProblemError(
+        f"{shown} defines {len(public)} functions ({', '.join(public[:6])}), so which one is the reference is "
+        "open; name it reference, or start the names of the others with an underscore"
+    )

@@ -1,0 +1,228 @@
+"""Executing a problem's source, at the size in the file or at a scaled one. Runs in the worker only."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import random
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from cutegen_nb.core.errors import ProblemError
+from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
+
+_MESSAGE_LENGTH = 300
+"""Characters of another program's exception message that a sentence of ours carries."""
+_CONSTANT_SPREAD = 0.25
+"""Parameters initialised to one non-zero value are drawn within ± this fraction of it."""
+_ZERO_SPREAD = 0.1
+"""Standard deviation of parameters initialised to zeros."""
+
+
+def load(problem: Problem, rewrites: tuple[Rewrite, ...]) -> LoadedProblem:
+    """The problem's module, executed with `rewrites` applied to its syntax tree in memory.
+
+    The source's lines are put into :mod:`linecache`, so tracebacks and ``inspect`` show the file as the
+    person wrote it. Whatever the module prints goes where the process's output goes.
+
+    Raises:
+        ProblemError: the source does not parse, raises, or does not define what its form needs.
+    """
+    filename = problem.path or f"<problem {problem.name}>"
+    linecache.cache[filename] = (
+        len(problem.source), None, problem.source.splitlines(keepends=True), filename,
+    )  # fmt: skip
+    try:
+        tree = ast.parse(problem.source, filename)
+    except (SyntaxError, ValueError) as error:
+        raise ProblemError(f"{filename} does not parse: {error}; correct it and run again") from error
+    code = compile(_Rewriting(rewrites).visit(tree), filename, "exec")
+    module = types.ModuleType(f"cutegen_nb_problem_{problem.digest[:12]}")
+    module.__file__ = filename
+    sys.modules[module.__name__] = module  # dataclasses and pickle look their module up here
+    with Blame(problem, "the module"):
+        exec(code, module.__dict__)  # noqa: S102 — running the person's own problem is the purpose
+    return LoadedProblem(problem=problem, rewrites=rewrites, namespace=module.__dict__)
+
+
+class Blame:
+    """Turns whatever the problem's own code raises into one ProblemError that names its line.
+
+    A context manager, not an ``except``, because any exception at all may leave a stranger's code and
+    each is the problem's. An interrupt by the person passes through.
+    """
+
+    def __init__(self, problem: Problem, what: str) -> None:
+        """`what` is the part that runs, as the sentence's subject: ``get_inputs``."""
+        self._problem = problem
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
+        """Raises ProblemError in place of `error`, unless it is one already or an interrupt."""
+        if error is None or isinstance(error, (ProblemError, KeyboardInterrupt)):
+            return
+        raise ProblemError(_sentence(self._problem, self._what, error, trace)) from error
+
+
+def _sentence(
+    problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None
+) -> str:
+    filename = problem.path or f"<problem {problem.name}>"
+    lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == filename]
+    where = f" at line {lines[-1].lineno} (`{(lines[-1].line or '').strip()}`)" if lines else ""
+    message = " ".join(str(error).split())[:_MESSAGE_LENGTH]
+    raised = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    if type(error).__name__ in {"DataDependentOutputException", "DynamicOutputShapeException"}:
+        return (
+            f"{what} of {filename} reads the values of a tensor{where}, so its operations cannot be listed "
+            f"without running it ({raised}); make shapes and branches depend on sizes only"
+        )
+    return f"{what} of {filename} raised {raised}{where}; correct the problem and run again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProblem:
+    """A problem whose module has been executed."""
+
+    problem: Problem
+    """What was loaded."""
+    rewrites: tuple[Rewrite, ...]
+    """Literals changed on loading; empty for the size in the file."""
+    namespace: dict[str, Any]
+    """The module's globals."""
+
+    def init_inputs(self) -> list[Any]:
+        """What ``Model`` is constructed with: ``get_init_inputs()``, or nothing where there is none."""
+        maker = self.namespace.get("get_init_inputs")
+        if self.problem.form is ProblemForm.FUNCTION or maker is None:
+            return []
+        with Blame(self.problem, "get_init_inputs"):
+            given = maker()
+        if not isinstance(given, (list, tuple)):
+            raise ProblemError(
+                f"get_init_inputs of {self.problem.name} returned a {type(given).__name__}; "
+                "return a list of Model's constructor arguments"
+            )
+        return list(given)
+
+    def reference(self, seed: int, device: str) -> torch.nn.Module:
+        """The reference on `device`, its parameters decided by `seed` alone; a function comes as a module.
+
+        Parameters keep the initialisation that ``Model`` gives them, except those it fills with one
+        value (an affine weight of ones, a bias of zeros) and batch norm's running statistics: they are
+        drawn around that value, because a kernel that ignores them would otherwise pass. A candidate
+        gets the same values by copying ``state_dict`` by name. The module stays in training mode, as
+        KernelBench runs it, and gradients are off.
+
+        Raises:
+            ProblemError: the constructor raises, or ``Model`` is no ``torch.nn.Module``.
+        """
+        if self.problem.form is ProblemForm.FUNCTION:
+            return FunctionModule(self._function())
+        seed_everything(seed)
+        with torch.device(device):
+            given = self.init_inputs()
+            with Blame(self.problem, "Model's constructor"):
+                model = self.namespace["Model"](*given)
+        if not isinstance(model, torch.nn.Module):
+            raise ProblemError(
+                f"Model of {self.problem.name} is a {type(model).__name__}, not a torch.nn.Module; "
+                "derive it from torch.nn.Module"
+            )
+        if any(tensor.device != torch.device(device) for tensor in _state(model)):
+            model = model.to(device)
+        model.requires_grad_(requires_grad=False)
+        _redraw_constant_parameters(model)
+        return model
+
+    def argument_names(self) -> tuple[str, ...]:
+        """Names of the arguments that the reference takes, in order; ``*args`` and keywords left out."""
+        if self.problem.form is ProblemForm.FUNCTION:
+            signature, skipped = inspect.signature(self._function()), 0
+        else:
+            signature, skipped = inspect.signature(self.namespace["Model"].forward), 1
+        named = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        return tuple(name for name, p in signature.parameters.items() if p.kind in named)[skipped:]
+
+    def _function(self) -> Callable[..., Any]:
+        function = self.namespace.get(self.problem.function)
+        if callable(function):
+            return function  # type: ignore[no-any-return]
+        raise ProblemError(
+            f"{self.problem.function} of {self.problem.name} is a {type(function).__name__} once the module "
+            "has run; keep it a function"
+        )
+
+
+class FunctionModule(torch.nn.Module):
+    """A plain function as a module, so that both forms of problem are called alike."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *arguments: Any) -> Any:  # noqa: ANN401 — the person's function decides
+        """The function's own result."""
+        return self._function(*arguments)
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds torch, numpy's legacy generator and :mod:`random`: a problem may draw from any of them."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 — the global generator is the one that problems use
+    random.seed(seed)
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Replaces integer literals by position."""
+
+    def __init__(self, rewrites: tuple[Rewrite, ...]) -> None:
+        self._by_position = {(rewrite.line, rewrite.column): rewrite for rewrite in rewrites}
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:  # noqa: N802 — ast's own spelling
+        """The literal, or what it is rewritten to."""
+        rewrite = self._by_position.get((node.lineno, node.col_offset))
+        if rewrite is None or type(node.value) is not int or node.value != rewrite.full:
+            return node
+        return ast.copy_location(ast.Constant(rewrite.scaled), node)
+
+
+def _state(model: torch.nn.Module) -> list[torch.Tensor]:
+    return [*model.parameters(), *model.buffers()]
+
+
+def _redraw_constant_parameters(model: torch.nn.Module) -> None:
+    """Draws anew what was initialised to a single value, in the order of ``state_dict``."""
+    running = tuple(name for name, _ in model.named_buffers() if name.endswith(("running_mean", "running_var")))
+    tensors = [*model.named_parameters(), *((name, model.get_buffer(name)) for name in running)]
+    with torch.no_grad():
+        for _, tensor in sorted(tensors, key=lambda item: item[0]):
+            if _is_constant(tensor):
+                value = tensor.flatten()[0]
+                around = value * (1 + _CONSTANT_SPREAD * (2 * torch.rand_like(tensor) - 1))
+                tensor.copy_(torch.where(value == 0, _ZERO_SPREAD * torch.randn_like(tensor), around))
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    """Whether a real floating-point tensor of two or more elements holds one value throughout."""
+    if isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.is_floating_point():
+        return False
+    if tensor.numel() <= 1:
+        return False
+    return bool((tensor == tensor.flatten()[0]).all())

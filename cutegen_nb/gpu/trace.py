@@ -1,0 +1,281 @@
+"""Tracing a problem under fake tensors into plain values. Runs in the worker; allocates no tensor.
+
+Two traces of ``forward`` are taken with ``make_fx``, functionalised, without gradients: one of the ATen
+calls as they are, which says what kind of work it is, and one lowered by
+:mod:`~cutegen_nb.gpu.decompositions` and read by :mod:`~cutegen_nb.gpu.graph_reading`, which is the
+``graph`` that authors read. Importing this module costs about 1 s the first time; tracing a KernelBench
+problem of level 1 or 2 at one size costs 10 to 60 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.func import functional_call, functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, names_read
+from cutegen_nb.core.errors import ProblemError
+from cutegen_nb.core.graph import DTYPE_BYTES, Graph, Value
+from cutegen_nb.core.problem import Problem, ProblemFacts, Rewrite, Workload
+from cutegen_nb.gpu.decompositions import lowering_table
+from cutegen_nb.gpu.graph_reading import read_graph, spec_of
+from cutegen_nb.gpu.inputs import draw
+from cutegen_nb.gpu.problem_source import Blame, LoadedProblem, load
+from cutegen_nb.gpu.scaling import Budget, Measured, choose_scale
+
+_DEFAULT = Budget()
+
+
+def trace_facts(
+    problem: Problem, *, element_budget: int = _DEFAULT.elements, flop_budget: int = _DEFAULT.flops
+) -> ProblemFacts:
+    """What is known of `problem` at the size in its file and at one the simulator can run.
+
+    Args:
+        problem: its source is executed here, under fake tensors.
+        element_budget: inputs, parameters and outputs of the scaled size, in elements.
+        flop_budget: floating-point operations of the scaled size.
+
+    Raises:
+        ProblemError: the source cannot be loaded or traced; the sentence says which part and which line.
+    """
+    full = trace(problem, ())
+    rewrites = choose_scale(
+        problem, _measured(full.graph), _measure_of(problem), Budget(elements=element_budget, flops=flop_budget)
+    )
+    scaled = trace(problem, rewrites) if rewrites else full
+    return ProblemFacts(
+        workload_class=classify(scaled.graph),
+        full=_workload(full, ()),
+        scaled=_workload(scaled, rewrites or ()),
+        dtype=_computation_dtype(full.graph),
+        warnings=(*full.warnings, *_scaling_warnings(full.graph, rewrites)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A reference traced at one size, not lowered."""
+
+    graph: Graph
+    """ATen calls as ``forward`` makes them: ``softmax`` is one node."""
+    lower: Callable[[], Graph]
+    """Traces again, lowered to point-wise operations, reductions, products and data movement."""
+    warnings: tuple[str, ...]
+    """Randomness, modified inputs, inputs that are not read."""
+
+
+def trace(problem: Problem, rewrites: tuple[Rewrite, ...]) -> Trace:
+    """`problem` traced with `rewrites` applied, under a fake-tensor mode of its own.
+
+    Raises:
+        ProblemError: a part of the problem raises, or gives what a kernel cannot be compared with.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with mode, torch.no_grad():
+        loaded = load(problem, rewrites)
+        model = loaded.reference(0, "cpu")
+        arguments = draw(loaded, 0, "cpu")
+        given = _Given.of(loaded, model, arguments)
+        module = _made(problem, given)
+    return _read(given, module, mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What ``forward`` is called with, flattened to a list of tensors."""
+
+    loaded: LoadedProblem
+    """The problem."""
+    model: torch.nn.Module
+    """Its reference."""
+    arguments: list[Any]
+    """Tensors and numbers, in the order of ``forward``."""
+    inputs: tuple[Value, ...]
+    """The tensors among them."""
+    parameters: tuple[Value, ...]
+    """Parameters and buffers of `model`."""
+    tensors: tuple[torch.Tensor, ...]
+    """Inputs, then parameters."""
+
+    @classmethod
+    def of(cls, loaded: LoadedProblem, model: torch.nn.Module, arguments: list[Any]) -> _Given:
+        """Names every tensor: inputs by ``forward``'s signature, parameters by their path."""
+        positions = [at for at, item in enumerate(arguments) if isinstance(item, torch.Tensor)]
+        names = dict(enumerate(loaded.argument_names()))
+        inputs = tuple(
+            Value(name=names.get(at, f"input{at}"), spec=spec_of(arguments[at]), path=str(at)) for at in positions
+        )
+        state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        parameters = tuple(
+            Value(name=f"p_{path.replace('.', '_')}", spec=spec_of(tensor), path=path)
+            for path, tensor in state.items()
+        )
+        tensors = (*(arguments[at] for at in positions), *state.values())
+        return cls(
+            loaded=loaded, model=model, arguments=arguments, inputs=inputs, parameters=parameters, tensors=tensors
+        )
+
+    @property
+    def scalars(self) -> tuple[tuple[int, int | float | bool], ...]:
+        """Position and value of each argument that is a number."""
+        return tuple((at, item) for at, item in enumerate(self.arguments) if not isinstance(item, torch.Tensor))
+
+    def call(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """``forward`` with the arguments' tensors and the parameters replaced by `tensors`."""
+        fed = list(self.arguments)
+        for value, tensor in zip(self.inputs, tensors, strict=False):
+            fed[int(value.path)] = tensor
+        state = {value.path: tensor for value, tensor in zip(self.parameters, tensors[len(self.inputs) :], strict=True)}
+        returned = functional_call(self.model, state, tuple(fed))
+        return _flat_tensors(self.loaded.problem, returned)
+
+
+def _flat_tensors(problem: Problem, returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 — that is the question
+    leaves = pytree.tree_leaves(returned)
+    what = "the reference" if problem.function else "Model.forward"
+    if not leaves:
+        raise ProblemError(f"{what} of {problem.name} returned nothing ({returned!r:.40}); return a tensor")
+    for at, leaf in enumerate(leaves):
+        if not isinstance(leaf, torch.Tensor):
+            place = "" if len(leaves) == 1 else f" as element {at} of its result"
+            raise ProblemError(
+                f"{what} of {problem.name} returned a {type(leaf).__name__} ({leaf!r:.40}){place}; "
+                "return a tensor, or a tuple, list or dict of tensors"
+            )
+        _check_dtype(problem, what, leaf)
+    return leaves
+
+
+def _check_dtype(problem: Problem, what: str, tensor: torch.Tensor) -> None:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in DTYPE_BYTES:
+        raise ProblemError(
+            f"{what} of {problem.name} returned a tensor of dtype {dtype}; "
+            f"kernels here are written for {', '.join(DTYPE_BYTES)}"
+        )
+
+
+def _made(problem: Problem, given: _Given) -> torch.fx.GraphModule:
+    what = "the reference" if problem.function else "Model.forward"
+    with Blame(problem, what):
+        return make_fx(functionalize(given.call, remove="mutations"))(*given.tensors)
+
+
+def _read(given: _Given, module: torch.fx.GraphModule, mode: FakeTensorMode) -> Trace:
+    written = _forget_writes(module, len(given.inputs))
+
+    def as_graph(traced: torch.fx.GraphModule) -> Graph:
+        return read_graph(traced, inputs=given.inputs, scalars=given.scalars, parameters=given.parameters)
+
+    def lower() -> Graph:
+        with mode, torch.no_grad():
+            lowered = make_fx(functionalize(module, remove="mutations"), decomposition_table=lowering_table())(
+                *given.tensors
+            )
+        lowered.graph.eliminate_dead_code()
+        return as_graph(lowered)
+
+    graph = as_graph(module)
+    warnings = (*_random_warnings(module), *_write_warnings(given, written), *_unread_warnings(graph))
+    return Trace(graph=graph, lower=lower, warnings=warnings)
+
+
+def _forget_writes(module: torch.fx.GraphModule, inputs: int) -> tuple[int, ...]:
+    """Removes what functionalisation writes back into arguments; the positions of inputs written to.
+
+    Batch norm's running statistics are the usual case: the graph's outputs are what ``forward`` returns.
+    """
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    written = []
+    for node in list(module.graph.nodes):
+        if node.target is torch.ops.aten.copy_.default and node.args[0] in placeholders:
+            position = placeholders.index(node.args[0])
+            if position < inputs:
+                written.append(position)
+            node.replace_all_uses_with(node.args[1])
+            module.graph.erase_node(node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return tuple(written)
+
+
+def _random_warnings(module: torch.fx.GraphModule) -> tuple[str, ...]:
+    drawn = sorted({
+        str(node.target)
+        for node in module.graph.nodes
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _drops_nothing(node)
+    })  # fmt: skip
+    if not drawn:
+        return ()
+    return (f"the reference draws random numbers ({', '.join(drawn)}), so no kernel can return the same values",)
+
+
+def _drops_nothing(node: torch.fx.Node) -> bool:
+    """Whether a fused attention, which PyTorch marks as random, has no dropout."""
+    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+    if "dropout_p" not in names:
+        return False
+    position = names.index("dropout_p")
+    given = node.kwargs.get("dropout_p", 0.0)
+    return (node.args[position] if position < len(node.args) else given) == 0.0
+
+
+def _write_warnings(given: _Given, written: tuple[int, ...]) -> tuple[str, ...]:
+    names = ", ".join(given.inputs[position].name for position in written)
+    return (f"the reference writes to its own input {names}; a kernel must leave inputs as they are",) if names else ()
+
+
+def _unread_warnings(graph: Graph) -> tuple[str, ...]:
+    read = names_read(graph)
+    unread = [value.name for value in graph.inputs if value.name not in read]
+    return (f"the reference does not read its input {', '.join(unread)}",) if unread else ()
+
+
+def _workload(traced: Trace, rewrites: tuple[Rewrite, ...]) -> Workload:
+    graph = traced.lower()
+    return Workload(graph=graph, flops=count_flops(graph), least_bytes=least_bytes(graph), rewrites=rewrites)
+
+
+def _measure_of(problem: Problem) -> Callable[[tuple[Rewrite, ...]], Measured | None]:
+    def measure(rewrites: tuple[Rewrite, ...]) -> Measured | None:
+        try:
+            return _measured(trace(problem, rewrites).graph)
+        except ProblemError:
+            return None
+
+    return measure
+
+
+def _measured(graph: Graph) -> Measured:
+    given = (*graph.inputs, *graph.parameters)
+    outputs = graph.output_specs
+    ones = tuple(tuple(size == 1 for size in spec.shape) for spec in (*(value.spec for value in given), *outputs))
+    empty = any(spec.elements == 0 for spec in outputs)
+    operations = tuple((node.op, tuple(len(spec.shape) for spec in node.outputs)) for node in graph.nodes)
+    return Measured(
+        elements=sum(value.spec.elements for value in given) + sum(spec.elements for spec in outputs),
+        flops=count_flops(graph),
+        character=(operations, ones, graph.scalars, empty),
+    )
+
+
+def _scaling_warnings(full: Graph, rewrites: tuple[Rewrite, ...] | None) -> tuple[str, ...]:
+    if rewrites is not None:
+        return ()
+    elements = _measured(full).elements
+    return (
+        f"no smaller size was found by changing the integers at the top level, so the simulator would run "
+        f"all {elements} elements; give sizes as integers outside functions to have them scaled",
+    )
+
+
+def _computation_dtype(graph: Graph) -> str:
+    dtypes = [value.spec.dtype for value in (*graph.inputs, *graph.parameters)]
+    return next((dtype for dtype in dtypes if "float" in dtype), dtypes[0])
