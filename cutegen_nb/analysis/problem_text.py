@@ -67,7 +67,8 @@ def _text(path: Path) -> str:
         raise ProblemError(f"{path} does not exist{_near(path)}; give the path of a problem file") from None
     except UnicodeDecodeError as error:
         raise ProblemError(
-            f"{path} is not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x}); save it as UTF-8"
+            f"{path} is not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x}); "
+            "save it as UTF-8"
         ) from None
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -86,15 +87,15 @@ def _problem(source: str, *, path: str, shown: str, name: str) -> Problem:
     if "Model" in names:
         if "get_inputs" not in names:
             raise ProblemError(
-                f"{shown} defines Model but no get_inputs; add a function get_inputs that returns the list of "
-                "tensors Model.forward takes"
+                f"{shown} defines Model but no get_inputs; add a function get_inputs that returns the list "
+                "of tensors Model.forward takes"
             )
         return Problem(name=name, source=source, form=ProblemForm.KERNELBENCH, path=path)
     function = _reference_function(tree, shown)
     if not names & {"get_inputs", "example_inputs"}:
         raise ProblemError(
-            f"{shown} defines the function {function} but neither get_inputs nor example_inputs; add a function "
-            f"get_inputs that returns the list of {function}'s arguments"
+            f"{shown} defines the function {function} but neither get_inputs nor example_inputs; add a "
+            f"function get_inputs that returns the list of {function}'s arguments"
         )
     return Problem(name=name, source=source, form=ProblemForm.FUNCTION, path=path, function=function)
 
@@ -111,7 +112,8 @@ def _parsed(source: str, shown: str) -> ast.Module:
             f"{shown} does not parse: {error.msg} at line {error.lineno or 1}{quoted}; correct that line"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ProblemError(f"{shown} does not parse: {error or type(error).__name__}; give Python source") from None
+        reason = str(error) or type(error).__name__
+        raise ProblemError(f"{shown} does not parse: {reason}; give Python source") from None
 
 
 def _defined(tree: ast.Module) -> frozenset[str]:
@@ -162,6 +164,6 @@ def _reference_function(tree: ast.Module, shown: str) -> str:
             "named Model, or as a function, with get_inputs beside it"
         )
     raise ProblemError(
-        f"{shown} defines {len(public)} functions ({', '.join(public[:6])}), so which one is the reference is "
-        "open; name it reference, or start the names of the others with an underscore"
+        f"{shown} defines {len(public)} functions ({', '.join(public[:6])}) and does not say which is the "
+        "reference; name that one reference, or start the names of the others with an underscore"
     )

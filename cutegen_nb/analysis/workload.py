@@ -278,7 +278,7 @@ def _pooling_flops(graph: Graph, node: Node) -> int:
     if "adaptive" in node.op:
         return _input_elements(graph, node)
     kernel = node.args[1]
-    extent = math.prod(int(size) for size in kernel) if isinstance(kernel, tuple) else 1  # type: ignore[arg-type]
+    extent = math.prod(size for size in kernel if isinstance(size, int)) if isinstance(kernel, tuple) else 1
     return node.outputs[0].elements * extent
 
 

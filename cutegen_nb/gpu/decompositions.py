@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+# ruff: noqa: SLF001 — most of the operators that reach this table have names with an underscore
 aten = torch.ops.aten
 
 _KEPT_WHOLE = (
@@ -95,7 +96,7 @@ def _vector_norm(
 ) -> Tensor:
     """The p-norm: sum(|x|^p)^(1/p); the largest or smallest |x| for ±inf, the number of non-zeros for 0."""
     x = x if dtype is None else x.to(dtype)
-    dims = list(range(x.dim())) if not dim else dim
+    dims = dim or list(range(x.dim()))
     if order == math.inf:
         return torch.amax(x.abs(), dims, keepdim)
     if order == -math.inf:
@@ -154,7 +155,7 @@ def _rms_norm(
     return _affine(wide * rstd, weight, None, list(normalized_shape)).to(dtype), rstd
 
 
-def _group_norm(  # noqa: PLR0913 — the operator's signature
+def _group_norm(  # noqa: PLR0913, PLR0917 — the operator's signature
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,

@@ -16,7 +16,8 @@ as one of them, with its defaults written out, so that readers match one form:
 ``aten.clamp.default``            (x, low or None, high or None)
 ``aten.full.default``             (shape, value); gone where a point-wise operation takes the number
 ``aten._to_copy.default``         (x) with keyword ``dtype``
-binary operations                 ``.Tensor`` whether the second operand is a tensor or a number
+binary operations                 ``.Tensor`` whether an operand is a tensor or a number; keyword ``alpha``
+                                  only where it is not 1, ``rounding_mode`` where there is one
 ================================  =====================================================================
 
 Copies, aliases and detachments disappear.
@@ -36,7 +37,8 @@ from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec, Value
 
 _IDENTITY = frozenset({"alias", "clone", "detach", "lift_fresh", "lift_fresh_copy", "contiguous"})
-_RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "_reshape_alias", "flatten"})
+_RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "_reshape_alias"})
+_CHANGES_SPEC = _RESHAPES | {"_to_copy", "expand"}
 _TAKES_NUMBER = frozenset({
     "add", "sub", "mul", "div", "pow", "maximum", "minimum", "fmod", "remainder", "atan2", "where",
     "eq", "ne", "lt", "le", "gt", "ge", "clamp", "bitwise_and", "bitwise_or", "bitwise_xor",
@@ -138,8 +140,7 @@ def _read_constant(reading: _Reading, node: torch.fx.Node) -> None:
     tensor = getattr(reading.module, str(node.target))
     known = tensor.constant if isinstance(tensor, FakeTensor) else tensor
     if known is not None and known.dim() == 0 and not known.is_complex():
-        with torch._C._DisableTorchDispatch():  # the number, with no fake mode in between
-            reading.env[node] = known.item()
+        reading.env[node] = known.item()
         return
     value = Value(name=reading.fresh(str(node.target).strip("_")), spec=spec_of(tensor))
     reading.constants.append(value)
@@ -153,7 +154,7 @@ def _read_call(reading: _Reading, node: torch.fx.Node) -> None:
     operator = str(node.target)
     base = operator.split(".")[1] if "." in operator else operator
     outputs = _output_specs(node)
-    if base in _IDENTITY or (base == "_to_copy" and _same_dtype(node, outputs)):
+    if base in _IDENTITY or (base in _CHANGES_SPEC and _same_spec(node, outputs)):
         reading.env[node] = reading.argument(node.args[0])
         return
     read = Node(
@@ -186,9 +187,9 @@ def _as_output(reading: _Reading, leaf: Any) -> Ref:  # noqa: ANN401 — FX's op
     # A number that stood for a 0-d constant: the output has to be a tensor again.
     spec = spec_of(leaf.meta["val"])
     name = reading.fresh("constant_output")
-    reading.nodes.append(
-        Node(name=name, op="aten.full.default", args=((), value), kwargs=(("dtype", spec.dtype),), outputs=(spec,))
-    )
+    dtype = (("dtype", spec.dtype),)
+    node = Node(name=name, op="aten.full.default", args=((), value), kwargs=dtype, outputs=(spec,))
+    reading.nodes.append(node)
     return Ref(name)
 
 
@@ -198,17 +199,19 @@ def _output_specs(node: torch.fx.Node) -> tuple[TensorSpec, ...]:
     return tuple(spec_of(item) for item in values if isinstance(item, torch.Tensor))
 
 
-def _same_dtype(node: torch.fx.Node, outputs: tuple[TensorSpec, ...]) -> bool:
+def _same_spec(node: torch.fx.Node, outputs: tuple[TensorSpec, ...]) -> bool:
+    """Whether the call leaves shape and dtype as they are, so that nothing is left of it."""
     source = node.args[0]
     assert isinstance(source, torch.fx.Node)
-    return outputs[0].dtype == spec_of(source.meta["val"]).dtype
+    before = spec_of(source.meta["val"])
+    return (outputs[0].dtype, outputs[0].shape) == (before.dtype, before.shape)
 
 
 # -- one spelling an operation ----------------------------------------------------------------------
 
 
 def _rank(node: torch.fx.Node) -> int:
-    return int(node.args[0].meta["val"].dim())  # type: ignore[union-attr]
+    return int(node.args[0].meta["val"].dim())
 
 
 def _operand(read: Node, position: int, keyword: str, default: Argument = None) -> Argument:
@@ -245,7 +248,8 @@ def _variance(read: Node, node: torch.fx.Node) -> Node:
 def _position(read: Node, node: torch.fx.Node) -> Node:
     dim = _operand(read, 1, "dim")
     at = None if dim is None else int(dim) % max(_rank(node), 1)  # type: ignore[arg-type]
-    return replace(read, args=(read.args[0], at, bool(_operand(read, 2, "keepdim", default=False))), kwargs=())
+    keepdim = bool(_operand(read, 2, "keepdim", default=False))
+    return replace(read, args=(read.args[0], at, keepdim), kwargs=())
 
 
 def _extreme(read: Node, node: torch.fx.Node) -> Node:
@@ -268,9 +272,10 @@ def _clamp(read: Node, _: torch.fx.Node) -> Node:
 
 def _binary(read: Node, _: torch.fx.Node) -> Node:
     kind, overload = read.op.split(".")[1:3]
-    modes = tuple((key, value) for key, value in read.kwargs if not (key == "alpha" and value == 1))
-    suffix = "Tensor_mode" if "mode" in overload else "Tensor"
-    return replace(read, op=f"aten.{kind}.{suffix}", kwargs=modes)
+    keywords = dict(read.kwargs) | dict(zip(("alpha",), read.args[2:], strict=False))
+    kept = tuple((key, value) for key, value in keywords.items() if not (key == "alpha" and value == 1))
+    suffix = {"Scalar": "Tensor", "Scalar_mode": "Tensor_mode"}.get(overload, overload)
+    return replace(read, op=f"aten.{kind}.{suffix}", args=read.args[:2], kwargs=kept)
 
 
 def _filled(read: Node, _: torch.fx.Node) -> Node:
@@ -286,7 +291,7 @@ def _filled(read: Node, _: torch.fx.Node) -> Node:
 def _slice(read: Node, node: torch.fx.Node) -> Node:
     rank = _rank(node)
     dim = int(_operand(read, 1, "dim", 0)) % rank  # type: ignore[arg-type]
-    size = int(node.args[0].meta["val"].shape[dim])  # type: ignore[union-attr]
+    size = int(node.args[0].meta["val"].shape[dim])
     start, end = _operand(read, 2, "start"), _operand(read, 3, "end")
     step = int(_operand(read, 4, "step", 1))  # type: ignore[arg-type]
     low, high, _ = slice(start, end, step).indices(size)
@@ -356,18 +361,19 @@ def _with_numbers_inlined(graph: Graph) -> Graph:
     fills = {node.name: node for node in graph.nodes if node.op == "aten.full.default"}
     if not fills:
         return graph
-    specs = {value.name: (value.spec,) for value in (*graph.inputs, *graph.parameters, *graph.constants)}
-    specs.update({node.name: node.outputs for node in graph.nodes})
+    specs: dict[str, tuple[TensorSpec, ...]] = {node.name: node.outputs for node in graph.nodes}
+    given = (*graph.inputs, *graph.parameters, *graph.constants)
+    specs.update({value.name: (value.spec,) for value in given})
+
+    def number_of(arg: Argument) -> Argument:
+        return fills[arg.name].args[1] if isinstance(arg, Ref) and arg.name in fills else arg
 
     def inlined(node: Node) -> Node:
         refs = [arg for arg in node.args if isinstance(arg, Ref)]
         others = [specs[ref.name][ref.index] for ref in refs if ref.name not in fills]
         if node.op.split(".")[1] not in _TAKES_NUMBER or not _decided_by(others, node.outputs[0]):
             return node
-        args = tuple(
-            fills[arg.name].args[1] if isinstance(arg, Ref) and arg.name in fills else arg for arg in node.args
-        )
-        return replace(node, args=args)
+        return replace(node, args=tuple(number_of(arg) for arg in node.args))
 
     return replace(graph, nodes=tuple(inlined(node) if node.outputs else node for node in graph.nodes))
 

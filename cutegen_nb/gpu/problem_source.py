@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
@@ -163,7 +164,7 @@ class LoadedProblem:
     def _function(self) -> Callable[..., Any]:
         function = self.namespace.get(self.problem.function)
         if callable(function):
-            return function  # type: ignore[no-any-return]
+            return function
         raise ProblemError(
             f"{self.problem.function} of {self.problem.name} is a {type(function).__name__} once the module "
             "has run; keep it a function"
@@ -195,7 +196,7 @@ class _Rewriting(ast.NodeTransformer):
     def __init__(self, rewrites: tuple[Rewrite, ...]) -> None:
         self._by_position = {(rewrite.line, rewrite.column): rewrite for rewrite in rewrites}
 
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:  # noqa: N802 — ast's own spelling
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         """The literal, or what it is rewritten to."""
         rewrite = self._by_position.get((node.lineno, node.col_offset))
         if rewrite is None or type(node.value) is not int or node.value != rewrite.full:
@@ -209,8 +210,9 @@ def _state(model: torch.nn.Module) -> list[torch.Tensor]:
 
 def _redraw_constant_parameters(model: torch.nn.Module) -> None:
     """Draws anew what was initialised to a single value, in the order of ``state_dict``."""
-    running = tuple(name for name, _ in model.named_buffers() if name.endswith(("running_mean", "running_var")))
-    tensors = [*model.named_parameters(), *((name, model.get_buffer(name)) for name in running)]
+    statistics = ("running_mean", "running_var")
+    running = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith(statistics)]
+    tensors = [*model.named_parameters(), *running]
     with torch.no_grad():
         for _, tensor in sorted(tensors, key=lambda item: item[0]):
             if _is_constant(tensor):
@@ -221,7 +223,7 @@ def _redraw_constant_parameters(model: torch.nn.Module) -> None:
 
 def _is_constant(tensor: torch.Tensor) -> bool:
     """Whether a real floating-point tensor of two or more elements holds one value throughout."""
-    if isinstance(tensor, torch._subclasses.FakeTensor) or not tensor.is_floating_point():
+    if isinstance(tensor, FakeTensor) or not tensor.is_floating_point():
         return False
     if tensor.numel() <= 1:
         return False

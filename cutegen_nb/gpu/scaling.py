@@ -56,7 +56,9 @@ class Budget:
         return measured.elements <= self.elements and measured.flops <= self.flops
 
 
-def choose_scale(problem: Problem, full: Measured, measure: Measure, budget: Budget) -> tuple[Rewrite, ...] | None:
+def choose_scale(
+    problem: Problem, full: Measured, measure: Measure, budget: Budget
+) -> tuple[Rewrite, ...] | None:
     """Rewrites under which `problem` fits `budget`; () where it does already, None where none was found."""
     if budget.holds(full):
         return ()
@@ -156,10 +158,14 @@ class _Search:
         stuck: set[int] = set()
         measured: Measured | None = None
         while len(self.trials) < _MOST_TRIALS:
-            open_values = [v for v in values if v >= smallest and v not in stuck and shrunk(values[v], floor) < values[v]]
+            open_values = [
+                value
+                for value, now in values.items()
+                if value >= smallest and value not in stuck and shrunk(now, floor) < now
+            ]
             if not open_values:
                 return values, measured
-            largest = max(open_values, key=lambda v: (values[v], v))
+            largest = max((values[value], value) for value in open_values)[1]
             for group in ([largest], open_values):
                 trial = {v: shrunk(now, floor) if v in group else now for v, now in values.items()}
                 result = self._accepted(trial)

@@ -46,9 +46,8 @@ def trace_facts(
         ProblemError: the source cannot be loaded or traced; the sentence says which part and which line.
     """
     full = trace(problem, ())
-    rewrites = choose_scale(
-        problem, _measured(full.graph), _measure_of(problem), Budget(elements=element_budget, flops=flop_budget)
-    )
+    budget = Budget(elements=element_budget, flops=flop_budget)
+    rewrites = choose_scale(problem, _measured(full.graph), _measure_of(problem), budget)
     scaled = trace(problem, rewrites) if rewrites else full
     return ProblemFacts(
         workload_class=classify(scaled.graph),
@@ -110,7 +109,8 @@ class _Given:
         positions = [at for at, item in enumerate(arguments) if isinstance(item, torch.Tensor)]
         names = dict(enumerate(loaded.argument_names()))
         inputs = tuple(
-            Value(name=names.get(at, f"input{at}"), spec=spec_of(arguments[at]), path=str(at)) for at in positions
+            Value(name=names.get(at, f"input{at}"), spec=spec_of(arguments[at]), path=str(at))
+            for at in positions
         )
         state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         parameters = tuple(
@@ -119,20 +119,27 @@ class _Given:
         )
         tensors = (*(arguments[at] for at in positions), *state.values())
         return cls(
-            loaded=loaded, model=model, arguments=arguments, inputs=inputs, parameters=parameters, tensors=tensors
+            loaded=loaded,
+            model=model,
+            arguments=arguments,
+            inputs=inputs,
+            parameters=parameters,
+            tensors=tensors,
         )
 
     @property
     def scalars(self) -> tuple[tuple[int, int | float | bool], ...]:
         """Position and value of each argument that is a number."""
-        return tuple((at, item) for at, item in enumerate(self.arguments) if not isinstance(item, torch.Tensor))
+        numbered = enumerate(self.arguments)
+        return tuple((at, item) for at, item in numbered if not isinstance(item, torch.Tensor))
 
     def call(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """``forward`` with the arguments' tensors and the parameters replaced by `tensors`."""
         fed = list(self.arguments)
         for value, tensor in zip(self.inputs, tensors, strict=False):
             fed[int(value.path)] = tensor
-        state = {value.path: tensor for value, tensor in zip(self.parameters, tensors[len(self.inputs) :], strict=True)}
+        paths = (value.path for value in self.parameters)
+        state = dict(zip(paths, tensors[len(self.inputs) :], strict=True))
         returned = functional_call(self.model, state, tuple(fed))
         return _flat_tensors(self.loaded.problem, returned)
 
@@ -175,10 +182,9 @@ def _read(given: _Given, module: torch.fx.GraphModule, mode: FakeTensorMode) -> 
         return read_graph(traced, inputs=given.inputs, scalars=given.scalars, parameters=given.parameters)
 
     def lower() -> Graph:
+        pure = functionalize(module, remove="mutations")
         with mode, torch.no_grad():
-            lowered = make_fx(functionalize(module, remove="mutations"), decomposition_table=lowering_table())(
-                *given.tensors
-            )
+            lowered = make_fx(pure, decomposition_table=lowering_table())(*given.tensors)
         lowered.graph.eliminate_dead_code()
         return as_graph(lowered)
 
@@ -214,12 +220,12 @@ def _random_warnings(module: torch.fx.GraphModule) -> tuple[str, ...]:
     })  # fmt: skip
     if not drawn:
         return ()
-    return (f"the reference draws random numbers ({', '.join(drawn)}), so no kernel can return the same values",)
+    return (f"the reference draws random numbers ({', '.join(drawn)}), which no kernel can return again",)
 
 
 def _drops_nothing(node: torch.fx.Node) -> bool:
     """Whether a fused attention, which PyTorch marks as random, has no dropout."""
-    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+    names = [argument.name for argument in node.target._schema.arguments]  # noqa: SLF001 — there is no public way
     if "dropout_p" not in names:
         return False
     position = names.index("dropout_p")
@@ -228,8 +234,10 @@ def _drops_nothing(node: torch.fx.Node) -> bool:
 
 
 def _write_warnings(given: _Given, written: tuple[int, ...]) -> tuple[str, ...]:
+    if not written:
+        return ()
     names = ", ".join(given.inputs[position].name for position in written)
-    return (f"the reference writes to its own input {names}; a kernel must leave inputs as they are",) if names else ()
+    return (f"the reference writes to its own input {names}; a kernel must leave inputs as they are",)
 
 
 def _unread_warnings(graph: Graph) -> tuple[str, ...]:
@@ -256,7 +264,8 @@ def _measure_of(problem: Problem) -> Callable[[tuple[Rewrite, ...]], Measured | 
 def _measured(graph: Graph) -> Measured:
     given = (*graph.inputs, *graph.parameters)
     outputs = graph.output_specs
-    ones = tuple(tuple(size == 1 for size in spec.shape) for spec in (*(value.spec for value in given), *outputs))
+    specs = (*(value.spec for value in given), *outputs)
+    ones = tuple(tuple(size == 1 for size in spec.shape) for spec in specs)
     empty = any(spec.elements == 0 for spec in outputs)
     operations = tuple((node.op, tuple(len(spec.shape) for spec in node.outputs)) for node in graph.nodes)
     return Measured(
@@ -270,10 +279,11 @@ def _scaling_warnings(full: Graph, rewrites: tuple[Rewrite, ...] | None) -> tupl
     if rewrites is not None:
         return ()
     elements = _measured(full).elements
-    return (
-        f"no smaller size was found by changing the integers at the top level, so the simulator would run "
-        f"all {elements} elements; give sizes as integers outside functions to have them scaled",
+    warning = (
+        "no smaller size was found by changing the integers at the top level, so the simulator would run "
+        f"all {elements} elements; give sizes as integers outside functions to have them scaled"
     )
+    return (warning,)
 
 
 def _computation_dtype(graph: Graph) -> str:
