@@ -1,0 +1,223 @@
+"""Is the output right: gates from the error of the reference itself, then the comparison.
+
+The reference runs once in its own precision and once in float64 (the oracle).  What separates the two is
+what a faithful implementation in that precision costs; the gates are a small multiple of it, with a
+floor of a few units in the last place and a cap.  Both gates must hold: one for every element, scaled
+by the element and by the root mean square of the output, and one on the relative L2 error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from cutegen_nb.core.evaluation import OutputComparison
+from cutegen_nb.gpu.patterns import describe
+
+MULTIPLE = 8.0
+"""Gates are this many times the reference's own error. A kernel sums in another order than the library,
+and a plain loop is a few times worse than the pairwise sum that libraries use."""
+_CHUNK = 1 << 24
+"""Elements compared at a time: at full size an output in float64 does not fit twice."""
+
+_CAPS = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
+"""Widest element gate by dtype, relative to the element plus the output's root mean square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What one output must keep to. Found once a problem, then kept for every candidate."""
+
+    element: float
+    """|candidate − oracle| ≤ element · (|oracle| + rms(oracle)), for every element."""
+    l2: float
+    """‖candidate − oracle‖₂ ≤ l2 · ‖oracle‖₂."""
+    reference_l2: float
+    """The reference's own relative L2 error."""
+    against_oracle: bool = True
+    """False where the reference itself lies outside the cap: then only the reference can be compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Errors:
+    """Distance of one tensor from the oracle."""
+
+    largest: float
+    largest_scaled: float
+    relative_l2: float
+
+
+def floor(dtype: torch.dtype, reduction_length: float) -> float:
+    """Narrowest element gate: a few units in the last place.
+
+    64 of float32, because the hardware's approximate exponential, sine and reciprocal cost that; 4 of the
+    half types, whose own rounding is larger. Sums over L terms in one thread lose about √(L/3) half
+    units, hence the growth with √L from L = 1024 on.
+    """
+    unit = torch.finfo(dtype).eps
+    fp32 = 64 * torch.finfo(torch.float32).eps
+    base = 64 * unit if dtype in {torch.float32, torch.float64} else max(4 * unit, fp32)
+    return base * max(1.0, math.sqrt(reduction_length) / 32)
+
+
+def cap(dtype: torch.dtype) -> float:
+    """Widest element gate for outputs of `dtype`."""
+    return _CAPS.get(dtype, 6e-2)
+
+
+def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_length: float) -> Gate:
+    """The gate for one output.
+
+    `reference` and `oracle` have the same shape, `oracle` in float64 or None where the reference cannot
+    run in float64; `reduction_length` is about how many inputs one output element reads. Integer and boolean
+    outputs must be equal, which is a gate of zero.
+    """
+    if not (reference.is_floating_point() or reference.is_complex()):
+        return Gate(element=0.0, l2=0.0, reference_l2=0.0, against_oracle=False)
+    dtype = torch.view_as_real(reference).dtype if reference.is_complex() else reference.dtype
+    narrow, wide = floor(dtype, reduction_length), cap(dtype)
+    if oracle is None:
+        element = min(MULTIPLE * narrow, wide)
+        return Gate(element=element, l2=element / 2, reference_l2=math.nan, against_oracle=False)
+    errors = _errors(_real(reference), _real(oracle))
+    if not math.isfinite(errors.largest_scaled) or errors.largest_scaled > wide:
+        element = min(MULTIPLE * narrow, wide)
+        return Gate(element=element, l2=element / 2, reference_l2=errors.relative_l2, against_oracle=False)
+    element = min(max(narrow, MULTIPLE * errors.largest_scaled), wide)
+    l2 = min(max(narrow / 2, MULTIPLE * errors.relative_l2), wide / 2)
+    return Gate(element=element, l2=l2, reference_l2=errors.relative_l2)
+
+
+def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
+    index: int,
+    candidate: torch.Tensor,
+    reference: torch.Tensor,
+    oracle: torch.Tensor | None,
+    gate: Gate,
+    inputs: tuple[torch.Tensor, ...],
+) -> OutputComparison:
+    """Compare one output. Shapes and dtypes are equal already; `inputs` only serve to name a pattern."""
+    truth = oracle if gate.against_oracle and oracle is not None else reference
+    found, expected, plain = _real(candidate), _real(truth), _real(reference)
+    rms = _rms(expected)
+    bad_count, first_bad = _bad_elements(found, expected, plain, gate.element, rms)
+    errors = _errors(found, expected, plain)
+    matches = bad_count == 0 and (errors.relative_l2 <= gate.l2 or errors.largest == 0.0)
+    place = None if first_bad is None else _unravel(first_bad, tuple(found.shape))
+    return OutputComparison(
+        index=index,
+        shape=tuple(candidate.shape),
+        dtype=str(candidate.dtype).removeprefix("torch."),
+        matches=matches,
+        max_abs_error=errors.largest,
+        relative_l2_error=errors.relative_l2,
+        reference_relative_l2_error=gate.reference_l2,
+        tolerance_abs=gate.element * rms,
+        tolerance_rel=gate.element,
+        tolerance_l2=gate.l2,
+        bad_fraction=bad_count / max(1, found.numel()),
+        first_bad=None if place is None else place[: candidate.dim()],
+        first_bad_values=None if place is None else (float(found[place]), float(expected[place])),
+        pattern="" if matches else describe(candidate, truth, gate.element, rms, inputs),
+    )
+
+
+def same(first: torch.Tensor, second: torch.Tensor, gate: Gate) -> bool:
+    """Whether two runs of a candidate agree: bit for bit, or within the gate (atomics add in any order)."""
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    bad, _ = _bad_elements(_real(second), _real(first), _real(first), gate.element, _rms(_real(first)))
+    return bad == 0
+
+
+def bits_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bytes, so that NaN equals NaN and −0 differs from 0."""
+    if first.shape != second.shape or first.dtype != second.dtype:
+        return False
+    if first.numel() == 0:
+        return True
+    return bool(
+        torch.equal(
+            first.contiguous().view(-1).view(torch.uint8), second.contiguous().view(-1).view(torch.uint8)
+        )
+    )
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    place: list[int] = []
+    for extent in reversed(shape):
+        position, rest = divmod(position, extent)
+        place.append(rest)
+    return tuple(reversed(place))
+
+
+def _chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    for start in range(0, flat[0].numel(), _CHUNK):
+        yield tuple(part[start : start + _CHUNK].double() for part in flat)
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    total, count = 0.0, 0
+    for (part,) in _chunks(tensor):
+        finite = part[torch.isfinite(part)]
+        total += float((finite * finite).sum())
+        count += finite.numel()
+    return math.sqrt(total / count) if count else 0.0
+
+
+def _errors(found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor | None = None) -> _Errors:
+    """Distances over the elements where the reference is finite; elsewhere only the kind of value counts."""
+    rms = _rms(expected)
+    largest, scaled, squares, norm = 0.0, 0.0, 0.0, 0.0
+    for got, want, ordinary in _chunks(found, expected, found if plain is None else plain):
+        finite = torch.isfinite(want) & torch.isfinite(ordinary)
+        error = torch.where(finite, (got - want).abs(), 0.0)
+        error = torch.nan_to_num(error, nan=math.inf, posinf=math.inf)
+        if error.numel():
+            largest = max(largest, float(error.max()))
+            ratio = error / (want.abs() + rms).clamp_min(torch.finfo(torch.float64).tiny)
+            scaled = max(scaled, float(torch.where(finite, ratio, 0.0).max()))
+        squares += float((error * error).sum())
+        norm += float(torch.where(finite, want * want, 0.0).sum())
+    relative = 0.0
+    if squares > 0.0:
+        relative = math.sqrt(squares / norm) if norm > 0.0 else math.inf
+    return _Errors(largest=largest, largest_scaled=scaled, relative_l2=relative)
+
+
+def _bad_elements(
+    found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor, element: float, rms: float
+) -> tuple[int, int | None]:
+    """Number of elements outside the gate and the flat position of the first.
+
+    Where the reference is not finite, its own value or the oracle's is asked for: NaN for NaN, the same
+    infinity for an infinity.
+    """
+    count, first, start = 0, None, 0
+    for got, want, ordinary in _chunks(found, expected, plain):
+        bad = element_is_bad(got, want, element, rms)
+        odd = ~torch.isfinite(ordinary)
+        if bool(odd.any()):
+            alike = (got == ordinary) | (got.isnan() & ordinary.isnan())
+            bad &= ~(odd & alike)
+        here = int(bad.sum())
+        if here and first is None:
+            first = start + int(bad.to(torch.uint8).argmax())
+        count += here
+        start += got.numel()
+    return count, first
+
+
+def element_is_bad(got: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> torch.Tensor:
+    """Mask of the elements outside the element gate; NaN matches NaN and an infinity itself."""
+    alike = (got == want) | (got.isnan() & want.isnan())
+    close = (got - want).abs() <= element * (want.abs() + rms)
+    return ~(alike | (close & torch.isfinite(want)))

@@ -1,0 +1,72 @@
+"""What a worker that ended without a result says of its candidate."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
+from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu.forkserver import Limits, Run
+from cutegen_nb.gpu.warden import End
+
+_FRAME = re.compile(r'File "[^"]*/candidate\.py", line (\d+)')
+_MEMORY = re.compile(r"bad_alloc|MemoryError|out of memory|[Cc]an(?:'t|not) allocate memory")
+LOG_CHARACTERS = 8000
+"""Tail of the candidate's output that is kept with the evaluation."""
+
+
+def without_result(run: Run, limits: Limits, stage: str, device: str) -> Evaluation:
+    """The verdict for a worker that sent no complete record; `stage` is what it last said it was doing."""
+    log = str(run.end["log"]) if run.end else ""
+    verdict, kind, message = _cause(run, limits, stage, log)
+    finding = Finding(kind=kind, message=message, line=_line(log))
+    where = f" (line {finding.line})" if finding.line else ""
+    return Evaluation(
+        outcome=Judged(verdict=verdict),
+        summary=message.removesuffix(".") + where + ".",
+        device=device,
+        findings=(finding,),
+        log=log[-LOG_CHARACTERS:],
+    )
+
+
+def _cause(run: Run, limits: Limits, stage: str, log: str) -> tuple[Verdict, str, str]:
+    if run.end is None:
+        return (
+            Verdict.CRASHED,
+            "warden-killed",
+            f"The process that watches the candidate was killed while {stage}.",
+        )
+    how, code = End(run.end["how"]), run.end["code"]
+    if how is End.DEADLINE:
+        message = f"Not finished after {limits.deadline_s:g} s; it was still {stage}."
+        return Verdict.TIMED_OUT, "timed-out", message
+    if how is End.PROCESSES:
+        message = (
+            f"It started {run.end['processes'] - 1} processes while {stage} and {sandbox.PROCESSES} are "
+            "allowed; all were ended. A kernel needs none."
+        )
+        return Verdict.CRASHED, "too-many-processes", message
+    if how is End.MEMORY:
+        message = (
+            f"It held {run.end['peak_bytes'] / 2**30:.1f} GiB of memory while {stage}, more than is allowed."
+        )
+        return Verdict.OUT_OF_MEMORY, "out-of-memory", message
+    if _MEMORY.search(log[-2000:]) and how is End.SIGNALLED:
+        return Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {stage}."
+    if how is End.SIGNALLED:
+        name = signal.Signals(-code).name
+        hint = "; the system kills so when memory runs out" if name == "SIGKILL" else ""
+        return Verdict.CRASHED, "signal", f"It was ended by {name} while {stage}{hint}."
+    if run.malformed:
+        message = f"It wrote into the result channel: {run.malformed[:200]}."
+        return Verdict.CHEATED, "forged-result", message
+    return Verdict.EXITED, "exited", f"The process ended with status {code} and no result while {stage}."
+
+
+def _line(log: str) -> int:
+    """Innermost line of the candidate in what faulthandler printed, 0 when it printed none."""
+    start = max(log.rfind("Current thread"), log.rfind("most recent call first"), 0)
+    found = _FRAME.search(log, start)
+    return int(found[1]) if found else 0

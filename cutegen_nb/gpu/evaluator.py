@@ -1,0 +1,261 @@
+"""The evaluator: what the loop asks for verdicts. Runs in the person's process and imports no torch."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import os
+import secrets
+import shutil
+import time
+from typing import Any
+
+from cutegen_nb.analysis.screen import screen
+from cutegen_nb.core import errors
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.errors import EvaluatorError, ProblemError, WorkerDied
+from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.gpu import device as devices
+from cutegen_nb.gpu.endings import LOG_CHARACTERS, without_result
+from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
+
+FACTS_DEADLINE_S = 60.0
+"""For tracing a problem; its file is the person's own and may still loop."""
+SEEDS_ON_GPU = 5
+SEEDS_ON_SIMULATOR = 3
+"""Fewer on the simulator, where a run of a kernel takes seconds and not microseconds."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Heard:
+    """What the worker has said so far."""
+
+    progress: Progress
+    seeds: list[int] = dataclasses.field(default_factory=list)
+    stage: str = "starting"
+    result: dict[str, Any] | None = None
+
+    def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Take one record in; the answer to ``imported`` is the seeds."""
+        kind = record.get("kind")
+        if kind == "stage":
+            self.stage = str(record.get("text", ""))[:200]
+            self.progress(self.stage)
+        elif kind == "imported":
+            return {"seeds": self.seeds}
+        elif self.result is None:
+            self.result = record
+        return None
+
+
+class KernelEvaluator:
+    """Implements ``core.ports.Evaluator`` with forked workers, on a GPU or on the simulator."""
+
+    def __init__(  # noqa: PLR0913 - settings, each with a default
+        self,
+        *,
+        device: str = "auto",
+        architecture: str | None = None,
+        deadline_s: float = 60.0,
+        memory_bytes: int = 6 << 30,
+        seeds: int | None = None,
+        baselines: tuple[str, ...] = ("eager",),
+    ) -> None:
+        """Choose nothing and start nothing yet.
+
+        Args:
+            device: ``auto`` (a GPU where there is one), ``cuda`` or ``simulator``.
+            architecture: What the simulator stands for; a GPU states its own.
+            deadline_s: Wall time for one evaluation, compilation included.
+            memory_bytes: Address space a worker may add on the simulator; resident memory on a GPU host.
+            seeds: Input seeds for each evaluation; by default 3 on the simulator and 5 on a GPU.
+            baselines: What a GPU's times are compared with: ``eager``, ``torch.compile``.
+        """
+        self._wanted = device
+        self._wanted_architecture = architecture
+        self._deadline_s = deadline_s
+        self._memory_bytes = memory_bytes
+        self._seeds = seeds
+        self._baselines = baselines
+        self._device: Device | None = None
+        self._server: ForkServer | None = None
+        self._facts: dict[str, ProblemFacts] = {}
+        self._gates: dict[str, list[dict[str, Any]]] = {}
+
+    async def device(self) -> Device:
+        """What candidates run on. Raises DeviceUnavailable."""
+        if self._device is None:
+            self._device = await asyncio.to_thread(devices.choose, self._wanted, self._wanted_architecture)
+        return self._device
+
+    async def warm_up(self) -> None:
+        """Have the template import torch and the DSL now, so that the first verdict comes sooner."""
+        await (await self._forks()).ready()
+
+    async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
+        """Trace a problem, once a digest. Raises ProblemError when it cannot be used."""
+        known = self._facts.get(problem.digest)
+        if known is not None:
+            return known
+        limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._address_space())
+        heard = _Heard(progress)
+        run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard)
+        if heard.result is None or heard.result.get("kind") != "facts":
+            _raise_ours(heard)
+            raise _unusable(run, limits, heard.stage)
+        facts = decode(ProblemFacts, heard.result["facts"])
+        self._facts[problem.digest] = facts
+        return facts
+
+    async def evaluate(self, problem: Problem, candidate: Candidate, progress: Progress) -> Evaluation:
+        """Judge a candidate. Every fault of the candidate is a verdict; raises EvaluatorError for ours.
+
+        Raises ProblemError when the reference itself cannot be run.
+        """
+        started = time.monotonic()
+        device = await self.device()
+        findings = screen(candidate.source)
+        name = _reported_name(device)
+        decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
+        if decisive is not None:
+            return Evaluation(
+                outcome=Judged(verdict=Verdict.SCREENED_OUT),
+                summary=decisive.message,
+                device=name,
+                findings=findings,
+                duration_s=time.monotonic() - started,
+            )
+        facts = await self.facts(problem, progress)
+        evaluation = await self._judged_in_child(problem, candidate, facts, name, progress)
+        return dataclasses.replace(
+            evaluation,
+            findings=(*evaluation.findings, *findings),
+            duration_s=time.monotonic() - started,
+        )
+
+    async def close(self) -> None:
+        """End every process it started."""
+        server, self._server = self._server, None
+        if server is not None:
+            await asyncio.to_thread(server.close)
+
+    async def _judged_in_child(
+        self, problem: Problem, candidate: Candidate, facts: ProblemFacts, name: str, progress: Progress
+    ) -> Evaluation:
+        server = await self._forks()
+        await server.ready()
+        simulated = (await self.device()).kind is DeviceKind.SIMULATOR
+        rewrites = facts.scaled.rewrites if simulated else ()
+        limits = Limits(
+            deadline_s=self._deadline_s,
+            address_space_bytes=await self._address_space(),
+            resident_bytes=None if simulated else self._resident_limit(),
+        )
+        count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
+        heard = _Heard(progress, [secrets.randbits(31) for _ in range(count)])
+        folder = server.folder()
+        try:
+            request = {
+                "kind": "evaluate",
+                "problem": encode(problem),
+                "source": candidate.source,
+                "digest": candidate.digest,
+                "rewrites": encode(rewrites),
+                "gates": self._gates.get(problem.digest, []),
+                "folder": str(folder),
+                "baselines": list(self._baselines),
+                "least_bytes": facts.full.least_bytes,
+            }
+            run = await self._run(request, limits, heard)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return self._concluded(problem, run, limits, heard, name)
+
+    def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: _Heard, name: str) -> Evaluation:
+        if heard.result is None or run.malformed:
+            return without_result(run, limits, heard.stage, name)
+        _raise_ours(heard)
+        try:
+            evaluation = decode(Evaluation, heard.result["evaluation"])
+            gates = list(heard.result["gates"])
+        except (KeyError, TypeError, ValueError) as error:
+            broken = dataclasses.replace(run, malformed=f"a result that cannot be read ({error})")
+            return without_result(broken, limits, heard.stage, name)
+        if gates:
+            self._gates.setdefault(problem.digest, gates)
+        log = str(run.end["log"]) if run.end else ""
+        return dataclasses.replace(
+            evaluation,
+            log=log[-LOG_CHARACTERS:],
+            findings=(*evaluation.findings, *_leftovers(run)),
+        )
+
+    async def _run(self, request: dict[str, Any], limits: Limits, heard: _Heard) -> Run:
+        """One request in one worker; once more with a new template when the old one was lost."""
+        server = await self._forks()
+        try:
+            return await server.run(request, limits, heard)
+        except WorkerDied:
+            if server.alive or heard.result is not None:
+                raise
+            server.close()
+            return await server.run(request, limits, heard)
+
+    async def _forks(self) -> ForkServer:
+        if self._server is None:
+            device = await self.device()
+            kind = "simulator" if device.kind is DeviceKind.SIMULATOR else "cuda"
+            self._server = ForkServer(kind, device.architecture)
+        return self._server
+
+    async def _address_space(self) -> int | None:
+        device = await self.device()
+        return self._memory_bytes if device.kind is DeviceKind.SIMULATOR else None
+
+    def _resident_limit(self) -> int:
+        """Half of this machine's memory: a full-size problem's inputs may pass through the host once."""
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(self._memory_bytes, math.floor(pages / 2))
+
+
+def _reported_name(device: Device) -> str:
+    if device.kind is DeviceKind.SIMULATOR:
+        return f"simulator ({device.architecture})"
+    return device.name
+
+
+def _leftovers(run: Run) -> tuple[Finding, ...]:
+    left = int(run.end["left"]) if run.end else 0
+    if left == 0:
+        return ()
+    message = (
+        f"{left} process(es) that the candidate had started were still alive at its end and were killed."
+    )
+    return (Finding(kind="left-processes", message=message, severity=Severity.FLAG),)
+
+
+def _raise_ours(heard: _Heard) -> None:
+    """Raise what the worker could not do, when that is what it reported."""
+    record = heard.result
+    if record is None:
+        return
+    if record.get("kind") == "error":
+        kind = getattr(errors, str(record.get("error")), EvaluatorError)
+        raise kind(str(record.get("message")))
+    if record.get("kind") == "fault":
+        trace = str(record.get("trace", ""))
+        raise EvaluatorError(
+            f"The worker failed while {heard.stage}: {record.get('message')}. This is a fault of "
+            f"cutegen_nb; please report it with this trace:\n{trace}"
+        )
+
+
+def _unusable(run: Run, limits: Limits, stage: str) -> ProblemError:
+    """A problem whose own code ended the worker that traced it."""
+    evaluation = without_result(run, limits, stage, "")
+    return ProblemError(f"The problem cannot be traced. {evaluation.summary}")

@@ -1,0 +1,138 @@
+"""What a candidate's own fault inside the worker becomes: a verdict with the line it comes from."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, NotJudgedReason, Outcome, Verdict
+from cutegen_nb.gpu.ground import Fault
+
+_CUDA_FAULTS = {
+    "illegal memory access": (Verdict.OUT_OF_BOUNDS, "out-of-bounds"),
+    "illegal address": (Verdict.OUT_OF_BOUNDS, "out-of-bounds"),
+    "misaligned address": (Verdict.MISALIGNED, "misaligned"),
+    "launch timed out": (Verdict.TIMED_OUT, "timed-out"),
+}
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE
+)
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_MESSAGE = 1500
+
+
+class CandidateFault(Exception):
+    """The candidate ended its own evaluation. Carries the outcome; never leaves the worker."""
+
+    def __init__(self, outcome: Outcome, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.outcome = outcome
+        self.finding = finding
+
+
+@contextmanager
+def blamed(phase: str, path: Path) -> Iterator[None]:
+    """Run the candidate's code: whatever it raises becomes a CandidateFault.
+
+    `phase` says what it was doing ("importing it", "in forward"), `path` is its file. Everything is caught,
+    SystemExit and KeyboardInterrupt too: a candidate may raise anything, and none of it is ours.
+    """
+    try:
+        yield
+    except CandidateFault:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the candidate may raise anything
+        raise classify(error, phase, path) from None
+
+
+def from_simulator(fault: Fault) -> CandidateFault:
+    """The machine's own finding: an access outside every tensor, an opcode it does not know."""
+    outcome: Outcome
+    if fault.verdict is not None:
+        outcome = Judged(verdict=fault.verdict)
+    else:
+        outcome = NotJudged(reason=fault.not_judged or NotJudgedReason.UNSUPPORTED_OPCODE)
+    return CandidateFault(outcome, fault.finding)
+
+
+def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
+    """The verdict for what the candidate raised while `phase`."""
+    line, column = place(error, path)
+    text = message_of(error)
+
+    def fault(verdict: Verdict, kind: str, message: str) -> CandidateFault:
+        finding = Finding(kind=kind, message=message, line=line, column=column)
+        return CandidateFault(Judged(verdict=verdict), finding)
+
+    name = type(error).__name__
+    if isinstance(error, SystemExit):
+        return fault(Verdict.EXITED, "exited", f"The candidate called exit({error.code!r}) while {phase}.")
+    if isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(text):
+        return fault(Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {phase}: {name}: {text}")
+    for words, (verdict, kind) in _CUDA_FAULTS.items():
+        if words in text.lower() and not isinstance(error, SyntaxError):
+            return fault(verdict, kind, f"The GPU reported a fault while {phase}: {text}")
+    if _from_compiler(error):
+        return fault(Verdict.COMPILE_FAILED, "compile-error", f"The DSL did not compile it: {name}: {text}")
+    if phase == IMPORTING:
+        return fault(Verdict.COMPILE_FAILED, "import-error", f"The file did not import: {name}: {text}")
+    return fault(Verdict.CRASHED, "exception", f"It raised {name} while {phase}: {text}")
+
+
+IMPORTING = "importing it"
+CONSTRUCTING = "constructing ModelNew"
+RUNNING = "in forward"
+
+
+def message_of(error: BaseException) -> str:
+    """The exception's text without terminal colours, bounded."""
+    text = _CONTROL.sub("", str(error)).strip()
+    if len(text) > _LONGEST_MESSAGE:
+        text = text[:_LONGEST_MESSAGE] + " …"
+    return text or "(no message)"
+
+
+def place(error: BaseException, path: Path) -> tuple[int, int]:
+    """Line and column, from 1, of the candidate's code that `error` points at; zeros when it does not."""
+    seen: set[int] = set()
+    item: BaseException | None = error
+    while item is not None and id(item) not in seen:
+        seen.add(id(item))
+        if isinstance(item, SyntaxError) and item.filename == str(path):
+            return item.lineno or 0, item.offset or 0
+        named = _named_in_text(str(item), path)
+        if named:
+            return named
+        item = item.__cause__ or item.__context__
+    return _innermost(error.__traceback__, path)
+
+
+def _named_in_text(text: str, path: Path) -> tuple[int, int] | None:
+    """Where the DSL's own message points: ``…/candidate.py:12:5`` or ``File "…", line 12``."""
+    name = re.escape(path.name)
+    found = re.search(name + r'["\']?(?::|, line )(\d+)(?::(\d+))?', _CONTROL.sub("", text))
+    return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def _innermost(trace: TracebackType | None, path: Path) -> tuple[int, int]:
+    line, column = 0, 0
+    for frame in traceback.extract_tb(trace):
+        if frame.filename == str(path):
+            line, column = frame.lineno or 0, (frame.colno or 0) + 1
+    return line, column
+
+
+def _from_compiler(error: BaseException) -> bool:
+    """Whether the DSL refused the kernel: its own exception, or any raised while it traced one."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return False
+    if type(error).__module__.partition(".")[0] == "cutlass":
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(f"{'/'}cutlass{'/'}" in frame.filename.replace("\\", "/") for frame in frames)

@@ -1,0 +1,98 @@
+"""What a candidate runs on inside the worker: this machine's GPU, or the simulator behind CPU tensors.
+
+The simulator is met only through the protocol below: ``worker.prepare`` starts it, nothing else in this
+folder names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from cutegen_nb.core.evaluation import Finding, NotJudgedReason, Verdict
+from cutegen_nb.core.profile import LaunchProfile
+
+
+class Fault(Protocol):
+    """Why the machine stopped a launch."""
+
+    @property
+    def finding(self) -> Finding:
+        """The place and the values seen."""
+        ...
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict it amounts to, or None."""
+        ...
+
+    @property
+    def not_judged(self) -> NotJudgedReason | None:
+        """Why nothing can be said, where `verdict` is None."""
+        ...
+
+
+class Simulation(Protocol):
+    """The simulator as the worker sees it."""
+
+    @property
+    def launches(self) -> Sequence[LaunchProfile]:
+        """Launches since the last reset, in order."""
+        ...
+
+    @property
+    def fault(self) -> Fault | None:
+        """The first fault since the last reset."""
+        ...
+
+    def reset(self) -> None:
+        """Forget launches and faults."""
+        ...
+
+    def label(self, tensor: torch.Tensor, name: str) -> None:
+        """Give a tensor the name that findings call it by."""
+        ...
+
+    def habits(self) -> AbstractContextManager[object]:
+        """Make CPU tensors pass for CUDA tensors in what candidates commonly write."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """A device to run on."""
+
+    name: str
+    """As reported in an evaluation."""
+    architecture: str
+    """``sm_80``, ``sm_90a``."""
+    simulation: Simulation | None
+    """None on a GPU."""
+
+    @property
+    def device(self) -> str:
+        """Where tensors live, as torch names it."""
+        return "cuda" if self.simulation is None else "cpu"
+
+    def habits(self) -> AbstractContextManager[object]:
+        """To be active while the candidate's code runs."""
+        return nullcontext() if self.simulation is None else self.simulation.habits()
+
+    def synchronize(self) -> None:
+        """Wait for every kernel; raises what they raised."""
+        if self.simulation is None:
+            torch.cuda.synchronize()
+
+    def reset(self) -> None:
+        """Forget earlier launches."""
+        if self.simulation is not None:
+            self.simulation.reset()
+
+    def label(self, tensor: torch.Tensor, name: str) -> None:
+        """Name a tensor for findings."""
+        if self.simulation is not None:
+            self.simulation.label(tensor, name)

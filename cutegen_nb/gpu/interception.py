@@ -1,0 +1,210 @@
+"""What PyTorch does while a candidate's ``forward`` runs, and whether the harness is still itself.
+
+Every ATen call of the forward passes through one dispatch mode: memory it allocates is poisoned, so
+that an element the kernel does not write cannot pass; computing operations are recorded with the
+candidate's line, because a kernel that lets PyTorch compute is no kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.gpu import correctness
+from cutegen_nb.gpu.patterns import poison
+
+_UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+_ALLOWED = _UNINITIALISED | frozenset({
+    "_conj", "_local_scalar_dense", "_neg_view", "_reshape_alias", "_reshape_copy", "_to_copy",
+    "_unsafe_view", "alias", "arange", "as_strided", "chunk", "clone", "contiguous", "copy_", "detach",
+    "detach_", "diagonal", "expand", "fill_", "flatten", "full", "full_like", "is_same_size", "lift",
+    "lift_fresh", "lift_fresh_copy", "movedim", "narrow", "new_full", "new_ones", "new_zeros", "ones",
+    "ones_like", "permute", "pin_memory", "record_stream", "rename", "reshape", "resize_", "scalar_tensor",
+    "select", "set_", "slice", "split", "split_with_sizes", "squeeze", "squeeze_", "swapaxes", "t", "t_",
+    "transpose", "transpose_", "unbind", "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view",
+    "view_as", "view_as_complex", "view_as_real", "zero_", "zeros", "zeros_like",
+})  # fmt: skip
+"""Allocation, views, metadata and copies: what a wrapper around a kernel needs."""
+
+SMALL_FRACTION = 1 / 16
+"""A PyTorch operation on fewer elements than this share of the problem's is shown, not condemned: the last
+additions of a split reduction, say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchCompute:
+    """One computing operation PyTorch did for the candidate."""
+
+    op: str
+    """``aten.relu.default``."""
+    elements: int
+    """Elements it read and wrote."""
+    line: int
+    """Line of the candidate that called it; 0 when the call came from elsewhere."""
+
+
+class ForwardWatch(TorchDispatchMode):
+    """Active during one call of a candidate's ``forward``."""
+
+    def __init__(self, path: str, label: Callable[[torch.Tensor, str], None] | None = None) -> None:
+        super().__init__()
+        self._path = path
+        self._label = label
+        self.computed: list[TorchCompute] = []
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 - torch's own signature
+        types: Any,  # noqa: ANN401
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Do what was asked; poison new memory, record computation."""
+        result = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name in _UNINITIALISED and isinstance(result, torch.Tensor):
+            poison(result)
+            if self._label is not None:
+                self._label(result, f"the tensor allocated in line {calling_line(self._path)}")
+        elif name not in _ALLOWED or func.namespace not in {"aten", "prim"}:
+            leaves = tree_leaves((args, kwargs, result))
+            elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+            self.computed.append(TorchCompute(op=str(func), elements=elements, line=calling_line(self._path)))
+        return result
+
+
+def calling_line(path: str) -> int:
+    """Line of the innermost frame of file `path` on this thread's stack; 0 when there is none."""
+    frame = sys._getframe(1)  # noqa: SLF001 - the documented way to look at the stack
+    while frame is not None:
+        if frame.f_code.co_filename == path:
+            return frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return 0
+
+
+def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[Finding, ...]:
+    """Findings on PyTorch's share of a forward: decisive for a real share, a flag for a small one."""
+    findings: dict[tuple[str, int], Finding] = {}
+    for item in computed:
+        share = item.elements / max(1, problem_elements)
+        decides = share >= SMALL_FRACTION
+        findings.setdefault(
+            (item.op, item.line),
+            Finding(
+                kind="torch-compute",
+                message=(
+                    f"PyTorch's {item.op} ran inside forward on {item.elements} elements "
+                    f"({share:.0%} of the problem's inputs and outputs); the kernel has to do the work."
+                ),
+                severity=Severity.DECIDES if decides else Severity.FLAG,
+                line=item.line,
+            ),
+        )
+    return tuple(findings.values())
+
+
+def _harness_parts() -> dict[str, Any]:
+    """Functions a verdict rests on, by the name a person knows them by."""
+    cuda = torch.cuda
+    return {
+        "torch.allclose": torch.allclose,
+        "torch.equal": torch.equal,
+        "torch.isfinite": torch.isfinite,
+        "torch.manual_seed": torch.manual_seed,
+        "torch.rand": torch.rand,
+        "torch.randn": torch.randn,
+        "torch.empty": torch.empty,
+        "torch.empty_like": torch.empty_like,
+        "torch.Tensor.double": torch.Tensor.double,
+        "torch.Tensor.abs": torch.Tensor.abs,
+        "torch.Tensor.__eq__": torch.Tensor.__eq__,
+        "torch.nn.Module.__call__": torch.nn.Module.__call__,
+        "torch.cuda.synchronize": cuda.synchronize,
+        "torch.cuda.Event": cuda.Event,
+        "torch.cuda.Event.record": cuda.Event.record,
+        "torch.cuda.Event.elapsed_time": cuda.Event.elapsed_time,
+        "time.perf_counter": time.perf_counter,
+        "time.monotonic": time.monotonic,
+        "correctness.compare": correctness.compare,
+        "correctness.find_gate": correctness.find_gate,
+        "correctness.element_is_bad": correctness.element_is_bad,
+        "ForwardWatch.__torch_dispatch__": ForwardWatch.__torch_dispatch__,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessIdentity:
+    """The harness as it was before the candidate's import."""
+
+    parts: dict[str, tuple[Any, Any]]
+    """Each part with its code object."""
+
+    @classmethod
+    def capture(cls) -> HarnessIdentity:
+        """Remember the parts as they are now."""
+        return cls(
+            parts={name: (part, getattr(part, "__code__", None)) for name, part in _harness_parts().items()}
+        )
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of the parts that are no longer what they were."""
+        now = _harness_parts()
+        return tuple(
+            name
+            for name, (part, code) in self.parts.items()
+            if (now[name] is not part and now[name] != part)
+            or getattr(now[name], "__code__", None) is not code
+        )
+
+
+_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    "cudnn TF32": (
+        lambda: torch.backends.cudnn.allow_tf32,
+        lambda value: setattr(torch.backends.cudnn, "allow_tf32", value),
+    ),
+    "torch threads": (torch.get_num_threads, torch.set_num_threads),
+    "gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
+}
+
+
+def settings() -> dict[str, Any]:
+    """PyTorch's global settings that change what a reference computes."""
+    return {name: read() for name, (read, _) in _SETTINGS.items()}
+
+
+def restore(before: dict[str, Any]) -> tuple[Finding, ...]:
+    """Put global settings back; a flag for each that the candidate changed."""
+    findings = []
+    for name, (read, write) in _SETTINGS.items():
+        value = read()
+        if value != before[name]:
+            write(before[name])
+            findings.append(
+                Finding(
+                    kind="global-setting",
+                    message=f"The candidate set PyTorch's {name} to {value}; put back to {before[name]}.",
+                    severity=Severity.FLAG,
+                )
+            )
+    return tuple(findings)
+
+
+def threads() -> int:
+    """Threads of this process, those outside Python included where /proc tells."""
+    try:
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    except OSError:
+        return threading.active_count()

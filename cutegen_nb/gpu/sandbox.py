@@ -1,0 +1,196 @@
+"""What a child process may see and use, and how its whole family of processes is ended.
+
+Honest limit: without an operating-system sandbox a candidate runs with the person's own rights. What is
+here keeps its accidents (loops, forks, memory, files, output) from reaching the notebook, keeps keys and
+the home folder out of its environment, and leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ALLOWED_VARIABLES = (
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PATH",
+    "TZ",
+    "VIRTUAL_ENV",
+)
+"""Variables a child gets from the person's environment. Everything else stays out, keys first of all."""
+
+FILE_BYTES = 256 << 20
+"""Largest file a candidate may write."""
+PROCESSES = 32
+"""More processes than this under one worker end the evaluation. A kernel needs none but its own."""
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def environment(inherited: Mapping[str, str], scratch: Path, python_path: Iterable[str]) -> dict[str, str]:
+    """The variables of the template process and so of every candidate.
+
+    `scratch` becomes home, temporary folder and the DSL's dump and cache folder, so that nothing a
+    candidate caches outlives the evaluator.
+    """
+    kept = {name: inherited[name] for name in ALLOWED_VARIABLES if name in inherited}
+    folder = str(scratch)
+    return kept | {
+        "CUTE_DSL_CACHE_DIR": folder,
+        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+        "CUTE_DSL_DUMP_DIR": folder,
+        "HOME": folder,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join(python_path),
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": folder,
+        "XDG_CACHE_HOME": folder,
+    }
+
+
+def limit_worker(memory_bytes: int | None) -> None:
+    """Set this process's limits: no core dump, bounded files, bounded address space where one is given.
+
+    A CUDA context maps more address space than any sensible limit, so that on a GPU `memory_bytes` is
+    None here and the warden watches resident memory instead.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    if memory_bytes is not None:
+        limit = virtual_bytes(os.getpid()) + memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def adopt_orphans() -> bool:
+    """Make this process the parent of every descendant whose own parent ends. False where it cannot be."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> bool:
+    """Have the kernel kill this process when its parent ends. False where it cannot be."""
+    return _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _prctl(option: int, value: int) -> bool:
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.prctl(option, value, 0, 0, 0) == 0)
+
+
+def virtual_bytes(pid: int) -> int:
+    """Address space of a process; 0 when it is gone."""
+    return _statm(pid, 0)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process; 0 when it is gone."""
+    return _statm(pid, 1)
+
+
+def _statm(pid: int, column: int) -> int:
+    try:
+        words = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except OSError:
+        return 0
+    return int(words[column]) * resource.getpagesize()
+
+
+def children(parent: int) -> tuple[int, ...]:
+    """Living children of a process."""
+    return tuple(sorted(pid for pid, its_parent in _parents().items() if its_parent == parent))
+
+
+def descendants(ancestor: int) -> tuple[int, ...]:
+    """Processes that come from `ancestor`, ended ones that nobody has waited for left out."""
+    parents = _parents()
+    found: list[int] = []
+    edge = {ancestor}
+    while edge:
+        edge = {pid for pid, parent in parents.items() if parent in edge}
+        found += sorted(edge)
+    return tuple(found)
+
+
+def _parents() -> dict[int, int]:
+    """Parent of every living process."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - a scan ten times a second, on the cheap
+        if not entry.isdecimal():
+            continue
+        state, parent = _state_and_parent(int(entry))
+        if state not in {"", "Z", "X"}:
+            parents[int(entry)] = parent
+    return parents
+
+
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            text = file.read()
+    except OSError:
+        return "", 0
+    # The command's name may hold blanks and brackets, so that only what follows the last bracket splits.
+    words = text[text.rindex(b")") + 2 :].split()
+    return words[0].decode("ascii"), int(words[1])
+
+
+def end_family(ancestor: int, within_s: float = 10.0) -> int:
+    """Kill every descendant of `ancestor`, which lives on, and return how many there were.
+
+    Stopped first, so that a fork bomb cannot make new ones while the old ones are killed: each pass
+    freezes whoever could fork, until a pass finds nobody new.
+    """
+    frozen: set[int] = set()
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        fresh = set(descendants(ancestor)) - frozen
+        if not fresh:
+            break
+        _signal(fresh, signal.SIGSTOP)
+        frozen |= fresh
+    while time.monotonic() < deadline:
+        left = descendants(ancestor)
+        if not left:
+            break
+        kill(*left)
+        reap(ancestor)
+        time.sleep(0.002)
+    return len(frozen)
+
+
+def kill(*pids: int) -> None:
+    """End processes at once; those already gone are passed over."""
+    _signal(pids, signal.SIGKILL)
+
+
+def reap(ancestor: int) -> None:
+    """Wait for every ended child, when `ancestor` is this process."""
+    if ancestor != os.getpid():
+        return
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue

@@ -1,0 +1,153 @@
+"""The worker: one process, one request. Forked from the template with torch and the DSL imported."""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
+from cutegen_nb.gpu import problem_source, trace
+from cutegen_nb.gpu.channel import Channel
+from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.judging import judge
+from cutegen_nb.gpu.trial import Task
+
+_SMALLEST = Problem(
+    name="smallest",
+    form=ProblemForm.FUNCTION,
+    function="twice",
+    source="import torch\ndef twice(x):\n    return x + x\nexample_inputs = [torch.zeros(2)]\n",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every worker of one template shares."""
+
+    ground: Ground
+    """Where candidates run."""
+
+
+def prepare(device: str, architecture: str, scratch: str) -> Surroundings:
+    """Import the DSL and, for the simulator, put the simulated device behind it.
+
+    Called once, in the template. `device` is ``cuda`` or ``simulator``. The DSL reads its settings when it is
+    imported, so that the simulator's are in the environment before.
+    """
+    torch.set_num_threads(1)
+    os.chdir(scratch)
+    # Tracing imports some hundred more modules at its first use: once here instead of once a problem.
+    trace.trace_facts(_SMALLEST)
+    if device == "cuda":
+        import cutlass  # noqa: PLC0415 - after the environment is set
+        import cutlass.cute  # noqa: F401, PLC0415
+
+        ground = Ground(name="GPU", architecture=architecture, simulation=None)
+        return Surroundings(ground=ground)
+    from cutegen_nb.simulator import bridge  # noqa: PLC0415 - on a GPU host the simulator stays out
+
+    os.environ.update(bridge.prepare_environment(architecture))
+    simulation = bridge.install(architecture)
+    ground = Ground(name=f"simulator ({architecture})", architecture=architecture, simulation=simulation)
+    return Surroundings(ground=ground)
+
+
+def serve(sock: socket.socket, surroundings: Surroundings) -> None:
+    """Answer the one request on `sock` and end the process.
+
+    One of the three places with a broad ``except``: whatever goes wrong in here and is not the candidate's
+    fault travels to the evaluator as a ``fault`` record, which raises it there.
+    """
+    channel = Channel(sock)
+    request = channel.receive()
+    if request is None:
+        os._exit(0)
+    channel.authenticate(request["nonce"])
+    faulthandler.enable(file=sys.stderr, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
+    try:
+        if request["kind"] == "facts":
+            _facts(request, channel)
+        else:
+            _evaluate(request, channel, surroundings)
+    except CutegenError as error:
+        channel.send("error", error=type(error).__name__, message=str(error))
+    except SystemExit as error:
+        # Only a problem's own code gets here: a candidate's exit is a verdict already.
+        channel.send(
+            "error", error="ProblemError", message=f"The problem's code called exit({error.code!r})."
+        )
+    except BaseException as error:  # noqa: BLE001 - the worker's last line of defence
+        channel.send(
+            "fault", message=f"{type(error).__name__}: {error}", trace=traceback.format_exc()[-4000:]
+        )
+    # Nothing of the candidate's may run any more: no atexit, no threads, no destructors.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _facts(request: dict[str, Any], channel: Channel) -> None:
+    problem = decode(Problem, request["problem"])
+    channel.send("stage", text="tracing the problem")
+    facts = trace.trace_facts(problem)
+    channel.send("facts", facts=encode(facts))
+
+
+def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundings) -> None:
+    problem = decode(Problem, request["problem"])
+    rewrites = decode(tuple[Rewrite, ...], request["rewrites"])
+    ground = surroundings.ground
+
+    def stage(text: str) -> None:
+        channel.send("stage", text=text)
+
+    def ask_seeds() -> Sequence[int]:
+        channel.send("imported")
+        answer = channel.receive()
+        if answer is None:
+            os._exit(0)
+        return [int(seed) for seed in answer["seeds"]]
+
+    time_it = None
+    if ground.simulation is None:
+        from cutegen_nb.gpu.timing import timer  # noqa: PLC0415 - needs a GPU
+
+        torch.backends.cudnn.allow_tf32 = False
+        ground = dataclasses.replace(ground, name=torch.cuda.get_device_name())
+        time_it = timer(tuple(request["baselines"]), int(request["least_bytes"]))
+    stage("loading the problem")
+    task = Task(
+        loaded=problem_source.load(problem, rewrites),
+        source=request["source"],
+        digest=request["digest"],
+        folder=Path(request["folder"]),
+        gates=tuple(Gate(**gate) for gate in request["gates"]),
+        time_it=time_it,
+    )
+    judgement = judge(task, ground, ask_seeds, stage)
+    channel.send(
+        "result",
+        evaluation=encode(judgement.evaluation),
+        gates=encode_gates(judgement.gates),
+    )
+
+
+def encode_gates(gates: Sequence[Gate]) -> list[dict[str, Any]]:
+    """Gates as JSON; NaN as None."""
+    return [
+        {key: (None if value != value else value) for key, value in dataclasses.asdict(gate).items()}  # noqa: PLR0124
+        for gate in gates
+    ]

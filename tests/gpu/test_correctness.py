@@ -1,0 +1,181 @@
+"""The gates and the names of patterns, on tensors alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cutegen_nb.gpu import correctness, patterns
+
+
+def _compare(candidate, reference, oracle=None, inputs=(), reduction_length=1.0):
+    oracle = reference.double() if oracle is None else oracle
+    gate = correctness.find_gate(reference, oracle, reduction_length)
+    return correctness.compare(0, candidate, reference, oracle, gate, inputs)
+
+
+@pytest.fixture
+def values():
+    generator = torch.Generator().manual_seed(7)
+    return torch.randn(64, 48, generator=generator)
+
+
+def test_equal_outputs_match_with_no_error(values):
+    result = _compare(values.clone(), values)
+    assert result.matches
+    assert result.max_abs_error == 0.0
+    assert result.bad_fraction == 0.0
+
+
+def test_the_error_of_fast_math_passes_in_float32(values):
+    oracle = values.double().exp()
+    assert _compare((oracle * (1 + 2e-6)).float(), oracle.float(), oracle).matches
+
+
+def test_an_error_of_one_in_ten_thousand_fails_in_float32(values):
+    oracle = values.double().exp()
+    assert not _compare((oracle * (1 + 1e-4)).float(), oracle.float(), oracle).matches
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rounding_once_more_passes_in_half_precision_and_a_percent_too_many_fails(values, dtype):
+    oracle = values.double()
+    unit = torch.finfo(dtype).eps
+    assert _compare((oracle * (1 + unit)).to(dtype), oracle.to(dtype), oracle).matches
+    assert not _compare((oracle * (1 + 8 * unit)).to(dtype), oracle.to(dtype), oracle).matches
+
+
+def test_a_sum_in_another_order_passes(values):
+    terms = torch.rand(32, 65536, generator=torch.Generator().manual_seed(1))
+    oracle = terms.double().sum(1)
+    one_by_one = terms.view(32, 256, 256).sum(1).cumsum(1)[:, -1]
+    assert _compare(one_by_one, terms.sum(1), oracle, reduction_length=65536).matches
+
+
+def test_a_sum_that_leaves_out_one_term_in_a_thousand_fails():
+    terms = torch.rand(32, 65536, generator=torch.Generator().manual_seed(1))
+    oracle = terms.double().sum(1)
+    assert not _compare(terms[:, :65471].sum(1), terms.sum(1), oracle, reduction_length=65536).matches
+
+
+def test_the_gate_never_exceeds_its_cap(values):
+    noisy = values + 1e-4 * torch.randn(values.shape, generator=torch.Generator().manual_seed(3))
+    gate = correctness.find_gate(noisy, values.double(), 1e9)
+    assert gate.element <= correctness.cap(torch.float32)
+
+
+def test_a_reference_far_from_its_own_oracle_is_compared_with_instead():
+    reference = torch.tensor([1.0, 2.0, 3.0])
+    jumped = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+    gate = correctness.find_gate(reference, jumped, 1.0)
+    assert not gate.against_oracle
+    assert correctness.compare(0, reference.clone(), reference, jumped, gate, ()).matches
+
+
+def test_integers_must_be_equal():
+    indices = torch.arange(10)
+    assert _compare(indices.clone(), indices).matches
+    off = indices.clone()
+    off[3] += 1
+    result = _compare(off, indices)
+    assert not result.matches
+    assert result.first_bad == (3,)
+    assert result.first_bad_values == (4.0, 3.0)
+
+
+def test_nan_is_wrong_where_the_reference_is_finite_and_right_where_it_is_nan(values):
+    spoiled = values.clone()
+    spoiled[5, 7] = float("nan")
+    result = _compare(spoiled, values)
+    assert not result.matches
+    assert result.first_bad == (5, 7)
+    assert _compare(spoiled.clone(), spoiled).matches
+
+
+def test_infinities_must_have_the_same_sign(values):
+    reference = values.clone()
+    reference[0, 0] = float("inf")
+    assert _compare(reference.clone(), reference).matches
+    other = reference.clone()
+    other[0, 0] = -float("inf")
+    assert not _compare(other, reference).matches
+
+
+def test_zeros_and_empty_outputs_match_themselves():
+    zeros = torch.zeros(8, 8)
+    assert _compare(zeros.clone(), zeros).matches
+    assert not _compare(torch.full((8, 8), 1e-20), zeros).matches
+    empty = torch.empty(0, 4)
+    assert _compare(empty.clone(), empty).matches
+
+
+def test_complex_outputs_are_compared_by_their_parts(values):
+    reference = torch.complex(values, values + 1)
+    result = _compare(reference.clone(), reference, reference.to(torch.complex128))
+    assert result.matches
+    assert not _compare(reference.conj().resolve_conj(), reference, reference.to(torch.complex128)).matches
+
+
+def _spoil(values, kind):
+    return {
+        "zeros": lambda: torch.zeros_like(values),
+        "constant": lambda: torch.full_like(values, values.mean().item()),
+        "factor": lambda: values * 2,
+        "offset": lambda: values + 1,
+        "transposed": lambda: values.t().contiguous().view(values.shape),
+        "shifted": lambda: values.flatten().roll(1).view(values.shape),
+        "negated": lambda: -values,
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("zeros", "all zeros"),
+        ("constant", "every element is"),
+        ("factor", "2 times the expected"),
+        ("offset", "off by +1"),
+        ("transposed", "transposed"),
+        ("shifted", "shifted by +1"),
+        ("negated", "-1 times"),
+    ],
+)
+def test_a_wrong_output_is_described_by_what_its_elements_have_in_common(values, kind, words):
+    result = _compare(_spoil(values, kind), values)
+    assert not result.matches
+    assert words in result.pattern
+
+
+def test_a_copy_of_an_input_is_named(values):
+    given = values.clone()
+    assert "equals input 0" in _compare(given, values.relu(), inputs=(given,)).pattern
+
+
+def test_unwritten_elements_at_the_end_are_named_with_their_number(values):
+    flat = torch.empty(values.numel())
+    patterns.poison(flat)
+    flat[:-48] = values.flatten()[:-48]
+    result = _compare(flat.view(values.shape), values)
+    assert "48 elements were never written, all of them at the end" in result.pattern
+
+
+def test_wrong_columns_are_named_by_their_dimension(values):
+    spoiled = values.clone()
+    spoiled[:, 40:] += 3
+    assert "dimension 1 are wrong throughout, from 40 on" in _compare(spoiled, values).pattern
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_poison_is_seen_in_every_floating_dtype_and_is_nan(dtype):
+    tensor = torch.empty(9, dtype=dtype)
+    patterns.poison(tensor)
+    assert bool(tensor.isnan().all())
+    assert bool(patterns.poisoned(tensor).all())
+    assert not bool(patterns.poisoned(torch.full((9,), float("nan"), dtype=dtype)).any())
+
+
+def test_bits_are_compared_as_bits():
+    nan = torch.tensor([float("nan"), 0.0])
+    assert correctness.bits_equal(nan, nan.clone())
+    assert not correctness.bits_equal(torch.tensor([0.0]), torch.tensor([-0.0]))
+    assert not correctness.bits_equal(torch.zeros(2), torch.zeros(3))
