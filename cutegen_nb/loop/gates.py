@@ -1,0 +1,180 @@
+"""Who decides at the gates: a policy, or a person at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from cutegen_nb.analysis.diff import LineKind, diff
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation
+from cutegen_nb.core.session import Session
+from cutegen_nb.loop.lineage import revision
+from cutegen_nb.prompting.feedback import counters_text
+
+_BETTER = frozenset({Relation.FIRST, Relation.FASTER, Relation.LESS_WORK})
+_DIFF_LINES = 60
+
+ReadLine = Callable[[str], Awaitable[str | None]]
+"""Asks with the given words and gives a line without its end; None at the end of the input."""
+EditText = Callable[[str, str], Awaitable[str | None]]
+"""Lets a person edit a text in a file of the given suffix; None when it was left as it was."""
+
+
+def _last(attempts: Sequence[Attempt]) -> tuple[Candidate | None, Evaluation | None]:
+    final = next((attempt for attempt in reversed(attempts) if attempt.candidate), None)
+    return (final.candidate, final.evaluation) if final else (None, None)
+
+
+class AutoApprover:
+    """Approves every prompt, and every revision that passed and is better than the best."""
+
+    async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:  # noqa: ARG002 - the port's
+        """Approve: there is nobody to ask."""
+        return Decision(gate="prompt", action=Action.APPROVE, by="policy:auto")
+
+    async def review_revision(
+        self,
+        session: Session,  # noqa: ARG002 - the port's
+        attempts: Sequence[Attempt],
+        comparison: Comparison | None,
+    ) -> Decision:
+        """Approve what is better; reject the rest with the report's own words."""
+        _, evaluation = _last(attempts)
+        if comparison is not None and evaluation is not None and evaluation.passed:
+            action = Action.APPROVE if comparison.relation in _BETTER else Action.REJECT
+            reason = f"{comparison.relation.value}: {comparison.reason}"
+            return Decision(gate="revision", action=action, by="policy:auto", reason=reason)
+        summary = evaluation.summary if evaluation else "no candidate"
+        return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=summary)
+
+
+class ConsoleApprover:
+    """Asks a person at a terminal; the end of the input means stop."""
+
+    def __init__(
+        self, *, person: str, say: Callable[[str], None], read_line: ReadLine, edit_text: EditText
+    ) -> None:
+        self._by = f"person:{person}"
+        self._say = say
+        self._read_line = read_line
+        self._edit_text = edit_text
+
+    async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
+        """Show what will be asked, and wait for a decision."""
+        wanted = prompt.strategy.statement if prompt.strategy else "A first kernel that is correct."
+        name = prompt.strategy.name if prompt.strategy else "first kernel"
+        self._say(f"\nRound {len(session.rounds)} of {session.name}: {name}\n  {wanted}")
+        while True:
+            answer = await self._read_line("[a]sk  [v]iew  [s]teer  [e]dit  [q]uit (h for help) > ")
+            decision = await self._prompt_answer(answer, prompt)
+            if decision is not None:
+                return decision
+
+    async def _prompt_answer(self, answer: str | None, prompt: Prompt) -> Decision | None:
+        word, _, rest = (answer or "").strip().partition(" ")
+        if answer is None or word in {"q", "quit"}:
+            return self._decision("prompt", Action.STOP, rest or ("end of input" if answer is None else ""))
+        if word in {"a", "ask", "y"}:
+            return self._decision("prompt", Action.APPROVE)
+        if word in {"s", "steer"}:
+            return await self._steer("prompt", rest)
+        if word in {"e", "edit"}:
+            edited = await self._edit_text(prompt.user, ".md")
+            return self._decision("prompt", Action.EDIT, edited=edited) if edited else None
+        if word in {"v", "view"}:
+            self._say(f"{prompt.system}\n\n{prompt.user}")
+            return None
+        self._say(
+            "a: send this request; v: read it whole; s WORDS: add your own words to it; e: edit it; q: stop"
+        )
+        return None
+
+    async def review_revision(
+        self, session: Session, attempts: Sequence[Attempt], comparison: Comparison | None
+    ) -> Decision:
+        """Show verdict, comparison and diff, and wait for a decision."""
+        candidate, evaluation = _last(attempts)
+        assert candidate is not None
+        assert evaluation is not None
+        self._say(_revision_text(session, candidate, evaluation, comparison))
+        while True:
+            answer = await self._read_line(
+                "[a]pprove  [r]eject  [s]teer  [e]dit  [b]ranch  [q]uit (h for help) > "
+            )
+            decision = await self._revision_answer(answer, session, candidate, evaluation)
+            if decision is not None:
+                return decision
+
+    async def _revision_answer(
+        self, answer: str | None, session: Session, candidate: Candidate, evaluation: Evaluation
+    ) -> Decision | None:
+        word, _, rest = (answer or "").strip().partition(" ")
+        if answer is None or word in {"q", "quit"}:
+            return self._decision("revision", Action.STOP, rest or ("end of input" if answer is None else ""))
+        if word in {"a", "approve"}:
+            return self._approve(evaluation)
+        if word in {"r", "reject"}:
+            reason = rest or await self._read_line("why? > ") or ""
+            return self._decision("revision", Action.REJECT, reason)
+        if word in {"s", "steer"}:
+            return await self._steer("revision", rest)
+        if word in {"e", "edit"}:
+            edited = await self._edit_text(candidate.source, ".py")
+            return self._decision("revision", Action.EDIT, edited=edited) if edited else None
+        if word in {"b", "branch"}:
+            return self._branch(session, rest)
+        self._say(
+            "a: build on it; r WHY: do not, and say why; s WORDS: ask something of the next round, then "
+            "decide; "
+            "e: edit the source, which is evaluated; b rN: go on from another revision; q: stop the session"
+        )
+        return None
+
+    def _approve(self, evaluation: Evaluation) -> Decision | None:
+        if evaluation.passed:
+            return self._decision("revision", Action.APPROVE)
+        self._say(f"It is {evaluation.label}, and only what passed can be built upon: reject, edit or stop.")
+        return None
+
+    def _branch(self, session: Session, label: str) -> Decision | None:
+        if revision(session, label) is not None:
+            return self._decision("revision", Action.BRANCH, edited=label.strip())
+        able = ", ".join(
+            f"r{item.number}" for item in session.rounds if item.evaluation and item.evaluation.passed
+        )
+        self._say(f"There is no passing revision {label!r} to go on from: {able or 'none passed yet'}.")
+        return None
+
+    async def _steer(self, gate: str, words: str) -> Decision | None:
+        words = words or await self._read_line("what should it do? > ") or ""
+        return self._decision(gate, Action.STEER, words) if words.strip() else None
+
+    def _decision(self, gate: str, action: Action, reason: str = "", edited: str = "") -> Decision:
+        return Decision(gate=gate, action=action, by=self._by, reason=reason.strip(), edited=edited)
+
+
+def _revision_text(
+    session: Session, candidate: Candidate, evaluation: Evaluation, comparison: Comparison | None
+) -> str:
+    lines = ["", f"r{len(session.rounds)}: {evaluation.label}. {evaluation.summary}"]
+    if candidate.rationale:
+        lines.append(f"  {candidate.author}: {candidate.rationale}")
+    if comparison:
+        lines.append(f"  {comparison.relation.value}: {comparison.reason}")
+    if evaluation.profile:
+        lines.append(f"  {counters_text(evaluation.profile.counters)}")
+    best = session.best
+    if best and best.candidate:
+        lines += [f"  changes against r{best.number}:", *_diff_lines(best.candidate.source, candidate.source)]
+    return "\n".join(lines)
+
+
+def _diff_lines(old: str, new: str) -> list[str]:
+    signs = {LineKind.SAME: " ", LineKind.ADDED: "+", LineKind.REMOVED: "-"}
+    changed = [
+        f"  {signs[line.kind]} {line.text}" for hunk in diff(old, new, context=1).hunks for line in hunk.lines
+    ]
+    if len(changed) > _DIFF_LINES:
+        return [*changed[:_DIFF_LINES], f"  … {len(changed) - _DIFF_LINES} more lines"]
+    return changed or ["  (none)"]

@@ -1,0 +1,170 @@
+"""When a session ends: pure rules, each of which says in a sentence that it fired.
+
+A rule takes what happened and gives a sentence or None. They are asked before each round, the
+cheapest promise first; a rule for a plateau joins them by being added to `RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cutegen_nb.analysis.roofline import place
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.round import Action, Round, Stage
+from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.lineage import next_strategy, parent_digest, parent_of_next
+
+ROOF_FRACTION = 0.95
+"""Share of the roof (GPU) or of the least traffic (simulator) from which nothing is left to gain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the rules look at."""
+
+    session: Session
+    """Everything that happened."""
+    menu: tuple[Strategy, ...]
+    """What the author can carry out for this problem."""
+    since: int = 0
+    """Rounds that were stored when the session was taken up again: their failures do not stop it now."""
+
+
+Rule = Callable[[Situation], str | None]
+
+
+def stage(session: Session, menu: tuple[Strategy, ...]) -> Stage:
+    """Where the refinement stands: correct first, then one structural strategy a round."""
+    parent = parent_of_next(session)
+    if parent is None:
+        return Stage.CORRECT
+    return Stage.DONE if next_strategy(session, menu, parent) is None else Stage.STRUCTURE
+
+
+def stop_reason(situation: Situation) -> str:
+    """The first rule that fires, in its words; empty while the session may go on."""
+    return next((text for rule in RULES if (text := rule(situation))), "")
+
+
+def stopped_by_decision(item: Round) -> str:
+    """The sentence for a round at whose gate somebody said stop; empty otherwise."""
+    decision = next((d for d in item.decisions if d.action is Action.STOP), None)
+    if decision is None:
+        return ""
+    words = f": {decision.reason}" if decision.reason else ""
+    return f"{decision.by} stopped the session at round {item.number}{words}"
+
+
+def tokens_spent(session: Session) -> int:
+    """Tokens asked and answered over all rounds, failed requests included."""
+    replies = (attempt.reply for item in session.rounds for attempt in item.attempts)
+    return sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in replies if reply)
+
+
+def roof_share(session: Session, evaluation: Evaluation) -> float | None:
+    """How near a passing candidate is to what no kernel can beat, 0–1; None where nothing says.
+
+    On a GPU the floor of the roofline ÷ the median latency; on the simulator least bytes ÷ bytes moved,
+    both at the size that ran.
+    """
+    roof = place(session.facts, session.device, evaluation)
+    if roof.sol_fraction is not None:
+        return roof.sol_fraction
+    return 1 / roof.moved_over_least if roof.moved_over_least else None
+
+
+def _rounds_spent(situation: Situation) -> str | None:
+    session = situation.session
+    spent = sum(1 for item in session.rounds if item.attempts)
+    if spent < session.budget.rounds:
+        return None
+    return f"the budget of {session.budget.rounds} rounds is spent"
+
+
+def _wall_spent(situation: Situation) -> str | None:
+    session, limit = situation.session, situation.session.budget.wall_s
+    spent = sum(item.seconds for item in session.rounds)
+    if limit is None or spent < limit:
+        return None
+    return f"the budget of {limit:g} s is spent: the rounds took {spent:.0f} s"
+
+
+def _tokens_spent(situation: Situation) -> str | None:
+    session, limit = situation.session, situation.session.budget.tokens
+    spent = tokens_spent(session)
+    if limit is None or spent < limit:
+        return None
+    return f"the budget of {limit:,} tokens is spent: {spent:,} were used"
+
+
+def _author_failed(situation: Situation) -> str | None:
+    rounds = situation.session.rounds
+    if len(rounds) <= situation.since:
+        return None
+    last = rounds[-1]
+    if last.candidate is not None or not last.note or any(attempt.reply for attempt in last.attempts):
+        return None
+    declined = next((a.evaluation for a in last.attempts if a.evaluation), None)
+    if declined is not None and situation.session.best is not None:
+        return None
+    return last.note
+
+
+def _evaluator_failed(situation: Situation) -> str | None:
+    rounds = situation.session.rounds
+    if len(rounds) <= situation.since:
+        return None
+    last = rounds[-1]
+    unjudged = last.candidate is not None and last.evaluation is None
+    return f"no evaluation could be had: {last.note}" if unjudged else None
+
+
+def _repeats_itself(situation: Situation) -> str | None:
+    """Before anything passed, an author that writes the same failing kernel again will go on doing so."""
+    rounds = situation.session.rounds
+    if situation.session.best is not None or len(rounds) < 2:  # noqa: PLR2004 - a pair
+        return None
+    last, earlier = rounds[-1], rounds[:-1]
+    if last.candidate is None or parent_digest(last):
+        return None
+    same = any(item.candidate and item.candidate.digest == last.candidate.digest for item in earlier)
+    return (
+        f"the author wrote the same kernel again and it does not pass (round {last.number})" if same else None
+    )
+
+
+def _roof_reached(situation: Situation) -> str | None:
+    """Times at the roof end a session at once; counts do so only with the menu exhausted."""
+    session = situation.session
+    evaluation = session.best.evaluation if session.best else None
+    share = roof_share(session, evaluation) if evaluation and evaluation.timing else None
+    if share is None or share < ROOF_FRACTION:
+        return None
+    return f"the best revision runs at {share:.2f} of the roof"
+
+
+def _menu_exhausted(situation: Situation) -> str | None:
+    session = situation.session
+    parent = parent_of_next(session)
+    if parent is None or next_strategy(session, situation.menu, parent) is not None:
+        return None
+    text = f"every strategy was tried on r{parent.number}"
+    share = roof_share(session, parent.evaluation) if parent.evaluation else None
+    if share is not None and share >= ROOF_FRACTION and parent.evaluation and not parent.evaluation.timing:
+        text += f", which moves no more than {1 / share:.2f}× the least bytes"
+    return text
+
+
+RULES: tuple[Rule, ...] = (
+    _author_failed,
+    _evaluator_failed,
+    _repeats_itself,
+    _roof_reached,
+    _menu_exhausted,
+    _rounds_spent,
+    _wall_spent,
+    _tokens_spent,
+)
+"""In the order they are asked."""

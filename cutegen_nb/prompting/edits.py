@@ -1,0 +1,104 @@
+"""Search/replace edits anchored on text: each must match exactly once."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from dataclasses import dataclass
+
+_BLOCK = re.compile(
+    r"^[ \t]*<{5,9} ?SEARCH[ \t]*\n(?P<search>.*?)"
+    r"^[ \t]*={5,9}[ \t]*\n(?P<replace>.*?)"
+    r"^[ \t]*>{5,9} ?REPLACE[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+_OPENING = re.compile(r"^[ \t]*<{5,9} ?SEARCH[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Replace one run of whole lines by another."""
+
+    search: str
+    """Lines as they are in the file, each ended by a newline."""
+    replace: str
+    """Lines as they should be; empty deletes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditFault:
+    """Why edits could not be applied."""
+
+    reason: str
+    """One or a few sentences for the author, with the nearest place where the text was not found."""
+
+
+def find_edits(text: str) -> tuple[Edit, ...] | EditFault:
+    """The edits of a reply, in order; an empty tuple when there is none."""
+    edits = tuple(Edit(search=m["search"], replace=m["replace"]) for m in _BLOCK.finditer(text))
+    openings = len(_OPENING.findall(text))
+    if openings != len(edits):
+        return EditFault(
+            reason=f"{openings} edits were opened with <<<<<<< SEARCH and {len(edits)} are complete: "
+            "each needs its "
+            "own ======= and >>>>>>> REPLACE line."
+        )
+    return edits
+
+
+def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
+    """`source` with every edit carried out.
+
+    Each anchor is sought in the source as it was given, so that the order of the edits does not matter;
+    anchors that meet are refused.
+    """
+    text = source if source.endswith("\n") else source + "\n"
+    spans: list[tuple[int, int, str]] = []
+    for number, edit in enumerate(edits, start=1):
+        place = _place(text, edit, number)
+        if isinstance(place, EditFault):
+            return place
+        spans.append((*place, edit.replace))
+    spans.sort()
+    for (_, end, _), (start, _, _) in itertools.pairwise(spans):
+        if start < end:
+            return EditFault(reason="Two edits change the same lines: join them into one.")
+    for start, end, replacement in reversed(spans):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _place(text: str, edit: Edit, number: int) -> tuple[int, int] | EditFault:
+    if not edit.search.strip():
+        return EditFault(reason=f"Edit {number} has nothing after SEARCH: give the lines it replaces.")
+    starts = [m.start() for m in re.finditer(rf"^{re.escape(edit.search)}", text, re.MULTILINE)]
+    if len(starts) == 1:
+        return starts[0], starts[0] + len(edit.search)
+    if starts:
+        lines = ", ".join(str(text.count("\n", 0, start) + 1) for start in starts)
+        return EditFault(
+            reason=f"The text after SEARCH of edit {number} occurs {len(starts)} times (lines {lines}): "
+            "take in more "
+            "lines, so that it occurs once."
+        )
+    return EditFault(
+        reason=f"The text after SEARCH of edit {number} is not in the file. {_nearest(text, edit.search)}"
+    )
+
+
+def _nearest(text: str, search: str) -> str:
+    """The lines of `text` most like `search`, with their number, as they are."""
+    lines, wanted = text.splitlines(), search.splitlines()
+    height = len(wanted)
+    matcher = difflib.SequenceMatcher(b=search.strip(), autojunk=False)
+    best_share, best_start = 0.0, 0
+    for start in range(max(1, len(lines) - height + 1)):
+        matcher.set_seq1("\n".join(lines[start : start + height]).strip())
+        if matcher.real_quick_ratio() <= best_share or matcher.quick_ratio() <= best_share:
+            continue
+        share = matcher.ratio()
+        if share > best_share:
+            best_share, best_start = share, start
+    place = "\n".join(lines[best_start : best_start + height])
+    return f"The nearest place is line {best_start + 1}, which reads:\n{place}"

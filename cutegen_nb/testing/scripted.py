@@ -1,0 +1,84 @@
+"""A model that says what it was told to say, and evaluations that were recorded before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.round import Prompt, Reply, Usage
+from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Strategy
+
+
+class ScriptedModel:
+    """An author that answers from a list: a text, a whole reply, or an error to raise.
+
+    Keeps the prompts it was given in `prompts`.  When the list is used up it declines.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[str | Reply | AuthorError],
+        menu: tuple[Strategy, ...] = (),
+        name: str = "scripted",
+    ) -> None:
+        self.name = name
+        self.prompts: list[Prompt] = []
+        self._answers = iter(answers)
+        self._menu = menu
+
+    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """The menu it was made with."""
+        return self._menu
+
+    async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:  # noqa: ARG002
+        """The next answer of the list."""
+        self.prompts.append(prompt)
+        answer = next(self._answers, None)
+        if answer is None:
+            message = "the script has no more answers"
+            raise Declined(message)
+        if isinstance(answer, AuthorError):
+            raise answer
+        progress("reply received")
+        return Reply(text=answer, usage=Usage()) if isinstance(answer, str) else answer
+
+
+class RecordedEvaluator:
+    """Gives evaluations that were made before, by the digest of the source."""
+
+    def __init__(
+        self,
+        facts: ProblemFacts,
+        device: Device,
+        evaluations: Mapping[str, Evaluation],
+    ) -> None:
+        self._facts = facts
+        self._device = device
+        self._evaluations = dict(evaluations)
+        self.closed = False
+
+    async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
+        """The facts it was made with."""
+        return self._facts
+
+    async def device(self) -> Device:
+        """The device it was made with."""
+        return self._device
+
+    async def evaluate(self, problem: Problem, candidate: Candidate, progress: Progress) -> Evaluation:  # noqa: ARG002
+        """The recorded evaluation. Raises EvaluatorError for a source that has none."""
+        progress("looking up the recorded evaluation")
+        if candidate.digest not in self._evaluations:
+            message = f"no evaluation is recorded for candidate {candidate.digest[:12]}: evaluate it for real"
+            raise EvaluatorError(message)
+        return self._evaluations[candidate.digest]
+
+    async def close(self) -> None:
+        """Nothing to end; remembers that it was asked."""
+        self.closed = True

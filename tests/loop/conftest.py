@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.candidate import source_digest
+from cutegen_nb.core.errors import AuthorError
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.ports import Approver
+from cutegen_nb.core.round import Reply
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.round import Effects
+from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.store.sqlite import SqliteStore
+from cutegen_nb.testing import FixedClock, RecordedEvaluator, ScriptedModel, examples
+
+
+@dataclass
+class Stage:
+    """A loop with a scripted model, recorded evaluations and a real store."""
+
+    model: ScriptedModel
+    effects: Effects
+    store: SqliteStore
+    progress: list[str]
+
+    def run(self, rounds: int = 6, repairs: int = 2) -> Session:
+        async def play() -> Session:
+            session = await open_session(
+                examples.relu_problem(), self.effects, self.store, Budget(rounds=rounds)
+            )
+            return await run_session(session, self.effects, self.store, repairs=repairs)
+
+        return asyncio.run(play())
+
+
+def answer(mark: str) -> str:
+    return f"Rationale: {mark}.\nPredicted effect: none.\n```python\n{examples.kernel_source(mark)}```\n"
+
+
+@pytest.fixture
+def stage(tmp_path: Path):
+    stores: list[SqliteStore] = []
+
+    def make(
+        answers: Iterable[str | Reply | AuthorError],
+        found: Mapping[str, Evaluation],
+        *,
+        menu: tuple[Strategy, ...] | None = None,
+        approver: Approver | None = None,
+    ) -> Stage:
+        model = ScriptedModel(answers, menu=examples.strategies() if menu is None else menu)
+        progress: list[str] = []
+        evaluations = {source_digest(examples.kernel_source(mark)): value for mark, value in found.items()}
+        effects = Effects(
+            author=model,
+            evaluator=RecordedEvaluator(examples.relu_facts(), examples.simulated_device(), evaluations),
+            approver=approver or AutoApprover(),
+            clock=FixedClock(step_s=1.0),
+            library=shipped_library(),
+            progress=progress.append,
+        )
+        for store in stores:
+            store.close()
+        stores.append(SqliteStore(tmp_path / ".cutegen"))
+        return Stage(model, effects, stores[-1], progress)
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def reply_with():
+    return answer

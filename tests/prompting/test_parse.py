@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.core.round import Reply, Usage
+from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, Proposal, ReplyFault, Unusable, parse_reply
+
+FILE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
+
+
+def parsed(text: str, parent: str | None = None, finish: str = "stop") -> Proposal | Unusable:
+    return parse_reply(Reply(text=text, usage=Usage(), finish_reason=finish), parent)
+
+
+def test_a_whole_file_comes_with_its_rationale_and_prediction():
+    found = parsed(
+        f"Rationale: Fewer loads.\nPredicted effect: sectors down 75%, 1.3x\n\n```python\n{FILE}```\nBye"
+    )
+
+    assert found == Proposal(
+        source=FILE,
+        rationale="Fewer loads.\nPredicted effect: sectors down 75%, 1.3x",
+        predicted_effect="sectors down 75%, 1.3x",
+    )
+
+
+def test_of_several_blocks_the_one_with_model_new_is_the_file():
+    found = parsed(f"Run:\n```bash\npip list\n```\n```python\nx = 1\n```\n```python\n{FILE}```")
+    assert isinstance(found, Proposal)
+    assert found.source == FILE
+
+
+def test_two_different_files_are_refused_and_the_same_file_twice_is_not():
+    twice = f"```python\n{FILE}```\nor\n```python\n{FILE}```"
+    assert isinstance(parsed(twice), Proposal)
+    found = parsed(twice.replace("    pass\n```", "    x = 1\n```", 1))
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.SEVERAL_FILES
+
+
+def test_a_file_that_holds_fences_is_read_whole_inside_a_longer_fence():
+    inner = FILE + 'DOC = """\n```\ncode\n```\n"""\n'
+    found = parsed(f"````python\n{inner}````")
+    assert isinstance(found, Proposal)
+    assert found.source == inner
+
+
+def test_a_bare_file_without_a_fence_is_accepted():
+    found = parsed(FILE)
+    assert isinstance(found, Proposal)
+    assert found.source == FILE
+
+
+def test_thoughts_before_the_answer_are_left_out():
+    found = parsed(f"<think>class ModelNew in a ```python block</think>```python\n{FILE}```")
+    assert isinstance(found, Proposal)
+    assert found.rationale == ""
+
+
+def test_windows_line_ends_are_read():
+    found = parsed(f"```python\r\n{FILE}```".replace("\n", "\r\n").replace("\r\r", "\r"))
+    assert isinstance(found, Proposal)
+    assert found.source == FILE
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "fault"),
+    [
+        ("", "stop", ReplyFault.EMPTY),
+        (" \n\t", "stop", ReplyFault.EMPTY),
+        ("", "length", ReplyFault.TRUNCATED),
+        ("A kernel could tile the rows.", "stop", ReplyFault.PROSE),
+        ("I'm sorry, I can't help with that.", "stop", ReplyFault.REFUSED),
+        ("anything", "content_filter", ReplyFault.REFUSED),
+        ("No.", "refusal", ReplyFault.REFUSED),
+        ("```python\nimport torch\nclass ModelNew(", "length", ReplyFault.TRUNCATED),
+        ("```python\nimport torch\nclass ModelNew(", "stop", ReplyFault.TRUNCATED),
+        ("```python\nimport to", "incomplete", ReplyFault.TRUNCATED),
+        ("```python\nx = 1\n```", "stop", ReplyFault.NO_MODEL_NEW),
+        ("x" * (MAX_REPLY_CHARACTERS + 1), "stop", ReplyFault.OVER_LONG),
+        (f"```python\n{FILE}# \ud800\n```", "stop", ReplyFault.UNREADABLE),
+        (f"```python\n{FILE}# \0\n```", "stop", ReplyFault.UNREADABLE),
+        ('{"tool_calls": [{"name": "write_file"}]}', "tool_calls", ReplyFault.PROSE),
+    ],
+)
+def test_each_useless_reply_has_its_fault_and_a_reason(text, finish, fault):
+    found = parsed(text, finish=finish)
+    assert isinstance(found, Unusable)
+    assert found.fault is fault
+    assert found.reason.endswith(".")
+    assert len(found.reason) < 400
+
+
+def test_a_closed_file_before_the_cut_is_used():
+    found = parsed(f"```python\n{FILE}```\nThis kernel is", finish="length")
+    assert isinstance(found, Proposal)
+
+
+def test_edits_apply_to_the_parent():
+    text = "Rationale: x.\n```\n<<<<<<< SEARCH\n    pass\n=======\n    size = 1\n>>>>>>> REPLACE\n```\n"
+    found = parsed(text, parent=FILE)
+    assert isinstance(found, Proposal)
+    assert found.source == FILE.replace("    pass", "    size = 1")
+    assert found.rationale == "x."
+
+
+def test_edits_without_a_file_are_refused():
+    found = parsed("<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n")
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.EDIT_MISMATCH
+
+
+def test_edits_that_were_cut_off_are_not_applied_in_part():
+    text = "<<<<<<< SEARCH\n    pass\n=======\n    size = 1\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nimp"
+    found = parsed(text, parent=FILE, finish="length")
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.TRUNCATED
+    assert isinstance(parsed(text, parent=FILE), Unusable)

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    Prompt,
+    Relation,
+    Reply,
+    Round,
+    Stage,
+    Usage,
+)
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.store.schema import VERSION
+from cutegen_nb.store.sqlite import SqliteStore
+from cutegen_nb.testing import examples
+
+ROOT = Path(__file__).parents[2]
+
+
+def session(name: str = "relu") -> Session:
+    return Session(
+        name=name,
+        problem=examples.relu_problem(name),
+        facts=examples.relu_facts(),
+        device=examples.simulated_device(),
+        author="scripted",
+        budget=Budget(rounds=3, wall_s=60.0),
+        created_at="2026-01-01T00:00:00+00:00",
+    )
+
+
+def finished(number: int, padding: str = "") -> Round:
+    candidate = Candidate(source=examples.kernel_source(f"{number}{padding}"), author="scripted")
+    prompt = Prompt(system="s", user="u", digest="d", strategy=examples.strategies()[0], parent=candidate)
+    attempt = Attempt(
+        purpose="optimise",
+        prompt=prompt,
+        reply=Reply(text="answer", usage=Usage(input_tokens=3, output_tokens=4, seconds=0.5)),
+        candidate=candidate,
+        evaluation=examples.passed(100 - number),
+    )
+    return Round(
+        number=number,
+        stage=Stage.STRUCTURE,
+        strategy=examples.strategies()[0],
+        attempts=(attempt,),
+        comparison=Comparison(relation=Relation.LESS_WORK, reason="fewer", against="d"),
+        decisions=(Decision(gate="revision", action=Action.APPROVE, by="policy:auto"),),
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=1.5,
+    )
+
+
+def test_a_session_comes_back_as_it_was(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+        store.append("relu", finished(1))
+        store.stop("relu", "enough")
+    with SqliteStore(tmp_path, writable=False) as store:
+        assert store.load("relu") == replace(session(), rounds=(finished(0), finished(1)), stopped="enough")
+        assert store.names() == ("relu",)
+
+
+def test_rounds_can_be_searched_by_verdict_strategy_and_candidate(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+    row = (
+        sqlite3.connect(tmp_path / "sessions.sqlite")
+        .execute("SELECT verdict, strategy, relation, approved, candidate_digest FROM rounds")
+        .fetchone()
+    )
+    digest = finished(0).candidate.digest
+    assert row == ("PASSED", "coalesce", "less work", 1, digest)
+
+
+def test_a_round_is_never_overwritten(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+        with pytest.raises(StoreError, match="already"):
+            store.append("relu", finished(0, "other"))
+        assert store.load("relu").rounds == (finished(0),)
+
+
+def test_an_unknown_session_is_answered_with_the_known(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session("gelu"))
+        with pytest.raises(StoreError, match=r"no session 'relu' .* there is gelu"):
+            store.load("relu")
+        with pytest.raises(StoreError, match="no session 'relu'"):
+            store.append("relu", finished(0))
+
+
+def test_a_second_writer_is_told_who_the_first_is_and_a_reader_is_let_in(tmp_path):
+    code = f"from pathlib import Path; from cutegen_nb.store.sqlite import SqliteStore; SqliteStore(Path({str(tmp_path)!r}))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+        )
+        assert f"process {os.getpid()}" in done.stderr.splitlines()[-1]
+        assert "StoreError" in done.stderr
+        with SqliteStore(tmp_path, writable=False) as reader:
+            assert reader.names() == ("relu",)
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_reading_where_nothing_was_stored_says_so(tmp_path):
+    with pytest.raises(StoreError, match="no sessions in"):
+        SqliteStore(tmp_path / "empty", writable=False)
+
+
+def test_a_file_in_the_way_of_the_folder_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"cannot make the folder .*--store"):
+        SqliteStore(tmp_path / "file" / ".cutegen")
+
+
+def test_a_file_that_is_no_database_is_one_sentence(tmp_path):
+    (tmp_path / "sessions.sqlite").write_bytes(b"not a database, and long enough to look like one" * 50)
+    with pytest.raises(StoreError, match="not a session store"):
+        SqliteStore(tmp_path)
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path):
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as other:
+        other.execute("CREATE TABLE cookies (x)")
+    with pytest.raises(StoreError, match="something else"):
+        SqliteStore(tmp_path)
+    assert sqlite3.connect(tmp_path / "sessions.sqlite").execute("SELECT * FROM cookies").fetchall() == []
+
+
+def test_a_newer_format_is_refused(tmp_path):
+    SqliteStore(tmp_path).close()
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(StoreError, match=f"format {VERSION + 1}"):
+        SqliteStore(tmp_path)
+
+
+def test_a_damaged_session_does_not_hide_the_others(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session("good"))
+        store.create(session("bad"))
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as connection:
+        connection.execute("UPDATE sessions SET head = '{' WHERE name = 'bad'")
+    with SqliteStore(tmp_path) as store:
+        assert store.load("good").name == "good"
+        with pytest.raises(StoreError, match=r"'bad'.*cannot be read"):
+            store.load("bad")
+
+
+def as_nobody(work: Callable[[], str]) -> str:
+    """What `work` gives in a child that dropped root's power, where the test has it."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            os.write(sender, work().encode())
+        finally:
+            os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return text
+
+
+@pytest.fixture
+def open_folder(tmp_path_factory):
+    """A folder that another user can reach: pytest's own are private."""
+    folder = Path("/tmp") / f"cutegen-store-{os.getpid()}-{time.monotonic_ns()}"
+    folder.mkdir(mode=0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_read_only_folder_can_be_read_and_writing_is_one_sentence(open_folder):
+    with SqliteStore(open_folder) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+    open_folder.chmod(0o555)
+
+    def read_then_write() -> str:
+        rounds = len(SqliteStore(open_folder, writable=False).load("relu").rounds)
+        try:
+            SqliteStore(open_folder)
+        except StoreError as error:
+            return f"{rounds} {error}"
+        return "it could be written"
+
+    answer = as_nobody(read_then_write)
+    assert answer.startswith("1 cannot write")
+    assert "--store" in answer
+
+
+def test_a_full_disk_is_one_sentence_and_what_was_stored_stays(tmp_path):
+    """A limit on the size of files fails a write as a full disk does."""
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+        try:
+            with pytest.raises(StoreError, match=r"disk|could not be"):
+                store.append("relu", finished(1, "x" * 1_000_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        store.append("relu", finished(1))
+        assert store.load("relu").rounds == (finished(0), finished(1))
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_sqlite import finished, session
+from cutegen_nb.store.sqlite import SqliteStore
+store = SqliteStore(Path({folder!r}))
+if not store.names():
+    store.create(session())
+number = len(store.load("relu").rounds)
+while True:
+    print(number, flush=True)
+    store.append("relu", finished(number, "x" * 20000))
+    number += 1
+"""
+
+
+def test_kill_9_at_any_moment_loses_at_most_the_round_in_flight(tmp_path):
+    code = WRITER.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    moments = random.Random(7)
+    expected = 0
+    for _ in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert process.stdout is not None
+        announced = int(process.stdout.readline())
+        assert announced >= expected
+        time.sleep(moments.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        announced = max([announced, *map(int, process.stdout.read().split())])
+        process.wait()
+        with SqliteStore(tmp_path) as store:
+            rounds = store.load("relu").rounds
+        # A round is announced before it is stored: all before it are there, it may be.
+        assert len(rounds) in {announced, announced + 1}
+        assert [item.number for item in rounds] == list(range(len(rounds)))
+        expected = len(rounds)
