@@ -11,7 +11,7 @@ from cutegen_nb.analysis.roofline import Roofline, distinct_sectors
 from cutegen_nb.core.problem import Workload
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
 
-LAUNCH_MS = 0.003
+_LAUNCH_MS = 0.003
 """A launch of a compiled function with DLPack arguments costs 2–3 µs: below it the launch is what counts."""
 _WASTE = 1.05
 """Ratios below this are not a cause: tails and headers of a kernel come to a few per cent."""
@@ -64,10 +64,15 @@ class Scale:
         return max(0.0, amount) / rate / self.largest if rate and self.largest else 0.0
 
 
+def is_launch_bound(roof: Roofline) -> bool:
+    """Whether the whole problem takes the device less than launching a kernel does."""
+    return 0 < roof.floor_ms < _LAUNCH_MS
+
+
 def time_causes(roof: Roofline) -> list[Cause]:
     """Causes that need no counters: a problem below a launch, a time above the floor."""
     causes = []
-    if roof.floor_ms < LAUNCH_MS:
+    if is_launch_bound(roof):
         floor = Reading(name="floor", value=f"{roof.floor_ms * 1e3:.2g} µs")
         causes.append(
             Cause(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.causes import LAUNCH_MS, Cause, Scale, time_causes, work_causes
+from cutegen_nb.analysis.causes import Cause, Scale, is_launch_bound, time_causes, work_causes
 from cutegen_nb.analysis.quantity import share, times
 from cutegen_nb.analysis.roofline import Roofline, distinct_sectors, place
 from cutegen_nb.core.device import Device
@@ -93,7 +93,7 @@ def _without_counts(roof: Roofline, device: Device) -> Diagnosis:
     timed = roof.sol_fraction is not None
     limit = "bytes ÷ bandwidth" if roof.bound is Bound.MEMORY else "FLOPs ÷ peak"
     return Diagnosis(
-        bound=Bound.LATENCY if roof.floor_ms < LAUNCH_MS else roof.bound,
+        bound=Bound.LATENCY if is_launch_bound(roof) else roof.bound,
         because=(
             f"No counters: from the problem alone, {limit} sets the floor of {roof.floor_ms:.3g} ms "
             f"on {device.name}."
@@ -132,7 +132,7 @@ def _rates(device: Device) -> dict[str, float]:
 
 
 def _bound(ordered: list[str], roof: Roofline) -> Bound:
-    if roof.floor_ms < LAUNCH_MS:
+    if is_launch_bound(roof):
         return Bound.LATENCY
     if not ordered:
         return roof.bound
@@ -149,6 +149,6 @@ def _because(ordered: list[str], demands: dict[str, float], roof: Roofline) -> s
         said += f"; {nearest} follows at {share(demands[nearest] / demands[busiest])} of it"
     if roof.moved_over_least is not None:
         said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
-    if roof.floor_ms < LAUNCH_MS:
+    if is_launch_bound(roof):
         said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
     return f"{said}."

@@ -215,7 +215,18 @@ def changed_spans(old: str, new: str) -> tuple[tuple[Span, ...], tuple[Span, ...
             old_spans.append((before_at[i], before_at[j]))
         if m > k:
             new_spans.append((after_at[k], after_at[m]))
-    return tuple(old_spans), tuple(new_spans)
+    return _joined(old, old_spans), _joined(new, new_spans)
+
+
+def _joined(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans with nothing but spaces between them as one: a changed phrase reads better than its words."""
+    joined: list[Span] = []
+    for start, stop in spans:
+        if joined and not text[joined[-1][1] : start].strip():
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return tuple(joined)
 
 
 def _offsets(tokens: Sequence[str]) -> list[int]:

@@ -61,6 +61,12 @@ def share(fraction: float) -> str:
     return f"{percent:.1f} %"
 
 
+def moment(stamp: str) -> str:
+    """An ISO 8601 UTC stamp as people write it: ``2026-11-21 06:10:00 UTC``; other text unchanged."""
+    day, separator, clock = stamp.partition("T")
+    return f"{day} {clock.removesuffix('Z')} UTC" if separator and clock.endswith("Z") else stamp
+
+
 def error(value: float) -> str:
     """A numerical error in scientific form: ``1.2e-07``; ``0`` when exact."""
     return "0" if value == 0 else f"{value:.2g}" if math.isfinite(value) else str(value)

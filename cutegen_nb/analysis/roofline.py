@@ -7,7 +7,7 @@ A simulated kernel has no FLOP/s: it is placed by the bytes it moves, at the mos
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
@@ -74,11 +74,12 @@ class Roofline:
     kernel: RooflinePoint | None
     """The evaluated kernel; None without counts or times."""
     floor_ms: float
-    """Least time of the full size: the larger of bytes ÷ bandwidth and FLOPs ÷ peak. Computed."""
+    """Least time of the full size: the larger of bytes ÷ bandwidth and FLOPs ÷ peak. Computed; 0 when the
+    device states neither."""
     bound: Bound
     """Which of the two sets the floor: MEMORY or COMPUTE."""
     sol_fraction: float | None = None
-    """Floor ÷ measured time, the speed-of-light share; None without a time."""
+    """Floor ÷ measured time, the speed-of-light share; None without a time or a floor."""
     moved_bytes: int | None = None
     """Bytes of the sectors that global memory requests touched; None without counts."""
     moved_over_least: float | None = None
@@ -111,12 +112,15 @@ def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
 
 def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = None) -> Roofline:
     """Place a problem, and a kernel when its evaluation is given, under a device's roofs."""
+    timing = evaluation.timing if evaluation else None
+    if not device.bandwidth_bytes_per_s and timing:
+        # A GPU that is in no table: the copy bandwidth measured beside the candidate is the roof.
+        device = replace(device, bandwidth_bytes_per_s=timing.bandwidth_bytes_per_s)
     roofs = ceilings(facts, device)
     peak = roofs[-1].flops_per_s if roofs else math.inf
     memory_s = _ratio(facts.full.least_bytes, device.bandwidth_bytes_per_s)
     compute_s = facts.full.flops / peak
     profile = evaluation.profile if evaluation else None
-    timing = evaluation.timing if evaluation else None
     simulated = bool(profile and profile.source is ProfileSource.SIMULATED)
     run = facts.scaled if simulated else facts.full
     moved = profile.counters.gmem_sectors * SECTOR_BYTES if profile else None
@@ -129,7 +133,7 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         kernel=_kernel_point(run, device, peak, moved, evaluation, simulated=simulated),
         floor_ms=floor_s * 1e3,
         bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
-        sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing else None,
+        sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing and floor_s else None,
         moved_bytes=moved,
         moved_over_least=None if moved is None else _ratio(moved, run.least_bytes),
         distinct_over_least=_distinct_over_least(profile, run),

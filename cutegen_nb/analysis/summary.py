@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.quantity import change, count, times
+from cutegen_nb.analysis.quantity import change, count, duration, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Decision, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Bound
 
 _DONE = {
     Action.APPROVE: "approved",
@@ -31,7 +32,7 @@ class RoundSummary:
     strategy: str
     """Its strategy's name; empty while the first passing kernel was sought."""
     verdict: str
-    """The verdict's name, ``not judged: REASON``, or ``no candidate``."""
+    """The verdict's name, ``not judged: REASON``, ``not evaluated`` or ``no candidate``."""
     passed: bool
     """Whether the verdict is PASSED."""
     relation: str
@@ -78,6 +79,20 @@ def simulated(session: Session) -> bool:
     return session.device.kind is DeviceKind.SIMULATOR
 
 
+def hardware(session: Session) -> str:
+    """The GPU whose roofs are drawn, real or simulated."""
+    return session.device.name.removesuffix(" (simulated)")
+
+
+def floor(session: Session) -> str:
+    """The least time of the problem at full size, in words; computed, never measured."""
+    roof = place(session.facts, session.device)
+    if not roof.floor_ms:
+        return f"unknown: {session.device.source}"
+    limit = "bytes ÷ bandwidth" if roof.bound is Bound.MEMORY else "FLOPs ÷ peak"
+    return f"{duration(roof.floor_ms / 1e3)} at full size on {hardware(session)}, computed as {limit}"
+
+
 def rows(session: Session) -> tuple[RoundSummary, ...]:
     """One row a round, in order."""
     best = session.best
@@ -92,6 +107,14 @@ def decision(item: Round) -> Decision | None:
 def deed(made: Decision | None) -> str:
     """A decision as a past participle; empty for none."""
     return _DONE[made.action] if made else ""
+
+
+def who(by: str) -> str:
+    """Who decided, in words: ``person:ada`` is ``ada``, ``policy:auto`` is ``policy auto``."""
+    kind, separator, name = by.partition(":")
+    if not separator or not name:
+        return by
+    return name if kind == "person" else f"{kind} {name}"
 
 
 def parent_round(session: Session, item: Round) -> Round | None:
@@ -176,7 +199,7 @@ def _row(session: Session, item: Round, *, is_best: bool) -> RoundSummary:
     return RoundSummary(
         revision=revision(item),
         strategy=strategy.name if strategy else "",
-        verdict=evaluation.label if evaluation else "no candidate",
+        verdict=_verdict(item),
         passed=bool(evaluation and evaluation.passed),
         relation=item.comparison.relation.value if item.comparison else "",
         reason=_reason(item, evaluation),
@@ -195,6 +218,12 @@ def _row(session: Session, item: Round, *, is_best: bool) -> RoundSummary:
         baseline=baseline.name if baseline else "",
         sol_fraction=roof.sol_fraction,
     )
+
+
+def _verdict(item: Round) -> str:
+    if item.evaluation:
+        return item.evaluation.label
+    return "not evaluated" if item.candidate else "no candidate"
 
 
 def _reason(item: Round, evaluation: Evaluation | None) -> str:

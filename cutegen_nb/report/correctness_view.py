@@ -112,7 +112,7 @@ def _output(item: OutputComparison, style: Style) -> tuple[str, ...]:
             first += f": {got:.6g}, should be {wanted:.6g}"
     return (
         str(item.index),
-        f"{safe(shape)} {safe(item.dtype)}",
+        f"<span{look(style, 'name')}>{safe(shape)}</span> {safe(item.dtype)}",
         badge(style, "good", "✓ yes") if item.matches else badge(style, "bad", "✗ no"),
         error(item.relative_l2_error),
         error(item.reference_relative_l2_error),

@@ -96,11 +96,11 @@ def launches(profile: Profile, style: Style) -> str:
         ("Grid", False),
         ("Block", False),
         ("Shared memory", True),
-        ("Global sectors", True),
+        ("Sectors", True),
         ("Distinct", True),
-        ("Warp instructions", True),
+        ("Warp instr.", True),
     )
-    body = tuple(_launch(number, item) for number, item in enumerate(profile.launches, start=1))
+    body = tuple(_launch(number, item, style) for number, item in enumerate(profile.launches, start=1))
     return table(style, f"Kernel launches ({profile.source.value})", columns, body)
 
 
@@ -141,13 +141,13 @@ def _flops_of(kind: str, item: Counters) -> float:
     return item.flops.get(kind, 0)
 
 
-def _launch(number: int, item: LaunchProfile) -> tuple[str, ...]:
+def _launch(number: int, item: LaunchProfile, style: Style) -> tuple[str, ...]:
     shared = item.dynamic_smem_bytes + item.static_smem_bytes
     return (
         str(number),
         f"<code>{safe(item.kernel)}</code>",
-        _extent(item.grid),
-        _extent(item.block),
+        _extent(item.grid, style),
+        _extent(item.block, style),
         scaled(shared, "B"),
         count(item.counters.gmem_sectors),
         count(item.gmem_distinct_sectors) if item.gmem_distinct_sectors else "–",
@@ -155,8 +155,9 @@ def _launch(number: int, item: LaunchProfile) -> tuple[str, ...]:
     )
 
 
-def _extent(size: tuple[int, int, int]) -> str:
-    return " × ".join(f"{extent:,}" for extent in size)
+def _extent(size: tuple[int, int, int], style: Style) -> str:
+    words = " × ".join(f"{extent:,}" for extent in size)
+    return f"<span{look(style, 'name')}>{words}</span>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,12 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from cutegen_nb.analysis.quantity import count, duration, scaled
-from cutegen_nb.analysis.roofline import place
-from cutegen_nb.analysis.summary import outcome, revision, rows, simulated
+from cutegen_nb.analysis.quantity import count, moment, scaled
+from cutegen_nb.analysis.summary import floor, hardware, outcome, revision, rows, simulated
 from cutegen_nb.core.errors import StoreError, UsageError
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.strategy import Bound
 from cutegen_nb.report import roofline_plot, rounds
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, safe
@@ -88,22 +86,20 @@ def _notice(session: Session) -> str:
 
 
 def _facts(session: Session) -> str:
-    facts, device = session.facts, session.device
-    roof = place(facts, device)
-    limit = "bytes ÷ bandwidth" if roof.bound is Bound.MEMORY else "FLOPs ÷ peak"
+    facts = session.facts
     problem = f"{session.problem.name}, {facts.workload_class.value}, {facts.dtype}"
     pairs = [
         ("Problem", problem),
         ("Full size", f"{_shapes(facts.full.graph)}; {_amounts(facts.full.flops, facts.full.least_bytes)}"),
     ]
-    if facts.scaled.rewrites:
+    if simulated(session) and facts.scaled.rewrites:
         size = f"{_shapes(facts.scaled.graph)}; {_amounts(facts.scaled.flops, facts.scaled.least_bytes)}"
         changed = ", ".join(
             f"{item.full:,} → {item.scaled:,} (line {item.line})" for item in facts.scaled.rewrites
         )
         pairs += [("Size run", size), ("Scaled by", changed)]
     pairs += [
-        ("Floor", f"{duration(roof.floor_ms / 1e3)} at full size on {device.name}, computed as {limit}"),
+        ("Floor", floor(session)),
         ("Device", _device(session)),
         ("Author", session.author),
         ("Recorded", _recorded(session)),
@@ -117,14 +113,14 @@ def _device(session: Session) -> str:
     device = session.device
     ceilings = f"{scaled(device.bandwidth_bytes_per_s, 'B/s')}, {device.source}"
     if simulated(session):
-        return f"simulator, {device.architecture}; roofs drawn for {device.name} ({ceilings})"
+        return f"simulator, {device.architecture}; roofs drawn for {hardware(session)} ({ceilings})"
     driver = f", driver {device.driver}" if device.driver else ""
     return f"{device.name} ({device.architecture}{driver}; {ceilings})"
 
 
 def _recorded(session: Session) -> str:
     where = f" from {Path(session.problem.path).name}" if session.problem.path else ""
-    return f"{session.created_at}{where}"
+    return f"{moment(session.created_at)}{where}"
 
 
 def _amounts(flops: int, least_bytes: int) -> str:
@@ -158,7 +154,8 @@ def _roofline(session: Session) -> str:
             f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{_data(dark)}">'
             f'<img src="{_data(light)}" width="1350" height="780" '
             'alt="Roofline of the device with the problem and each passing kernel; the same in words below.">'
-            "</picture></figure>"
+            "</picture><figcaption>Kernels at the same place are stacked downwards; "
+            "hollow ones were not approved.</figcaption></figure>"
         )
     return f"<h2>Roofline</h2>{picture}{folded(Style.PAGE, 'The roofline in words', f'<ul>{words}</ul>')}"
 
@@ -171,7 +168,8 @@ def _round(session: Session, item: Round) -> str:
     row = next(row for row in rows(session) if row.revision == revision(item))
     best = f" {badge(Style.PAGE, 'good', 'best')}" if row.best else ""
     verdict = badge(Style.PAGE, "good" if row.passed else "bad", row.verdict)
-    name = f"{row.revision} · {row.strategy}" if row.strategy else row.revision
+    first = "first kernel" if item.number == 0 else ""
+    name = " · ".join(part for part in (row.revision, row.strategy or first) if part)
     body = rounds.section(session, item, style=Style.PAGE)
     return f'<section id="{row.revision}"><h2>{safe(name)} {verdict}{best}</h2>{body}</section>'
 

@@ -45,6 +45,7 @@ _INLINE: dict[str, str] = {
     "neutral": "border-left:3px solid rgba(128,128,128,0.6);padding:0 6px;font-weight:600",
     "text": f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 8px",
     "summary": "cursor:pointer;padding:2px 8px",
+    "name": "white-space:nowrap",
     "heat": "padding:0 6px;text-align:right;width:7em;border:0",
     "k": "font-weight:700",
     "c": "font-style:italic;opacity:0.8",

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from cutegen_nb.analysis.quantity import duration, scaled, share, times
+from cutegen_nb.analysis.quantity import scaled, share, times
 from cutegen_nb.analysis.roofline import Roofline, RooflinePoint, place
-from cutegen_nb.analysis.summary import parent_round, revision, simulated
+from cutegen_nb.analysis.summary import floor, hardware, parent_round, revision, simulated
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
 
@@ -66,7 +66,7 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     axes = figure.add_subplot(facecolor=theme.back)
     marks = _marks(session)
     _frame(axes, session, roof, marks, theme)
-    _roofs(axes, roof, theme)
+    _roofs(axes, roof, marks, theme)
     _problem_lines(axes, session, roof, theme)
     _trajectory(axes, marks, theme)
     _points(axes, figure, marks, theme)
@@ -79,7 +79,9 @@ def describe(session: Session) -> tuple[str, ...]:
     """The picture in sentences, for who cannot see it and for a terminal."""
     roof = place(session.facts, session.device)
     device = session.device
-    said = [f"{device.name}: bandwidth {scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({device.source})."]
+    if not roof.bandwidth_bytes_per_s:
+        return (f"There is no roofline for {hardware(session)}: {device.source}.",)
+    said = [f"{hardware(session)}: bandwidth {scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({device.source})."]
     for item in roof.ceilings:
         note = f", {item.note}" if item.note else ""
         peak = scaled(item.flops_per_s, "FLOP/s")
@@ -96,14 +98,11 @@ def describe(session: Session) -> tuple[str, ...]:
 
 def _problem_words(session: Session, roof: Roofline) -> str:
     if not session.facts.full.flops:
-        return (
-            f"The problem does no floating-point arithmetic; its floor on {session.device.name} is "
-            f"{duration(roof.floor_ms / 1e3)}, the time its bytes take."
-        )
+        return f"The problem does no floating-point arithmetic. Floor: {floor(session)}."
     side = "memory" if roof.bound is Bound.MEMORY else "compute"
     return (
-        f"The problem at full size has at most {roof.problem.intensity:.3g} FLOP/B and is bound by {side}; "
-        f"its floor on {session.device.name}, computed, is {duration(roof.floor_ms / 1e3)}."
+        f"The problem at full size has at most {roof.problem.intensity:.3g} FLOP/B and is bound by {side}. "
+        f"Floor: {floor(session)}."
     )
 
 
@@ -183,7 +182,7 @@ def _frame(axes: Axes, session: Session, roof: Roofline, marks: Sequence[_Mark],
     axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
     measured = "highest possible at the simulated traffic" if simulated(session) else "measured"
     axes.set_title(
-        f"Roofline of {session.device.name}; kernels: {measured}", color=theme.ink, fontsize=11, loc="left"
+        f"Roofline of {hardware(session)}; kernels: {measured}", color=theme.ink, fontsize=11, loc="left"
     )
     axes.tick_params(colors=theme.ink, which="both", labelsize=9)
     axes.grid(visible=True, which="major", color=theme.faint, alpha=0.25, linewidth=0.6)
@@ -192,7 +191,7 @@ def _frame(axes: Axes, session: Session, roof: Roofline, marks: Sequence[_Mark],
         spine.set_visible(side in {"left", "bottom"})
 
 
-def _roofs(axes: Axes, roof: Roofline, theme: _Theme) -> None:
+def _roofs(axes: Axes, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) -> None:
     low, high = axes.get_xlim()
     top = max((item.ridge for item in roof.ceilings), default=high)
     axes.plot(
@@ -201,7 +200,7 @@ def _roofs(axes: Axes, roof: Roofline, theme: _Theme) -> None:
         color=theme.ink,
         lw=1.8,
     )
-    middle = math.sqrt(low * top)
+    middle = _clear(low, top, [roof.problem.intensity, *(mark.x for mark in marks)])
     axes.annotate(
         f"DRAM {scaled(roof.bandwidth_bytes_per_s, 'B/s')}",
         (middle, roof.bandwidth_bytes_per_s * middle),
@@ -225,6 +224,12 @@ def _roofs(axes: Axes, roof: Roofline, theme: _Theme) -> None:
             fontsize=9,
             ha="right",
         )
+
+
+def _clear(low: float, high: float, taken: Sequence[float]) -> float:
+    """A place between `low` and `high`, both well away, that is farthest from what is drawn already."""
+    places: list[float] = [low * (high / low) ** (step / 20) for step in range(4, 17)]
+    return max(places, key=lambda x: min(abs(math.log(x / other)) for other in taken))
 
 
 def _slope(axes: Axes) -> float:
@@ -288,8 +293,9 @@ def _points(axes: Axes, figure: Figure, marks: Sequence[_Mark], theme: _Theme) -
         axes.annotate(
             f"r{mark.number}",
             (mark.x, mark.y),
-            xytext=(9, -3 - _STACK_POINTS * mark.stacked),
+            xytext=(9, -3 - _STACK_POINTS * mark.stacked) if mark.stacked else (-7, 6),
             textcoords="offset points",
+            ha="left" if mark.stacked else "right",
             color=theme.ink,
             fontsize=9,
             zorder=5,

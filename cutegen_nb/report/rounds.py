@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutegen_nb.analysis.causes import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
-from cutegen_nb.analysis.quantity import change, count, duration, times
+from cutegen_nb.analysis.quantity import change, count, duration, moment, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.summary import (
     RoundSummary,
@@ -17,6 +17,7 @@ from cutegen_nb.analysis.summary import (
     revision,
     rows,
     simulated,
+    who,
 )
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
@@ -36,7 +37,7 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> str:
     """One row a round."""
     counted = simulated(session)
     figures = (
-        (("Global sectors", True), ("Warp instructions", True), ("÷ least", True))
+        (("Sectors", True), ("Warp instr.", True), ("Bytes ÷ least", True))
         if counted
         else (("Latency", True), ("Speedup", True), ("Of roof", True))
     )
@@ -49,7 +50,7 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> str:
         ("Decision", False),
     )
     body = tuple(_overview_row(item, style, counted=counted) for item in rows(session))
-    caption = "Rounds (simulated counts)" if counted else "Rounds (measured)"
+    caption = "Figures are simulated counts of one call" if counted else "Figures are measured"
     return table(style, caption, columns, body)
 
 
@@ -57,14 +58,18 @@ def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> st
     """Everything that is known of one round, in the order in which it happened."""
     candidate, evaluation = item.candidate, item.evaluation
     parts = [_asked(item, style), _failed_attempts(item, style)]
-    if candidate is None or evaluation is None:
-        words = item.note or "The round ended without a candidate."
-        parts.append(f"<p>{badge(style, 'bad', 'no candidate')} {safe(words)}</p>")
-    else:
+    if candidate:
         parts.append(_rationale(candidate, style))
         parts.append(_part("Change", _change(session, item, candidate, style)))
+    if candidate is None or evaluation is None:
+        row = next(row for row in rows(session) if row.revision == revision(item))
+        words = row.reason or "The round ended without an evaluation."
+        parts.append(_part("Outcome", f"<p>{badge(style, 'bad', row.verdict)} {safe(words)}</p>"))
+    else:
         parts.append(_part("Correctness", correctness_view.render(evaluation, candidate.source, style=style)))
         parts.append(_work(session, item, evaluation, candidate, style))
+        if item.note:
+            parts.append(f"<p>{safe(item.note)}</p>")
     parts.append(_decision(item, style))
     return "".join(parts)
 
@@ -103,10 +108,12 @@ def _overview_row(item: RoundSummary, style: Style, *, counted: bool) -> tuple[s
     if item.relation:
         kind = "good" if item.relation in _GOOD else "bad" if item.relation in _BAD else "neutral"
         relation = badge(style, kind, item.relation)
-    against = f"{relation} <span{look(style, 'muted')}>{safe(item.reason)}</span>"
+    # A figure and its unit stay on one line.
+    reason = safe(item.reason).replace(" %", "&nbsp;%")
+    against = f"{relation} <span{look(style, 'muted')}>{reason}</span>"
     return (
-        f"{name}{star}",
-        safe(item.strategy or "–"),
+        f"<span{look(style, 'name')}>{name}{star}</span>",
+        f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span>",
         verdict,
         against,
         *(_counted(item) if counted else _timed(item)),
@@ -134,7 +141,7 @@ def _decided(item: RoundSummary) -> str:
     if not item.decision:
         return "–"
     words = f": “{safe(item.words)}”" if item.words else ""
-    return f"{safe(item.decision)} by {safe(item.decided_by)}{words}"
+    return f"{safe(item.decision)} by {safe(who(item.decided_by))}{words}"
 
 
 def _asked(item: Round, style: Style) -> str:
@@ -146,7 +153,7 @@ def _asked(item: Round, style: Style) -> str:
     else:
         parts.append("<p>No strategy yet: the first passing kernel is sought.</p>")
     parts += [
-        f"<p>Prompt {safe(deed(made))} by {safe(made.by)}: “{safe(made.reason)}”</p>"
+        f"<p>Prompt {safe(deed(made))} by {safe(who(made.by))}: “{safe(made.reason)}”</p>"
         for made in item.decisions
         if made.gate == "prompt" and made.reason
     ]
@@ -271,10 +278,12 @@ def _decision(item: Round, style: Style) -> str:
     made = decision(item)
     tokens = sum(a.reply.usage.input_tokens + a.reply.usage.output_tokens for a in item.attempts if a.reply)
     cost = f"; {count(tokens)} tokens" if tokens else ""
-    words = f"Started {safe(item.started_at)}, took {duration(item.seconds)}{cost}."
+    words = f"Started {safe(moment(item.started_at))}, took {duration(item.seconds)}{cost}."
     spent = f"<span{look(style, 'muted')}>{words}</span>"
     if made is None:
         return _part("Decision", f"<p>None was asked for. {spent}</p>")
     kind = "good" if item.approved else "bad" if deed(made) == "rejected" else "neutral"
     quoted = f" “{safe(made.reason)}”" if made.reason else ""
-    return _part("Decision", f"<p>{badge(style, kind, deed(made))} by {safe(made.by)}.{quoted} {spent}</p>")
+    return _part(
+        "Decision", f"<p>{badge(style, kind, deed(made))} by {safe(who(made.by))}.{quoted} {spent}</p>"
+    )

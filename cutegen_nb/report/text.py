@@ -24,7 +24,8 @@ def table(session: Session) -> str:
     lines = [visible(title)]
     if body:
         lines += _aligned([heading, *body], right={4, 5, 6})
-    return "\n".join([*lines, visible(outcome(session))]) + "\n"
+    ended = [f"Ended: {visible(session.stopped)}"] if session.stopped else []
+    return "\n".join([*lines, "", visible(outcome(session)), *ended]) + "\n"
 
 
 def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:

@@ -22,9 +22,10 @@ def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> st
         )
     ]
     for item in timing.baselines:
-        floor_share = roof.floor_ms / item.median_ms if item.median_ms else 0.0
+        known = roof.floor_ms and item.median_ms
+        floor_share = share(roof.floor_ms / item.median_ms) if known else "–"
         interval = f"{times(item.speedup)} ({times(item.speedup_low)} to {times(item.speedup_high)})"
-        body.append((safe(item.name), duration(item.median_ms / 1e3), "–", interval, share(floor_share)))
+        body.append((safe(item.name), duration(item.median_ms / 1e3), "–", interval, floor_share))
     columns = (
         ("What", False),
         ("Median", True),

@@ -101,31 +101,38 @@ class ModelNew(nn.Module):
         return y
 '''
 
-COALESCED = NAIVE.replace('"""One element a thread, a column at a time."""', '"""Neighbouring threads, neighbouring elements."""').replace(
-    "(bidx * bdim + tidx) * 8", "bidx * bdim + tidx"
-)
+COALESCED = NAIVE.replace(
+    '"""One element a thread, a column at a time."""', '"""Neighbouring threads, neighbouring elements."""'
+).replace("(bidx * bdim + tidx) * 8", "bidx * bdim + tidx")
 
-VECTOR = COALESCED.replace("THREADS = 256\n", "THREADS = 256\nWIDTH = 4  # 4 × fp32 = 128 bits\n").replace(
-    '''    index = bidx * bdim + tidx
+VECTOR = (
+    COALESCED.replace("THREADS = 256\n", "THREADS = 256\nWIDTH = 4  # 4 × fp32 = 128 bits\n")
+    .replace(
+        """    index = bidx * bdim + tidx
     if index < count:
         x = gX[index]
         inner = 0.7978845608 * (x + 0.044715 * x * x * x)
         gY[index] = 0.5 * x * (1.0 + cute.math.tanh(inner))
-''',
-    '''    vector = bidx * bdim + tidx
+""",
+        """    vector = bidx * bdim + tidx
     if vector * WIDTH < count:
         tXgX = cute.local_tile(gX, (WIDTH,), (vector,))
         tYgY = cute.local_tile(gY, (WIDTH,), (vector,))
         x = tXgX.load()
         inner = 0.7978845608 * (x + 0.044715 * x * x * x)
         tYgY.store(0.5 * x * (1.0 + cute.math.tanh(inner)))
-''',
-).replace("grid = (count + THREADS - 1) // THREADS", "grid = (count // WIDTH + THREADS - 1) // THREADS").replace(
-    "Neighbouring threads, neighbouring elements.", "128-bit loads and stores, four elements a thread."
+""",
+    )
+    .replace("grid = (count + THREADS - 1) // THREADS", "grid = (count // WIDTH + THREADS - 1) // THREADS")
+    .replace(
+        "Neighbouring threads, neighbouring elements.", "128-bit loads and stores, four elements a thread."
+    )
 )
 
 OFF_BY_ONE = VECTOR.replace("if vector * WIDTH < count:", "if vector * WIDTH < count - WIDTH:")
-STRIDE = VECTOR.replace("128-bit loads and stores, four elements a thread.", "Persistent CTAs walk the tensor.")
+STRIDE = VECTOR.replace(
+    "128-bit loads and stores, four elements a thread.", "Persistent CTAs walk the tensor."
+)
 
 FILE = "/scratch/candidate_0.py"
 ELEMENTS = 1 << 20
@@ -151,7 +158,10 @@ FACTS = ProblemFacts(
     scaled=workload(
         256,
         4096,
-        (Rewrite(line=4, column=13, full=4096, scaled=256), Rewrite(line=5, column=6, full=393216, scaled=4096)),
+        (
+            Rewrite(line=4, column=13, full=4096, scaled=256),
+            Rewrite(line=5, column=6, full=393216, scaled=4096),
+        ),
     ),
     dtype="float32",
 )
@@ -165,7 +175,13 @@ SIMULATOR = Device(
     source="H200 data sheet",
     sm_count=132,
 )
-GPU = replace(SIMULATOR, kind=DeviceKind.GPU, bandwidth_bytes_per_s=4.28e12, source="measured 2026-11-21", driver="580.159")
+GPU = replace(
+    SIMULATOR,
+    kind=DeviceKind.GPU,
+    bandwidth_bytes_per_s=4.28e12,
+    source="measured 2026-11-21",
+    driver="580.159",
+)
 
 
 def profile(source: str, sectors_per_ideal: int, warp_instructions: int, load: str, store: str) -> Profile:
@@ -236,7 +252,9 @@ def correctness(*, good: bool = True) -> Correctness:
         bad_fraction=0.0 if good else 4 / ELEMENTS,
         first_bad=None if good else (255, 4092),
         first_bad_values=None if good else (float("nan"), 0.8411),
-        pattern="" if good else "The last 4 elements of the last row were never written: the tail is cut short.",
+        pattern=""
+        if good
+        else "The last 4 elements of the last row were never written: the tail is cut short.",
     )
     return Correctness(
         seeds=(71930211, 5583),
@@ -314,7 +332,9 @@ def attempt(purpose: str, made: Candidate | None, result: Evaluation | None, pro
     )
     text = f"Here it is.\n```python\n{made.source}```" if made else "I would rather talk about the weather."
     reply = Reply(text=text, usage=Usage(input_tokens=2113, output_tokens=904, seconds=11.2))
-    return Attempt(purpose=purpose, prompt=prompt, reply=reply, problem=problem, candidate=made, evaluation=result)
+    return Attempt(
+        purpose=purpose, prompt=prompt, reply=reply, problem=problem, candidate=made, evaluation=result
+    )
 
 
 def approved(by: str = "policy:auto", reason: str = "") -> Decision:
@@ -345,7 +365,9 @@ def finished(
 def make_session(*rounds: Round, device: Device = SIMULATOR, stopped: str = "") -> Session:
     return Session(
         name="gelu",
-        problem=Problem(name="gelu", source=PROBLEM, form=ProblemForm.KERNELBENCH, path="/home/me/26_GELU_.py"),
+        problem=Problem(
+            name="gelu", source=PROBLEM, form=ProblemForm.KERNELBENCH, path="/home/me/26_GELU_.py"
+        ),
         facts=FACTS,
         device=device,
         author="openai:demo-model",
@@ -361,8 +383,14 @@ def five_rounds() -> Session:
     broken = candidate(NAIVE.replace("tidx) * 8", "tidx) / 8"), None, None, "")
     r0 = finished(
         0,
-        (attempt("generate", broken, BROKEN), attempt("repair", first, passed(profile(NAIVE, 8, 720_000, "x = gX", "gY[index]")))),
-        Comparison(relation=Relation.FIRST, reason="The first passing revision: 2,097,152 global sectors; bytes moved 8.00× the least."),
+        (
+            attempt("generate", broken, BROKEN),
+            attempt("repair", first, passed(profile(NAIVE, 8, 720_000, "x = gX", "gY[index]"))),
+        ),
+        Comparison(
+            relation=Relation.FIRST,
+            reason="The first passing revision: 2,097,152 global sectors; bytes moved 8.00× the least.",
+        ),
         approved(),
     )
     coalesce = strategy(
@@ -370,11 +398,20 @@ def five_rounds() -> Session:
         "Let neighbouring threads of a warp touch neighbouring elements, so that a warp's request fills whole sectors.",
         ("gmem_sectors", Direction.DOWN),
     )
-    second = candidate(COALESCED, first, coalesce, "The factor 8 in the index spread a warp over 32 sectors. Without it a warp reads 128 contiguous bytes.")
+    second = candidate(
+        COALESCED,
+        first,
+        coalesce,
+        "The factor 8 in the index spread a warp over 32 sectors. Without it a warp reads 128 contiguous bytes.",
+    )
     r1 = finished(
         1,
         (attempt("optimise", second, passed(profile(COALESCED, 1, 720_000, "x = gX", "gY[index]"))),),
-        Comparison(relation=Relation.LESS_WORK, reason="global sectors 2,097,152 → 262,144 (−87.5 %); bytes moved 1.00× the least.", against=first.digest),
+        Comparison(
+            relation=Relation.LESS_WORK,
+            reason="global sectors 2,097,152 → 262,144 (−87.5 %); bytes moved 1.00× the least.",
+            against=first.digest,
+        ),
         approved("person:ada", "Exactly what the line view asked for."),
         plan=coalesce,
     )
@@ -386,7 +423,12 @@ def five_rounds() -> Session:
         ("latency_ms", Direction.DOWN),
     )
     wrong = candidate(OFF_BY_ONE, second, vectorise, "")
-    third = candidate(VECTOR, second, vectorise, "Four fp32 fill 128 bits.\nThe tail is safe because the element count is a multiple of 4.")
+    third = candidate(
+        VECTOR,
+        second,
+        vectorise,
+        "Four fp32 fill 128 bits.\nThe tail is safe because the element count is a multiple of 4.",
+    )
     r2 = finished(
         2,
         (
@@ -394,22 +436,45 @@ def five_rounds() -> Session:
             attempt("optimise", wrong, WRONG),
             attempt("repair", third, passed(profile(VECTOR, 1, 291_000, "tXgX.load", "tYgY.store"))),
         ),
-        Comparison(relation=Relation.LESS_WORK, reason="warp instructions 720,096 → 291,096 (−59.6 %); bytes moved 1.00× the least.", against=second.digest),
+        Comparison(
+            relation=Relation.LESS_WORK,
+            reason="warp instructions 720,096 → 291,096 (−59.6 %); bytes moved 1.00× the least.",
+            against=second.digest,
+        ),
         approved("person:ada"),
         plan=vectorise,
     )
-    stride = strategy("grid-stride", "Launch as many CTAs as fill the GPU and let each walk the tensor.", ("warp_instructions", Direction.DOWN))
+    stride = strategy(
+        "grid-stride",
+        "Launch as many CTAs as fill the GPU and let each walk the tensor.",
+        ("warp_instructions", Direction.DOWN),
+    )
     fourth = candidate(STRIDE, third, stride, "Fewer CTAs, longer lives.")
     r3 = finished(
         3,
         (attempt("optimise", fourth, passed(profile(STRIDE, 1, 302_000, "tXgX.load", "tYgY.store"))),),
-        Comparison(relation=Relation.MORE_WORK, reason="warp instructions 291,096 → 302,096 (+3.8 %); bytes moved 1.00× the least.", against=third.digest),
-        Decision(gate="revision", action=Action.REJECT, by="person:ada", reason="More instructions for no fewer bytes."),
+        Comparison(
+            relation=Relation.MORE_WORK,
+            reason="warp instructions 291,096 → 302,096 (+3.8 %); bytes moved 1.00× the least.",
+            against=third.digest,
+        ),
+        Decision(
+            gate="revision",
+            action=Action.REJECT,
+            by="person:ada",
+            reason="More instructions for no fewer bytes.",
+        ),
         plan=stride,
     )
-    unroll = strategy("several-in-flight", "Issue several independent vector loads before the first is used.", ("warp_instructions", Direction.DOWN))
+    unroll = strategy(
+        "several-in-flight",
+        "Issue several independent vector loads before the first is used.",
+        ("warp_instructions", Direction.DOWN),
+    )
     fifth = candidate(OFF_BY_ONE.replace("WIDTH = 4", "WIDTH = 8"), third, unroll, "Eight elements a thread.")
-    r4 = finished(4, (attempt("optimise", fifth, WRONG),), None, plan=unroll, note="The repair budget of 2 is spent.")
+    r4 = finished(
+        4, (attempt("optimise", fifth, WRONG),), None, plan=unroll, note="The repair budget of 2 is spent."
+    )
     return make_session(r0, r1, r2, r3, r4, stopped="Two rounds in a row brought nothing better.")
 
 
@@ -418,8 +483,20 @@ def timing(median_ms: float, speedup: float) -> Timing:
         median_ms=median_ms,
         samples_ms=tuple(median_ms * (1 + 0.002 * (i % 7 - 3)) for i in range(50)),
         baselines=(
-            BaselineTiming(name="eager", median_ms=median_ms * speedup, speedup=speedup, speedup_low=speedup * 0.996, speedup_high=speedup * 1.004),
-            BaselineTiming(name="torch.compile", median_ms=3.019, speedup=3.019 / median_ms, speedup_low=3.0 / median_ms, speedup_high=3.03 / median_ms),
+            BaselineTiming(
+                name="eager",
+                median_ms=median_ms * speedup,
+                speedup=speedup,
+                speedup_low=speedup * 0.996,
+                speedup_high=speedup * 1.004,
+            ),
+            BaselineTiming(
+                name="torch.compile",
+                median_ms=3.019,
+                speedup=3.019 / median_ms,
+                speedup_low=3.0 / median_ms,
+                speedup_high=3.03 / median_ms,
+            ),
         ),
         bandwidth_bytes_per_s=4.28e12,
         compile_s=0.42,
@@ -439,7 +516,11 @@ def gpu_rounds() -> Session:
     r1 = finished(
         1,
         (attempt("optimise", second, passed(None, timing(3.07, 0.989))),),
-        Comparison(relation=Relation.FASTER, reason="1.53× its parent's speed, 95 % interval 1.52× to 1.55×.", against=first.digest),
+        Comparison(
+            relation=Relation.FASTER,
+            reason="1.53× its parent's speed, 95 % interval 1.52× to 1.55×.",
+            against=first.digest,
+        ),
         approved("person:ada"),
         plan=vectorise,
     )
