@@ -37,7 +37,7 @@ class Background:
 
 def prompt_digest(system: str, user: str) -> str:
     """SHA-256 of both parts, hexadecimal."""
-    return hashlib.sha256(f"{system}\0{user}".encode()).hexdigest()
+    return hashlib.sha256(f"{system}\0{user}".encode(errors="surrogatepass")).hexdigest()
 
 
 def make_prompt(
@@ -118,7 +118,7 @@ def repair_prompt(
         **_problem(background),
         failed=failed.source,
         evaluation=evaluation_text(evaluation, failed),
-        diagnosis=diagnosis or "(none was given)",
+        diagnosis=diagnosis.encode(errors="replace").decode() or "(none was given)",
         strategy=strategy,
     )
     return make_prompt(

@@ -1,0 +1,190 @@
+"""`cutegen-nb`: the headless twin of the notebook."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import difflib
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from cutegen_nb import __version__, cli_commands
+from cutegen_nb.cli_commands import FAULT, Answer
+from cutegen_nb.cli_terminal import Terminal
+from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.wiring import AUTHORS, DEFAULT_FOLDER, DEVICES, POLICIES
+
+_INTERRUPTED = 130
+
+Command = Callable[[argparse.Namespace, Terminal], Awaitable[Answer]]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says one sentence about a wrong command line, with the nearest right word where there is one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(FAULT, f"cutegen-nb: error: {message}; see `{self.prog} --help`\n")
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _rounds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        message = f"{text!r} is not a number of rounds: give a whole number from 1"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of each command by its name."""
+    parser = _Parser(
+        prog="cutegen-nb", description="Refine CuTe DSL kernels round by round.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"cutegen-nb {__version__}")
+    adding = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands: dict[str, argparse.ArgumentParser] = {}
+
+    def command(name: str, work: Command, summary: str, example: str) -> argparse.ArgumentParser:
+        made = adding.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example: {example}",
+            allow_abbrev=False,
+        )
+        made.set_defaults(work=work)
+        made.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        commands[name] = made
+        return made
+
+    made = command("demo", cli_commands.demo, "refine a shipped problem", "cutegen-nb demo")
+    _add_running(made, rounds=6)
+    made = command(
+        "run", cli_commands.run, "refine the problem of a file", "cutegen-nb run relu.py --rounds 4 --json"
+    )
+    made.add_argument(
+        "problem", metavar="PROBLEM.py", help="Model, get_inputs, get_init_inputs; or a function"
+    )
+    made.add_argument("--name", help="name of the session; the file's name unless given")
+    _add_running(made, rounds=6)
+    made = command(
+        "evaluate",
+        cli_commands.evaluate,
+        "judge one kernel file against a problem",
+        "cutegen-nb evaluate relu.py my_relu.py",
+    )
+    made.add_argument("problem", metavar="PROBLEM.py", help="the reference")
+    made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
+    _add_device(made)
+    made = command(
+        "sessions", cli_commands.sessions, "list the stored sessions", "cutegen-nb sessions --json"
+    )
+    _add_store(made)
+    made = command(
+        "report",
+        cli_commands.report,
+        "write a session as one HTML file",
+        "cutegen-nb report relu -o relu.html",
+    )
+    made.add_argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
+    made.add_argument("-o", "--output", metavar="FILE.html", required=True, help="where to write it")
+    _add_store(made)
+    made = command(
+        "doctor",
+        cli_commands.doctor,
+        "say what this machine offers and what will run where",
+        "cutegen-nb doctor",
+    )
+    _add_device(made)
+    _add_store(made)
+    return parser, commands
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store", type=Path, metavar="DIR", help=f"the folder of the sessions ({DEFAULT_FOLDER})"
+    )
+
+
+def _add_running(parser: argparse.ArgumentParser, rounds: int) -> None:
+    parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
+    parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
+    parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
+    parser.add_argument(
+        "--rounds", type=_rounds, default=rounds, metavar="K", help=f"rounds at most (default: {rounds})"
+    )
+    parser.add_argument(
+        "--policy", choices=POLICIES, default="auto", help="who decides: auto, or ask at the terminal"
+    )
+    _add_device(parser)
+    _add_store(parser)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line. Ends the process with status 2 and a sentence when it is wrong."""
+    parser, commands = make_parser()
+    first = next((word for word in arguments if not word.startswith("-")), "")
+    if first and first not in commands:
+        parser.error(f"there is no command {first!r}{_nearest(first, list(commands))}")
+    options, unknown = parser.parse_known_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        parser.exit(FAULT)
+    if unknown:
+        known = [word for action in commands[options.command]._actions for word in action.option_strings]  # noqa: SLF001 - argparse offers no other way to list them
+        commands[options.command].error(f"unknown argument {unknown[0]!r}{_nearest(unknown[0], known)}")
+    return options
+
+
+async def _work(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Run the command so that a request to end it passes through every `finally`."""
+    task = asyncio.current_task()
+    assert task is not None
+    with contextlib.suppress(NotImplementedError, RuntimeError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    answer: Answer = await options.work(options, terminal)
+    return answer
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. 0: the best passed; 1: none did; 2: wrong use or our fault; 130: interrupted."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    terminal = Terminal()
+    try:
+        answer = asyncio.run(_work(options, terminal))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        terminal.say(
+            f"cutegen-nb: interrupted; finished rounds are kept: `cutegen-nb {options.command}` again"
+        )
+        return _INTERRUPTED
+    except CutegenError as error:
+        terminal.say(f"cutegen-nb: error: {error}")
+        return FAULT
+    except Exception as error:  # noqa: BLE001 - the entry: a person gets a sentence, never a traceback
+        terminal.say(
+            f"cutegen-nb: error: {type(error).__name__}: {error}; "
+            "this is a fault of cutegen-nb: please report it"
+        )
+        return FAULT
+    try:
+        print(answer.text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough; Python would complain again at its end.
+        sys.stderr.close()
+    return answer.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

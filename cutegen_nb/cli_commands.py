@@ -1,0 +1,217 @@
+"""What each command does. Each gives its exit status and the text for stdout."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutegen_nb import cli_doctor
+from cutegen_nb.analysis.problem_text import read_problem
+from cutegen_nb.cli_output import columns, evaluation_json, session_json, sessions_json
+from cutegen_nb.cli_terminal import Terminal
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.problem import Problem
+from cutegen_nb.core.round import Round
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.prompting.feedback import evaluation_text, round_label
+from cutegen_nb.wiring import (
+    Settings,
+    make_effects,
+    make_evaluator,
+    open_store,
+    repairs_of,
+    settings_from_environment,
+)
+
+PASSED, NONE_PASSED, FAULT = 0, 1, 2
+_DEMO = Path(__file__).with_name("demo_problem.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command came to."""
+
+    status: int
+    """Exit status."""
+    text: str
+    """For stdout."""
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Settings from the options a command has, and from the environment."""
+    given = vars(options)
+    return settings_from_environment(
+        author=given.get("author", "offline"),
+        device=given.get("device", "auto"),
+        policy=given.get("policy", "auto"),
+        folder=given.get("store"),
+        model=given.get("model") or "",
+        base_url=given.get("base_url") or "",
+    )
+
+
+async def demo(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Refine the shipped problem, as a session of its own each time."""
+    problem = read_problem(str(_DEMO), name="demo")
+    return await _refine(problem, options, terminal, fresh=True)
+
+
+async def run(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Refine the problem of a file, going on from what is stored of it."""
+    if options.name and not options.name.isidentifier():
+        message = f"--name {options.name!r} is not a Python identifier: use letters, digits and _"
+        raise UsageError(message)
+    problem = read_problem(options.problem, name=options.name)
+    return await _refine(problem, options, terminal, fresh=False)
+
+
+async def _refine(
+    problem: Problem, options: argparse.Namespace, terminal: Terminal, *, fresh: bool
+) -> Answer:
+    settings = settings_of(options)
+    evaluator = make_evaluator(settings)
+    try:
+        effects = make_effects(settings, terminal, evaluator)
+        with open_store(settings) as store:
+            budget = Budget(rounds=options.rounds)
+            session = await open_session(problem, effects, store, budget, fresh=fresh)
+            _announce(session, options.rounds, terminal)
+            session = await run_session(
+                session,
+                effects,
+                store,
+                on_round=lambda _, item: terminal.say(_round_line(item)),
+                repairs=repairs_of(settings),
+            )
+    finally:
+        await evaluator.close()
+        terminal.clear()
+    path = _write_report(session, settings.folder / f"{session.name}.html")
+    status = PASSED if session.best else NONE_PASSED
+    if options.json:
+        return Answer(status=status, text=json.dumps(session_json(session, path), indent=2))
+    return Answer(status=status, text=f"{_table(session)}\nreport: {path}")
+
+
+def _announce(session: Session, rounds: int, terminal: Terminal) -> None:
+    if not session.rounds:
+        return
+    text = f"{session.name} goes on after {len(session.rounds)} stored rounds"
+    if len(session.rounds) >= rounds:
+        text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"
+    terminal.say(text)
+
+
+def _round_line(item: Round) -> str:
+    name = item.strategy.name if item.strategy else "first kernel"
+    text = f"r{item.number}  {name}: {round_label(item)}"
+    if item.comparison:
+        text += f", {item.comparison.relation.value}"
+    if item.note:
+        text += f" ({item.note})"
+    return f"{text}  [{item.seconds:.1f} s]"
+
+
+def _table(session: Session) -> str:
+    from cutegen_nb.report.text import table  # noqa: PLC0415 - only a readable result needs it
+
+    return table(session)
+
+
+def _write_report(session: Session, path: Path) -> str:
+    from cutegen_nb.report.html import write_report  # noqa: PLC0415 - matplotlib takes a second to import
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_report(session, str(path))
+    except OSError as error:
+        message = (
+            f"cannot write the report {path} ({error.strerror}); the session is stored: "
+            f"`cutegen-nb report {session.name} -o FILE.html` writes it elsewhere"
+        )
+        raise UsageError(message) from error
+    return str(path)
+
+
+async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Judge one candidate file."""
+    problem = read_problem(options.problem)
+    candidate = Candidate(source=_read_source(options.candidate), author="person")
+    evaluator = make_evaluator(settings_of(options))
+    try:
+        found = await evaluator.evaluate(problem, candidate, terminal.progress)
+    finally:
+        await evaluator.close()
+        terminal.clear()
+    status = PASSED if found.passed else NONE_PASSED
+    if options.json:
+        return Answer(status=status, text=json.dumps(evaluation_json(found), indent=2))
+    return Answer(status=status, text=evaluation_text(found, candidate).rstrip())
+
+
+def _read_source(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"cannot read the candidate {path}: {error.strerror}"
+        raise UsageError(message) from error
+    except UnicodeDecodeError as error:
+        message = (
+            f"the candidate {path} is not text in UTF-8: byte {error.start} is {error.object[error.start]:#x}"
+        )
+        raise UsageError(message) from error
+
+
+async def sessions(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
+    """List what is stored."""
+    with open_store(settings_of(options), writable=False) as store:
+        found = sessions_json([store.load(name) for name in store.names()])
+    if options.json:
+        return Answer(status=PASSED, text=json.dumps(found, indent=2))
+    header = ("session", "class", "device", "author", "rounds", "best", "created", "stopped")
+    rows = [
+        (
+            item["session"],
+            item["class"],
+            item["device"],
+            item["author"],
+            str(item["rounds"]),
+            item["best"] or "-",
+            item["created_at"],
+            item["stopped"],
+        )
+        for item in found
+    ]
+    return Answer(status=PASSED, text=columns(header, rows) if rows else "no sessions yet")
+
+
+async def report(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Write a stored session as one HTML file."""
+    with open_store(settings_of(options), writable=False) as store:
+        session = store.load(options.session)
+    if Path(options.output).suffix != ".html":
+        message = f"-o {options.output!r} does not end in .html, the one form a report has"
+        raise UsageError(message)
+    terminal.progress("drawing the report")
+    path = _write_report(session, Path(options.output))
+    terminal.clear()
+    return Answer(
+        status=PASSED,
+        text=json.dumps({"session": session.name, "report": path}) if options.json else f"report: {path}",
+    )
+
+
+async def doctor(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Say what this machine offers."""
+    terminal.progress("looking at this machine")
+    lines = await cli_doctor.examine(settings_of(options))
+    terminal.clear()
+    status = PASSED if all(line.fine for line in lines) else NONE_PASSED
+    if options.json:
+        return Answer(status=status, text=json.dumps(cli_doctor.lines_json(lines), indent=2))
+    rows = [("ok" if line.fine else "!!", line.item, line.value) for line in lines]
+    return Answer(status=status, text=columns(("", "what", "found"), rows))

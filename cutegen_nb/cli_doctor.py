@@ -1,0 +1,154 @@
+"""What this machine offers, and what will run where."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cutegen_nb.authors.openai_compatible import KEY_VARIABLE
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.wiring import Settings, make_evaluator
+
+_DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+_SMI_TIMEOUT_S = 20
+_TESTED_DSL = "4.8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One thing that was looked at."""
+
+    item: str
+    """What."""
+    value: str
+    """What was seen."""
+    fine: bool = True
+    """Whether the main job runs as it is."""
+
+
+async def examine(settings: Settings) -> tuple[Line, ...]:
+    """Look at everything; nothing here raises, for the doctor is asked when things are broken."""
+    return (
+        Line(item="Python", value=f"{platform.python_version()} ({sys.executable})"),
+        _package("torch"),
+        _dsl(),
+        await _gpu(),
+        _ncu(),
+        *_authors(settings),
+        _store(settings.folder),
+        await _placement(settings),
+    )
+
+
+def lines_json(lines: tuple[Line, ...]) -> dict[str, Any]:
+    """The object that ``doctor --json`` prints."""
+    return {
+        "fine": all(line.fine for line in lines),
+        "items": [{"item": line.item, "value": line.value, "fine": line.fine} for line in lines],
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _package(name: str) -> Line:
+    version = _version(name)
+    if version is None:
+        return Line(item=name, value=f"not installed: pip install {name}", fine=False)
+    build = (
+        "CPU build" if version.endswith("+cpu") else "CUDA build" if "+cu" in version else "build not named"
+    )
+    return Line(item=name, value=f"{version} ({build})")
+
+
+def _dsl() -> Line:
+    version = _version("nvidia-cutlass-dsl")
+    if version is None:
+        return Line(item="CuTe DSL", value="not installed: pip install nvidia-cutlass-dsl", fine=False)
+    known = version == _TESTED_DSL or version.startswith(f"{_TESTED_DSL}.")
+    text = "a tested version" if known else f"not tested: {_TESTED_DSL}.* is"
+    return Line(item="CuTe DSL", value=f"{version} ({text})", fine=known)
+
+
+async def _gpu() -> Line:
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return Line(item="GPU", value="none (no nvidia-smi): kernels run on the simulator")
+    try:
+        process = await asyncio.create_subprocess_exec(
+            smi,
+            "--query-gpu=name,driver_version",
+            "--format=csv,noheader",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        output, _ = await asyncio.wait_for(process.communicate(), _SMI_TIMEOUT_S)
+    except (OSError, TimeoutError) as error:
+        return Line(item="GPU", value=f"nvidia-smi gave no answer ({error or 'timed out'})", fine=False)
+    found = [line.strip() for line in output.decode(errors="replace").splitlines() if "," in line]
+    if process.returncode != 0 or not found:
+        return Line(item="GPU", value="nvidia-smi is there and finds no GPU: kernels run on the simulator")
+    names = sorted({line.rpartition(",")[0] for line in found})
+    driver = found[0].rpartition(",")[2].strip()
+    return Line(item="GPU", value=f"{len(found)} × {', '.join(names)}, driver {driver}")
+
+
+def _ncu() -> Line:
+    if shutil.which("ncu") is None:
+        return Line(item="Nsight Compute", value="not installed (ncu): no hardware counters")
+    try:
+        parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")
+    except OSError:
+        return Line(item="Nsight Compute", value="installed; no NVIDIA driver, so nothing to profile")
+    restricted = re.search(r"RmProfilingAdminOnly:\s*1", parameters) is not None
+    if restricted and os.geteuid() != 0:
+        return Line(item="Nsight Compute", value="installed; the driver lets only root read counters")
+    return Line(item="Nsight Compute", value="installed; counters may be read")
+
+
+def _authors(settings: Settings) -> tuple[Line, ...]:
+    key = "set" if settings.key else "not set"
+    url = "set" if settings.base_url else "not set"
+    model = settings.model or "not set"
+    return (
+        Line(item="author offline", value="always there: needs no key and no network"),
+        Line(item="author manual", value="always there: prompts go to files"),
+        Line(
+            item="author openai", value=f"{KEY_VARIABLE} {key}, OPENAI_BASE_URL {url}, CUTEGEN_MODEL {model}"
+        ),
+    )
+
+
+def _store(folder: Path) -> Line:
+    place = folder if folder.exists() else folder.parent
+    able = place.is_dir() and os.access(place, os.W_OK)
+    text = f"{folder} ({'may be written' if able else 'may not be written: use --store'})"
+    return Line(item="sessions", value=text, fine=able)
+
+
+async def _placement(settings: Settings) -> Line:
+    evaluator = make_evaluator(settings)
+    try:
+        device = await evaluator.device()
+    except CutegenError as error:
+        return Line(item="kernels", value=str(error), fine=False)
+    finally:
+        await evaluator.close()
+    if device.kind is DeviceKind.SIMULATOR:
+        text = f"compiled for {device.architecture}, run on the simulator, roofs of {device.name}"
+    else:
+        text = f"compiled for {device.architecture}, run and timed on {device.name}"
+    return Line(item="kernels", value=text)

@@ -1,0 +1,184 @@
+"""What the commands print: JSON objects, and the few tables the report does not make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutegen_nb.core.codec import encode
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts, Workload
+from cutegen_nb.core.round import Round
+from cutegen_nb.core.session import Session
+from cutegen_nb.prompting.facts import tensor_text
+from cutegen_nb.prompting.feedback import round_label
+
+
+def session_json(session: Session, report: str) -> dict[str, Any]:
+    """The object that ``run`` and ``demo`` print."""
+    best = session.best
+    return {
+        "session": session.name,
+        "problem": problem_json(session.problem.name, session.facts),
+        "device": device_json(session.device),
+        "author": session.author,
+        "rounds": [round_json(item) for item in session.rounds],
+        "best": round_json(best) if best else None,
+        "report": report,
+        "stopped": session.stopped,
+    }
+
+
+def problem_json(name: str, facts: ProblemFacts) -> dict[str, Any]:
+    """What is known of the problem, at both sizes."""
+    return {
+        "name": name,
+        "class": facts.workload_class.value,
+        "dtype": facts.dtype,
+        "flops": facts.full.flops,
+        "least_bytes": facts.full.least_bytes,
+        "full": _workload_json(facts.full),
+        "scaled": _workload_json(facts.scaled),
+        "warnings": list(facts.warnings),
+    }
+
+
+def _workload_json(workload: Workload) -> dict[str, Any]:
+    return {
+        **_tensors(workload.graph),
+        "flops": workload.flops,
+        "least_bytes": workload.least_bytes,
+        "rewrites": [
+            {"line": item.line, "full": item.full, "scaled": item.scaled} for item in workload.rewrites
+        ],
+    }
+
+
+def _tensors(graph: Graph) -> dict[str, list[str]]:
+    return {
+        "inputs": [tensor_text(value.spec) for value in graph.inputs],
+        "outputs": [tensor_text(spec) for spec in graph.output_specs],
+    }
+
+
+def device_json(device: Device) -> dict[str, str]:
+    """What candidates ran on."""
+    return {"kind": device.kind.value, "name": device.name, "architecture": device.architecture}
+
+
+def round_json(item: Round) -> dict[str, Any]:
+    """One round: what was tried, what became of it, and who decided."""
+    evaluation, candidate = item.evaluation, item.candidate
+    decision = next((d for d in reversed(item.decisions) if d.gate == "revision"), None)
+    return {
+        "number": item.number,
+        "revision": f"r{item.number}",
+        "stage": item.stage.value,
+        "strategy": item.strategy.name if item.strategy else None,
+        "verdict": round_label(item),
+        "relation": item.comparison.relation.value if item.comparison else None,
+        "reason": item.comparison.reason if item.comparison else _why(item),
+        "approved": item.approved,
+        "decided_by": decision.by if decision else None,
+        "attempts": len(item.attempts),
+        "candidate": candidate.digest if candidate else None,
+        "counters": _counters_json(evaluation),
+        "timing": _timing_json(evaluation),
+        "seconds": item.seconds,
+    }
+
+
+def _why(item: Round) -> str:
+    return item.evaluation.summary if item.evaluation else item.note
+
+
+def _counters_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    if evaluation is None or evaluation.profile is None:
+        return None
+    counters = evaluation.profile.counters
+    figures: dict[str, Any] = encode(counters)
+    figures.pop("_")
+    return {
+        "gmem_sectors": counters.gmem_sectors,
+        **figures,
+        "launches": len(evaluation.profile.launches),
+        "source": evaluation.profile.source.value,
+    }
+
+
+def _timing_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
+    if evaluation is None or evaluation.timing is None:
+        return None
+    timing = evaluation.timing
+    return {
+        "median_ms": timing.median_ms,
+        "baselines": [
+            {
+                "name": item.name,
+                "median_ms": item.median_ms,
+                "speedup": item.speedup,
+                "speedup_low": item.speedup_low,
+                "speedup_high": item.speedup_high,
+            }
+            for item in timing.baselines
+        ],
+    }
+
+
+def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
+    """The object that ``evaluate`` prints."""
+    return {
+        "verdict": evaluation.label,
+        "passed": evaluation.passed,
+        "summary": evaluation.summary,
+        "device": evaluation.device,
+        "findings": [_plain(item) for item in evaluation.findings],
+        "correctness": _plain(evaluation.correctness) if evaluation.correctness else None,
+        "counters": _counters_json(evaluation),
+        "timing": _timing_json(evaluation),
+        "log": evaluation.log,
+        "seconds": evaluation.duration_s,
+    }
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
+    """A value as JSON without the names of its types."""
+    return _untagged(encode(value))
+
+
+def _untagged(data: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(data, dict):
+        return {key: _untagged(item) for key, item in data.items() if key != "_"}
+    if isinstance(data, list):
+        return [_untagged(item) for item in data]
+    return data
+
+
+def sessions_json(sessions: Sequence[Session]) -> list[dict[str, Any]]:
+    """The list that ``sessions`` prints."""
+    return [
+        {
+            "session": item.name,
+            "problem": item.problem.name,
+            "class": item.facts.workload_class.value,
+            "device": item.device.name,
+            "author": item.author,
+            "rounds": len(item.rounds),
+            "best": f"r{item.best.number}" if item.best else None,
+            "created_at": item.created_at,
+            "stopped": item.stopped,
+        }
+        for item in sessions
+    ]
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain table, each column as wide as its longest cell."""
+    table = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[index]) for row in table) for index in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )

@@ -1,0 +1,153 @@
+"""The terminal: one line of progress, questions, pasted text, an editor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TextIO
+
+_PLAIN_INTERVAL_S = 1.0
+_WIDTH = 100
+_ERASE_LINE = "\r\x1b[K"
+
+
+class Terminal:
+    """Speaks on stderr, so that stdout holds nothing but the result; listens on standard input."""
+
+    def __init__(self, out: TextIO | None = None, in_fd: int = 0) -> None:
+        self._out = out or sys.stderr
+        self._in_fd = in_fd
+        self._is_tty = self._out.isatty()
+        self._line_shown = False
+        self._last_text = ""
+        self._last_time = 0.0
+        self._buffer = b""
+        self._ended = False
+        self._reading: asyncio.Future[bytes] | None = None
+
+    def progress(self, text: str) -> None:
+        """Show what is being done: overwritten on a terminal, a line a second at most elsewhere."""
+        if text == self._last_text:
+            return
+        now = time.monotonic()
+        if self._is_tty:
+            self._write(_ERASE_LINE + text[:_WIDTH])
+            self._line_shown = True
+        elif now - self._last_time >= _PLAIN_INTERVAL_S:
+            self._write(f"{text}\n")
+        else:
+            return
+        self._last_text, self._last_time = text, now
+
+    def clear(self) -> None:
+        """Take the progress line away."""
+        if self._line_shown:
+            self._write(_ERASE_LINE)
+            self._line_shown = False
+
+    def say(self, text: str) -> None:
+        """Show a text on lines of its own."""
+        self.clear()
+        self._write(f"{text}\n")
+
+    def _write(self, text: str) -> None:
+        # A closed pipe must not lose a session that is stored anyway.
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(text)
+            self._out.flush()
+
+    async def read_line(self, question: str) -> str | None:
+        """Ask, and wait for a line without holding the loop; None at the end of the input."""
+        self.clear()
+        self._write(question)
+        return await self._line()
+
+    async def paste_text(self) -> str | None:
+        """A text pasted line by line up to a line that holds only a full stop; None at the end of input."""
+        self.say("Or paste the reply here, and end it with a line that holds only a full stop.")
+        lines: list[str] = []
+        while True:
+            line = await self._line()
+            if line is None:
+                return "\n".join(lines) if lines else None
+            if line.strip() == ".":
+                return "\n".join(lines) + "\n"
+            lines.append(line)
+
+    @property
+    def paste(self) -> Callable[[], Awaitable[str | None]] | None:
+        """Takes a pasted text; None where standard input is no terminal, so that nobody could paste."""
+        return self.paste_text if os.isatty(self._in_fd) else None
+
+    async def _line(self) -> str | None:
+        while b"\n" not in self._buffer and not self._ended:
+            chunk = await self._chunk()
+            self._ended = not chunk
+            self._buffer += chunk
+        if not self._buffer:
+            return None
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode(errors="replace").rstrip("\r")
+
+    async def _chunk(self) -> bytes:
+        """Bytes of standard input, read in a thread that ends with the process.
+
+        A wait that was cancelled leaves its thread reading; the next wait takes what it brings.
+        """
+        if self._reading is None or self._reading.done():
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[bytes] = loop.create_future()
+            threading.Thread(target=self._read_into, args=(loop, future), daemon=True).start()
+            self._reading = future
+        chunk = await asyncio.shield(self._reading)
+        self._reading = None
+        return chunk
+
+    def _read_into(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[bytes]) -> None:
+        try:
+            chunk = os.read(self._in_fd, 1 << 16)
+        except OSError:
+            chunk = b""
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, future, chunk)
+
+    async def edit_text(self, text: str, suffix: str) -> str | None:
+        """Open the person's editor on a text; None when it was left as it was or could not be opened."""
+        self.clear()
+        command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        with tempfile.NamedTemporaryFile("w", suffix=suffix, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        try:
+            process = await asyncio.create_subprocess_exec(*shlex.split(command), file.name)
+            status = await process.wait()
+            edited = _content(file.name)
+        except (OSError, ValueError) as error:
+            self.say(f"the editor {command!r} could not be used ({error}): set EDITOR")
+            return None
+        finally:
+            _remove(file.name)
+        if status != 0 or edited == text:
+            self.say("nothing was changed")
+            return None
+        return edited
+
+
+def _content(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+def _settle(future: asyncio.Future[bytes], chunk: bytes) -> None:
+    if not future.done():
+        future.set_result(chunk)

@@ -1,0 +1,180 @@
+"""The one place where settings become a concrete author, evaluator, store and approver."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from cutegen_nb.authors.manual import ManualAuthor
+from cutegen_nb.authors.offline.author import OfflineAuthor
+from cutegen_nb.authors.openai_compatible import KEY_VARIABLE, OpenAICompatibleAuthor
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress
+from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadLine
+from cutegen_nb.loop.round import Effects
+from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.store.sqlite import SqliteStore
+
+DEFAULT_FOLDER = Path(".cutegen")
+AUTHORS = ("offline", "openai", "manual")
+DEVICES = ("auto", "cuda", "simulator")
+POLICIES = ("auto", "ask")
+_REPAIRS = 2
+
+
+class Person(Protocol):
+    """How a person is told and asked: a terminal, or a notebook's panel."""
+
+    @property
+    def progress(self) -> Progress:
+        """Hears what is being done now."""
+        ...
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Shows a text."""
+        ...
+
+    @property
+    def read_line(self) -> ReadLine:
+        """Asks for a line."""
+        ...
+
+    @property
+    def edit_text(self) -> EditText:
+        """Lets a text be edited."""
+        ...
+
+    @property
+    def paste(self) -> Callable[[], Awaitable[str | None]] | None:
+        """Takes a pasted text; None where nobody could paste one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a command or a magic was told, and the environment says."""
+
+    author: str = "offline"
+    """One of `AUTHORS`."""
+    device: str = "auto"
+    """One of `DEVICES`."""
+    policy: str = "auto"
+    """One of `POLICIES`."""
+    folder: Path = DEFAULT_FOLDER
+    """Where sessions, prompts and reports are kept."""
+    model: str = ""
+    """The model's name at its server."""
+    base_url: str = ""
+    """The server's address; empty for OpenAI's."""
+    key: str = field(default="", repr=False)
+    """From the environment only; never stored, logged or shown."""
+    person: str = "unknown"
+    """Login of who decides, for the record."""
+
+
+def settings_from_environment(  # noqa: PLR0913 - one argument an option of the command line
+    *,
+    author: str = "offline",
+    device: str = "auto",
+    policy: str = "auto",
+    folder: Path | None = None,
+    model: str = "",
+    base_url: str = "",
+) -> Settings:
+    """Settings with what was not given taken from CUTEGEN_MODEL, OPENAI_BASE_URL and OPENAI_API_KEY."""
+    return Settings(
+        author=author,
+        device=device,
+        policy=policy,
+        folder=folder or DEFAULT_FOLDER,
+        model=model or os.environ.get("CUTEGEN_MODEL", ""),
+        base_url=base_url or os.environ.get("OPENAI_BASE_URL", ""),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        person=_login(),
+    )
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A container may run under a user id that has no name.
+        return str(os.getuid())
+
+
+class SystemClock:
+    """The machine's time."""
+
+    def now(self) -> str:
+        """UTC, ISO 8601, whole seconds."""
+        return datetime.now(UTC).isoformat(timespec="seconds")
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+        return time.monotonic()
+
+
+def make_author(settings: Settings, person: Person) -> Author:
+    """The author that was asked for. Raises ConfigurationError when it lacks a setting."""
+    if settings.author == "offline":
+        return OfflineAuthor()
+    if settings.author == "openai":
+        return OpenAICompatibleAuthor(
+            model=settings.model, key=settings.key, base_url=settings.base_url, library=shipped_library()
+        )
+    if settings.author == "manual":
+        return ManualAuthor(
+            folder=settings.folder / "prompts",
+            library=shipped_library(),
+            say=person.say,
+            paste=person.paste,
+        )
+    message = f"no author {settings.author!r}: there is {', '.join(AUTHORS)}"
+    raise UsageError(message)
+
+
+def repairs_of(settings: Settings) -> int:
+    """How often a failed candidate is repaired: the offline author would write the same kernel again."""
+    return 0 if settings.author == "offline" else _REPAIRS
+
+
+def make_evaluator(settings: Settings) -> Evaluator:
+    """Where candidates run. Raises DeviceUnavailable at its first use, not here."""
+    return KernelEvaluator(device=settings.device)
+
+
+def make_approver(settings: Settings, person: Person) -> Approver:
+    """A policy, or the person."""
+    if settings.policy == "auto":
+        return AutoApprover()
+    if settings.policy == "ask":
+        return ConsoleApprover(
+            person=settings.person, say=person.say, read_line=person.read_line, edit_text=person.edit_text
+        )
+    message = f"no policy {settings.policy!r}: there is {', '.join(POLICIES)}"
+    raise UsageError(message)
+
+
+def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Effects:
+    """Everything a round needs."""
+    return Effects(
+        author=make_author(settings, person),
+        evaluator=evaluator,
+        approver=make_approver(settings, person),
+        clock=SystemClock(),
+        library=shipped_library(),
+        progress=person.progress,
+    )
+
+
+def open_store(settings: Settings, *, writable: bool = True) -> SqliteStore:
+    """The store of the settings' folder. Raises StoreError."""
+    return SqliteStore(settings.folder, writable=writable)
