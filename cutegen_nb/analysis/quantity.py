@@ -50,7 +50,7 @@ def change(before: float, after: float) -> str:
     percent = 100 * (after - before) / before
     sign = "−" if percent < 0 else "+"
     size = abs(percent)
-    return f"{sign}{size:.1f} %" if size >= 0.05 else f"{sign}<0.1 %"  # noqa: PLR2004 - would print as 0.0
+    return f"{sign}{size:.1f} %" if size >= 0.05 else "≈ 0 %"  # noqa: PLR2004 - would print as 0.0
 
 
 def share(fraction: float) -> str:

@@ -141,7 +141,7 @@ def _rounds_table(session: Session) -> str:
     if not session.rounds:
         why = f" {session.stopped}" if session.stopped else " Run the session to fill this page."
         return f"<h2>Rounds</h2><p>No round has finished.{safe(why)}</p>"
-    return f'<h2>Rounds</h2><div class="wide">{rounds.overview(session, style=Style.PAGE)}</div>'
+    return f"<h2>Rounds</h2>{rounds.overview(session, style=Style.PAGE)}"
 
 
 def _roofline(session: Session) -> str:

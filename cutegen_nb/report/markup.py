@@ -22,7 +22,7 @@ _INLINE: dict[str, str] = {
     "card": "border:1px solid rgba(128,128,128,0.4);border-radius:4px;margin:8px 0;overflow-x:auto",
     "muted": "opacity:0.75",
     "data": "border-collapse:collapse;margin:8px 0",
-    "cell": "padding:2px 10px;text-align:left;vertical-align:top;border:0;"
+    "cell": "padding:2px 10px;text-align:left;vertical-align:top;border:0;white-space:normal;"
     "border-bottom:1px solid rgba(128,128,128,0.3)",
     "figure": "padding:2px 10px;text-align:right;vertical-align:top;border:0;"
     "font-variant-numeric:tabular-nums;border-bottom:1px solid rgba(128,128,128,0.3)",
@@ -45,6 +45,9 @@ _INLINE: dict[str, str] = {
     "neutral": "border-left:3px solid rgba(128,128,128,0.6);padding:0 6px;font-weight:600",
     "text": f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 8px",
     "summary": "cursor:pointer;padding:2px 8px",
+    "wide": "overflow-x:auto",
+    "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",
+    "diff-head": "margin:0;padding:4px 8px",
     "name": "white-space:nowrap",
     "heat": "padding:0 6px;text-align:right;width:7em;border:0",
     "k": "font-weight:700",
@@ -126,7 +129,8 @@ def table(
         first = f'<th scope="row"{css(0)}>{cells[0]}</th>'
         rest = "".join(f"<td{css(i)}>{cell}</td>" for i, cell in enumerate(cells[1:], start=1))
         lines.append(f"<tr{look(style, 'row')}>{first}{rest}</tr>")
-    return (
+    whole = (
         f"<table{look(style, 'data')}><caption{look(style, 'caption')}>{safe(caption)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     )
+    return f"<div{look(style, 'wide')}>{whole}</div>"
