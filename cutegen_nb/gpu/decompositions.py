@@ -28,9 +28,9 @@ _KEPT_WHOLE = (
 
 _FROM_TORCH = (
     "_softmax", "_log_softmax", "gelu", "silu", "elu", "selu", "celu", "leaky_relu", "softplus", "mish",
-    "log_sigmoid_forward", "addmm", "baddbmm", "addmv", "huber_loss", "smooth_l1_loss", "mse_loss",
+    "log_sigmoid_forward", "huber_loss", "smooth_l1_loss", "mse_loss",
     "l1_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "nll_loss_forward", "softshrink", "hardshrink", "threshold", "addcmul", "addcdiv", "lerp", "rsub",
+    "nll_loss_forward", "softshrink", "hardshrink", "threshold", "addcmul", "addcdiv", "rsub",
     "prelu", "_prelu_kernel", "glu", "var_mean", "std", "std_mean", "logsumexp", "t", "transpose",
     "addr", "masked_fill", "nan_to_num",
 )  # fmt: skip
@@ -58,6 +58,11 @@ def _own_formulas() -> Table:
         aten.hardsigmoid.default: _hardsigmoid,
         aten.hardswish.default: lambda x: x * _hardsigmoid(x),
         aten.xlogy.Tensor: _xlogy,
+        aten.lerp.Scalar: _lerp,
+        aten.lerp.Tensor: _lerp,
+        aten.addmm.default: _product_and_add(torch.mm),
+        aten.addmv.default: _product_and_add(torch.mv),
+        aten.baddbmm.default: _product_and_add(torch.bmm),
         aten.linalg_vector_norm.default: _vector_norm,
         aten.norm.ScalarOpt_dim: _norm,
         aten.norm.Scalar: _norm_of_all,
@@ -84,6 +89,22 @@ def _hardsigmoid(x: Tensor) -> Tensor:
 def _xlogy(x: Tensor, y: Tensor) -> Tensor:
     """x·log(y), 0 where x is 0. The NaN that torch returns for a NaN `y` there is not stated."""
     return torch.where(x == 0, 0.0, x * torch.log(y))
+
+
+def _lerp(start: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    return start + weight * (end - start)
+
+
+def _product_and_add(product: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """``beta·added + alpha·(a @ b)``, with no multiplication by one."""
+
+    def rule(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        result = product(a, b) if alpha == 1 else product(a, b) * alpha
+        if beta == 0:
+            return result
+        return result + (added if beta == 1 else added * beta)
+
+    return rule
 
 
 def _vector_norm(

@@ -9,13 +9,13 @@ import torch
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import DTYPE_BYTES
 from cutegen_nb.core.problem import ProblemForm
-from cutegen_nb.gpu.problem_source import Blame, LoadedProblem, load, seed_everything
+from cutegen_nb.gpu.problem_source import Blame, LoadedProblem, load, on, seed_everything
 
 
 def draw(loaded: LoadedProblem, seed: int, device: str) -> list[Any]:
     """The reference's arguments: strided tensors on `device`, and numbers.
 
-    ``get_inputs`` runs under ``torch.device(device)`` after seeding, so the same seed gives the same
+    ``get_inputs`` runs after seeding with `device` as the default, so the same seed gives the same
     values on the same device. For a function with a list of example inputs the module runs again under
     the seed: examples made with ``torch.rand`` change with it, written-out ones stay as written.
 
@@ -23,11 +23,11 @@ def draw(loaded: LoadedProblem, seed: int, device: str) -> list[Any]:
         ProblemError: ``get_inputs`` is missing, raises, or returns something else than tensors and numbers.
     """
     seed_everything(seed)
-    with torch.device(device), torch.no_grad():
+    with on(device), torch.no_grad():
         name, given = _given(loaded)
     if not isinstance(given, (list, tuple)):
         raise ProblemError(
-            f"{name} of {loaded.problem.name} returned a {type(given).__name__}; "
+            f"{name} of {loaded.problem.name} returned a {_kind(given)}; "
             "return a list of the tensors and numbers that the reference takes"
         )
     if not any(isinstance(item, torch.Tensor) for item in given):
@@ -51,6 +51,10 @@ def _given(loaded: LoadedProblem) -> tuple[str, Any]:
         )
     again = load(loaded.problem, loaded.rewrites)
     return "example_inputs", again.namespace.get("example_inputs")
+
+
+def _kind(given: Any) -> str:  # noqa: ANN401 — that is the question
+    return "torch.Tensor" if isinstance(given, torch.Tensor) else type(given).__name__
 
 
 def _checked(item: Any, source: str, position: int, device: str) -> Any:  # noqa: ANN401 — that is the question

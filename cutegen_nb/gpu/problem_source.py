@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import linecache
 import random
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
 
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
@@ -109,10 +111,14 @@ class LoadedProblem:
     """The module's globals."""
 
     def init_inputs(self) -> list[Any]:
-        """What ``Model`` is constructed with: ``get_init_inputs()``, or nothing where there is none."""
+        """What ``Model`` is constructed with: ``get_init_inputs()``, or nothing where there is none.
+
+        Runs under one fixed seed, so that reference and candidate get the same values.
+        """
         maker = self.namespace.get("get_init_inputs")
         if self.problem.form is ProblemForm.FUNCTION or maker is None:
             return []
+        seed_everything(0)
         with Blame(self.problem, "get_init_inputs"):
             given = maker()
         if not isinstance(given, (list, tuple)):
@@ -136,9 +142,9 @@ class LoadedProblem:
         """
         if self.problem.form is ProblemForm.FUNCTION:
             return FunctionModule(self._function())
-        seed_everything(seed)
-        with torch.device(device):
+        with on(device):
             given = self.init_inputs()
+            seed_everything(seed)
             with Blame(self.problem, "Model's constructor"):
                 model = self.namespace["Model"](*given)
         if not isinstance(model, torch.nn.Module):
@@ -146,7 +152,7 @@ class LoadedProblem:
                 f"Model of {self.problem.name} is a {type(model).__name__}, not a torch.nn.Module; "
                 "derive it from torch.nn.Module"
             )
-        if any(tensor.device != torch.device(device) for tensor in _state(model)):
+        if any(tensor.device.type != torch.device(device).type for tensor in _state(model)):
             model = model.to(device)
         model.requires_grad_(requires_grad=False)
         _redraw_constant_parameters(model)
@@ -188,6 +194,40 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 — the global generator is the one that problems use
     random.seed(seed)
+
+
+class CudaAsCpu(TorchFunctionMode):
+    """Reads ``device="cuda"`` and ``.cuda()`` in a problem as the CPU, for where there is no GPU."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,  # noqa: ANN401 — torch's own signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 — torch's own signature
+        """The call, on the CPU."""
+        if func is torch.Tensor.cuda:
+            return args[0]
+        keywords = {key: _as_cpu(value) for key, value in (kwargs or {}).items()}
+        return func(*(_as_cpu(arg) for arg in args), **keywords)
+
+
+def on(device: str) -> contextlib.AbstractContextManager[object]:
+    """What the problem's own code runs under, so that what it makes is on `device`.
+
+    On the CPU, which is where tensors go anyway, ``torch.device`` is not entered: under fake tensors it
+    breaks conversions such as ``model.half()`` (torch 2.13: "Cannot swap t1 because it has weakref").
+    """
+    return CudaAsCpu() if torch.device(device).type == "cpu" else torch.device(device)
+
+
+def _as_cpu(value: Any) -> Any:  # noqa: ANN401 — any operand of torch's
+    if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
+        return "cpu"
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
+    return value
 
 
 class _Rewriting(ast.NodeTransformer):
