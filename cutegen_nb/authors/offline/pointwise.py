@@ -27,9 +27,7 @@ def is_pointwise(op: str) -> bool:
     return short_name(op) in _RULES
 
 
-def pointwise(
-    op: str, args: Sequence[object], kwargs: Mapping[str, object], kind: Kind, dtype: str
-) -> Expr:
+def pointwise(op: str, args: Sequence[object], kwargs: Mapping[str, object], kind: Kind, dtype: str) -> Expr:
     """The expression of one operation.
 
     `args` and `kwargs` hold expressions where the graph has tensors; `kind` and `dtype` are the

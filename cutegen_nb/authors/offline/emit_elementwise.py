@@ -1,0 +1,198 @@
+"""Element-wise kernels as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutegen_nb.authors.offline.expressions import body
+from cutegen_nb.authors.offline.loops import Loop, LoopNest, loop_nest
+from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
+from cutegen_nb.authors.offline.plan import Kernel, Plan
+from cutegen_nb.authors.offline.templates import indented, joined, render
+from cutegen_nb.authors.offline.variants import Variant
+
+TRIPS = 4
+"""Turns of the grid-stride loop a thread makes at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelText:
+    """One kernel with its launcher, and what the module around it must define."""
+
+    name: str
+    """Of the ``@cute.jit`` launcher."""
+    source: str
+    """Kernel and launcher."""
+    nest: LoopNest
+    """Loops that the host views the tensors for."""
+    tensors: tuple[Operand, ...]
+    """Arguments in order."""
+    counts: tuple[str, ...]
+    """Names of the numbers that follow them."""
+    needed: frozenset[str]
+    """View functions the launcher calls."""
+    constants: dict[str, str]
+    """Module-level constants by name."""
+    vector: tuple[Loop, int] | None = None
+    """For a kernel whose vector length the host chooses: the loop it must divide, and the largest length."""
+    scratch: tuple[Operand, ...] = ()
+    """Partial results that the host allocates, arguments after the tensors."""
+
+
+def emit_elementwise(
+    kernel: Kernel, plan: Plan, variant: Variant, name: str, dtypes: dict[str, str]
+) -> KernelText:
+    """The kernel of an element-wise computation in the given variant."""
+    nest = loop_nest(kernel, merge=variant.coalesced)
+    loads = operands(kernel.loads, plan.program, dtypes)
+    stores = operands(tuple(store.access for store in kernel.element_stores), plan.program, dtypes)
+    writer = _Elementwise(kernel, nest, variant, name, loads, stores)
+    return writer.text()
+
+
+class _Elementwise:
+    def __init__(
+        self,
+        kernel: Kernel,
+        nest: LoopNest,
+        variant: Variant,
+        name: str,
+        loads: list[Operand],
+        stores: list[Operand],
+    ) -> None:
+        self.kernel, self.nest, self.variant, self.name = kernel, nest, variant, name
+        self.loads, self.stores = loads, stores
+        self.counts = tuple(count for count, _ in kernel.counts)
+
+    def text(self) -> KernelText:
+        tensors = (*self.loads, *self.stores)
+        rank = len(self.nest.all)
+        reverse = self.variant.coalesced and rank > 1
+        names = ", ".join(tensor.tensor for tensor in tensors)
+        chosen = self.variant.vectors and rank > 1
+        params = [f"{tensor.tensor}: cute.Tensor" for tensor in tensors]
+        params += [f"{count}: cutlass.Constexpr" for count in self.counts]
+        params += ["VEC: cutlass.Constexpr"] if chosen else []
+        arguments = [tensor.tensor for tensor in tensors] + list(self.counts) + (["VEC"] if chosen else [])
+        views = [f"{names} = [fastest_first(m) for m in ({names},)]"] if reverse else []
+        constants = {"THREADS": "256  # eight warps; several such CTAs share an SM"}
+        widest = vector_elements(list(tensors))
+        if self.variant.vectors:
+            constants["IN_FLIGHT"] = (
+                f"{self.variant.in_flight}  # vectors a thread loads before it uses the first"
+            )
+            if not chosen:
+                constants["VEC"] = f"{widest}  # elements in 128 bits of the widest dtype"
+            if self.variant.grid_stride:
+                constants["TRIPS"] = f"{TRIPS}  # turns of the loop a thread makes"
+        source = render(
+            self._template(),
+            name=self.name,
+            doc=self._doc(),
+            params=", ".join(params),
+            arguments=", ".join(arguments),
+            views=joined(views),
+            like=self.stores[0].tensor,
+            block=block_index(self.nest),
+            element=joined(self._element()),
+            divided=joined(self._divided()),
+            fragments=joined(self._fragments()),
+            copies_in=joined(self._copies_in() or ["pass"]),
+            vector=joined(self._vector()),
+            in_flight=self.variant.in_flight,
+            tail=not chosen,
+        )
+        last = self.nest.all[-1] if chosen else None
+        return KernelText(
+            name=self.name,
+            source=source,
+            nest=self.nest,
+            tensors=tensors,
+            counts=self.counts,
+            needed=frozenset({"fastest_first"} if reverse else ()),
+            constants=constants,
+            vector=(last, widest) if last else None,
+        )
+
+    def _template(self) -> str:
+        if not self.variant.vectors:
+            return "elementwise_scalar"
+        return "elementwise_grid_stride" if self.variant.grid_stride else "elementwise_vector"
+
+    def _doc(self) -> str:
+        if self.variant.vectors:
+            extra = ", in a grid-stride loop" if self.variant.grid_stride else ""
+            several = f"{self.variant.in_flight} vectors" if self.variant.in_flight > 1 else "One vector"
+            return f"{several} of 128 bits a thread{extra}; a warp's vectors lie side by side."
+        if self.variant.coalesced or len(self.nest.all) <= 1:
+            return "One element a thread; a warp's elements lie side by side."
+        return "One element a thread, counted as CuTe counts: mode 0 first."
+
+    def _compute(self, target: str | None) -> list[str]:
+        """Lines from loaded registers to stored results; `target` is the coordinate in the fragments."""
+        results = {store.access.register: store.expr for store in self.kernel.element_stores}
+        lines, values = body(results)
+        for tensor in self.stores:
+            value = values[tensor.register]
+            if target is None:
+                lines.append(tensor.store("i", self._parenthesised(tensor, value)))
+            else:
+                lines.append(
+                    f"{tensor.fragment}[{target}] = {tensor.rounded(self._parenthesised(tensor, value))}"
+                )
+        return lines
+
+    @staticmethod
+    def _parenthesised(tensor: Operand, value: str) -> str:
+        """An infix expression needs parentheses before a conversion is called on it."""
+        plain = value.replace("_", "").replace(".", "").isalnum()
+        return (
+            value
+            if plain or tensor.rounded("?") == "?" or value.endswith(")") and " " not in value
+            else f"({value})"
+        )
+
+    def _element(self) -> list[str]:
+        return [load.load("i") for load in self.loads] + self._compute(None)
+
+    def _is_vector(self, tensor: Operand) -> bool:
+        return self.nest.all[-1] in self.nest.memory_order(tensor.access) if self.nest.all else False
+
+    def _divided(self) -> list[str]:
+        rank = max(len(self.nest.all), 1)
+        tiler = f"({', '.join(['VEC'] + ['1'] * (rank - 1))}{',' if rank == 1 else ''})"
+        return [
+            f"{tensor.divided} = cute.zipped_divide({tensor.tensor}, {tiler})"
+            for tensor in (*self.loads, *self.stores)
+            if self._is_vector(tensor) or len(self.nest.all) > 1
+        ]
+
+    def _fragments(self) -> list[str]:
+        return [
+            f"{tensor.fragment} = cute.make_rmem_tensor((VEC, IN_FLIGHT), {tensor.tensor}.element_type)"
+            for tensor in (*self.loads, *self.stores)
+            if self._is_vector(tensor)
+        ]
+
+    def _copies_in(self) -> list[str]:
+        return [
+            f"cute.autovec_copy({tensor.divided}[None, i], {tensor.fragment}[None, v])"
+            for tensor in self.loads
+            if self._is_vector(tensor)
+        ]
+
+    def _vector(self) -> list[str]:
+        lines = []
+        inner = []
+        for tensor in self.loads:
+            if self._is_vector(tensor):
+                inner.append(f"{tensor.register} = {tensor.loaded(f'{tensor.fragment}[j, v]')}")
+            elif len(self.nest.all) > 1:
+                # It does not vary along a vector: one load serves all of it.
+                lines.append(f"{tensor.register} = {tensor.loaded(f'{tensor.divided}[0, i]')}")
+            else:
+                lines.append(tensor.load("0"))
+        inner += self._compute("j, v")
+        lines += ["for j in cutlass.range_constexpr(VEC):", *indented(inner)]
+        lines += [f"cute.autovec_copy({t.fragment}[None, v], {t.divided}[None, i])" for t in self.stores]
+        return lines

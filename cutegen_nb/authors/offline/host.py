@@ -1,0 +1,192 @@
+"""Text of the host half: how ``forward`` reads sizes, allocates, and views tensors for each kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from cutegen_nb.authors.offline.ir import ONE, Extent, Name, Op, Program, elements
+from cutegen_nb.authors.offline.loops import Loop, LoopNest
+from cutegen_nb.authors.offline.lowering import Access, Axis
+from cutegen_nb.authors.offline.plan import Kernel, Plan
+from cutegen_nb.core.errors import Declined
+
+LARGEST_PRODUCT = 4
+"""Extents tried together when a number has to be recognised as a product of them."""
+
+
+class Sizes:
+    """Names for extents: ``x1`` is the extent of dimension 1 of `x`."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.program: Program = plan.program
+        self.by_axis: dict[Axis, str] = {}
+        self.by_dim: dict[tuple[str, int], str] = {}
+        for buffer in self.program.buffers.values():
+            for dim in range(len(buffer.shape)):
+                self.by_dim[buffer.name, dim] = f"{buffer.name}{dim}"
+        for kernel in plan.kernels:
+            self._learn(kernel)
+
+    def _learn(self, kernel: Kernel) -> None:
+        loads = sorted(kernel.loads, key=lambda access: access.value not in self.program.buffers)
+        for _ in range(2):
+            for access in loads:
+                self._learn_access(access)
+        for axis in (*kernel.rows, *kernel.cols):
+            if axis not in self.by_axis:
+                self.by_axis[axis] = self.number(axis.extent)
+        for access in kernel.accesses:
+            for dim, axes in enumerate(access.index):
+                self.by_dim.setdefault((access.value, dim), self._product(axes))
+
+    def _learn_access(self, access: Access) -> None:
+        for dim, axes in enumerate(access.index):
+            text = self.by_dim.get((access.value, dim))
+            unknown = [axis for axis in axes if axis not in self.by_axis]
+            if text is None or not unknown:
+                continue
+            if len(axes) == 1:
+                self.by_axis[axes[0]] = text
+                continue
+            for axis in unknown:
+                if axis.extent.full == axis.extent.scaled and len(unknown) > 1:
+                    self.by_axis[axis] = str(axis.extent.full)
+            unknown = [axis for axis in axes if axis not in self.by_axis]
+            if len(unknown) == 1:
+                rest = self._product([axis for axis in axes if axis is not unknown[0]])
+                self.by_axis[unknown[0]] = f"{text} // {rest}" if rest.isalnum() else f"{text} // ({rest})"
+
+    def number(self, extent: Extent) -> str:
+        """Text of a number that is an extent, a product of extents, or the same at both sizes.
+
+        Raises Declined for one that cannot be read from the tensors that ``forward`` gets.
+        """
+        if extent == ONE:
+            return "1"
+        dims = [
+            (self.by_dim[buffer.name, dim], size)
+            for buffer in self.program.buffers.values()
+            for dim, size in enumerate(buffer.shape)
+        ]
+        for length in range(1, LARGEST_PRODUCT + 1):
+            for chosen in combinations(dims, length):
+                if elements([size for _, size in chosen]) == extent:
+                    return " * ".join(name for name, _ in chosen)
+        if extent.full == extent.scaled:
+            return str(extent.full)
+        raise Declined(f"the size {extent.full} in the reference cannot be read from its inputs")
+
+    def axis(self, axis: Axis) -> str:
+        """Text of the extent of one axis."""
+        return self.by_axis[axis]
+
+    def _product(self, axes: Sequence[Axis]) -> str:
+        return " * ".join(_factor(self.by_axis[axis]) for axis in axes) if axes else "1"
+
+    def loop(self, loop: Loop) -> str:
+        """Text of the extent of a loop."""
+        return self._product(loop.axes)
+
+    def count(self, extent: Extent, nest: LoopNest) -> str:
+        """Text of a count: the columns of the kernel where it is their number."""
+        if nest.cols and elements([loop.extent for loop in nest.cols]) == extent:
+            return " * ".join(_factor(self.loop(loop)) for loop in nest.cols)
+        return self.number(extent)
+
+
+def _factor(text: str) -> str:
+    return text if re.fullmatch(r"\w+( \* \w+)*", text) else f"({text})"
+
+
+def view(access: Access, nest: LoopNest, sizes: Sizes) -> str:
+    """Text of the tensor of an access, viewed with one dimension a loop (0-stride where it does not vary)."""
+    name = access.value
+    order = nest.memory_order(access)
+    loops = nest.all
+    sorted_order = [loop for loop in loops if loop in order]
+    missing = [loop for loop in loops if loop not in order]
+    text = name
+    if order != tuple(sorted_order):
+        text = _reshaped(access, order, sizes)
+        text += f".permute({', '.join(str(order.index(loop)) for loop in sorted_order)})"
+        if missing:
+            text += "[" + ", ".join(":" if loop in order else "None" for loop in loops) + "]"
+    elif missing:
+        shape = ["-1" if order == (loop,) else sizes.loop(loop) if loop in order else "1" for loop in loops]
+        text = f"{name}.view({', '.join(shape)})"
+    else:
+        text = _reshaped(access, order, sizes)
+    if any(loop.axes for loop in missing):
+        text += f".expand({', '.join(sizes.loop(loop) for loop in loops)})"
+    return text
+
+
+def _reshaped(access: Access, order: Sequence[Loop], sizes: Sizes) -> str:
+    if [loop.axes for loop in order] == list(access.index):
+        return access.value
+    if len(order) == 1:
+        return f"{access.value}.view(-1)"
+    return f"{access.value}.view({', '.join(sizes.loop(loop) for loop in order)})"
+
+
+def allocation(name: str, shape: Sequence[str], dtype: str, plan: Plan) -> str:
+    """A line that allocates an output or a temporary beside the first input."""
+    program = plan.program
+    for buffer in program.buffers.values():
+        if [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))] == list(shape) and shape:
+            if buffer.dtype == dtype:
+                return f"{name} = torch.empty_like({buffer.name})"
+            return (
+                f"{name} = torch.empty({buffer.name}.shape, dtype=torch.{dtype}, device={buffer.name}.device)"
+            )
+    first = next(iter(program.buffers))
+    extents = ", ".join(shape) + ("," if len(shape) == 1 else "")
+    return f"{name} = torch.empty(({extents}), dtype=torch.{dtype}, device={first}.device)"
+
+
+def host_view(op: Op, sizes: Sizes) -> str:
+    """A line that views a stored tensor with torch and makes it dense again. Raises Declined."""
+    source = op.args[0]
+    assert isinstance(source, Name)
+    kind = op.op.removeprefix("host_view:")
+    rest = op.args[1:]
+    if op.op in ("view", "expand"):
+        extents = ", ".join(sizes.number(extent) for extent in op.shape)
+        return f"{op.name} = dense({source.name}.{op.op}({extents}))"
+    if kind in ("select", "narrow", "diagonal", "unfold") and all(isinstance(item, int) for item in rest):
+        arguments = ", ".join(str(item) for item in rest)
+        return f"{op.name} = dense({source.name}.{kind}({arguments}))"
+    if kind == "slice":
+        return f"{op.name} = dense({source.name}[{_slice(rest)}])"
+    raise Declined(f"the offline author does not write aten.{kind} with sizes that depend on the problem")
+
+
+_OPEN_END = 2**62
+
+
+def _slice(rest: Sequence[object]) -> str:
+    dim, start, end, step = (*rest, *(None, None, None, None)[len(rest) :])
+    if any(isinstance(item, (bool, float, str)) or not isinstance(item, (int, type(None))) for item in rest):
+        raise Declined("the offline author does not write a slice whose ends depend on the problem's size")
+    dim = int(dim) if isinstance(dim, int) else 0
+    begin = "" if not start else str(start)
+    stop = "" if end is None or (isinstance(end, int) and end > _OPEN_END) else str(end)
+    stride = "" if step in (None, 1) else f":{step}"
+    lead = ":, " * dim if dim >= 0 else "..., "
+    tail = ", :" * (-dim - 1) if dim < 0 else ""
+    return f"{lead}{begin}:{stop}{stride}{tail}"
+
+
+def size_lines(program: Program, text: Iterable[str]) -> list[str]:
+    """Lines that bind the extents which `text` mentions."""
+    words = set(re.findall(r"\w+", "\n".join(text)))
+    lines = []
+    for buffer in program.buffers.values():
+        names = [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))]
+        if not words.intersection(names):
+            continue
+        shown = [name if name in words else "_" for name in names]
+        lines.append(f"{', '.join(shown)}{',' if len(shown) == 1 else ''} = {buffer.name}.shape")
+    return lines

@@ -1,0 +1,197 @@
+"""Values as expressions of a kernel's index: what has to be loaded where, and what is computed from it.
+
+A kernel runs over *axes*. Every value is asked for at an index, which gives for each of its dimensions
+the axes that run along it (none for a dimension of size 1).  Views and permutes only rewrite the index,
+so nothing is ever copied for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cutegen_nb.authors.offline.expressions import Const, Expr, Kind, Leaf, cast, kind_of, number
+from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Operand, Program, Shape, elements
+from cutegen_nb.authors.offline.pointwise import UnsupportedOperationError, pointwise
+from cutegen_nb.core.errors import Declined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One loop of a kernel."""
+
+    extent: Extent
+    """Trip count."""
+
+
+Index = tuple[tuple[Axis, ...], ...]
+"""For each dimension of a value, the axes that run along it, slowest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A value in memory, read or written at an index."""
+
+    value: str
+    """Name of a buffer, a temporary or an output."""
+    index: Index
+    """Where."""
+    register: str
+    """Name of the element in the kernel."""
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes in the order of memory, slowest first."""
+        return tuple(axis for dim in self.index for axis in dim)
+
+
+class SplitNeededError(Exception):
+    """An axis has to be two for a view to be an index; the kernel is planned again with it split."""
+
+    def __init__(self, axis: Axis, inner: Extent) -> None:
+        super().__init__(f"{axis.extent} into … × {inner}")
+        self.axis, self.inner = axis, inner
+
+
+class NotIndexableError(Exception):
+    """A view that is no rewriting of the index: its operand has to be in memory, and torch views it there."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+@dataclass(slots=True)
+class Lowering:
+    """Expressions of one kernel; collects what it reads."""
+
+    program: Program
+    """The reference."""
+    stored: frozenset[str]
+    """Names of operations whose result is in memory."""
+    scalars: Mapping[str, Index] = field(default_factory=dict)
+    """Reductions this kernel holds in registers, with the index at which it does."""
+    accesses: dict[tuple[str, Index], Access] = field(default_factory=dict)
+    """What is read, by value and index."""
+    counts: dict[Extent, str] = field(default_factory=dict)
+    """Numbers made of extents, with their names in the kernel."""
+    _known: dict[tuple[str, Index], Expr] = field(default_factory=dict)
+
+    def expr(self, name: str, index: Index) -> Expr:
+        """The value `name` at `index`.
+
+        Raises SplitNeededError, NotIndexableError, or Declined for an operation without a rule.
+        """
+        known = self._known.get((name, index))
+        if known is None:
+            known = self._known[name, index] = self._lower(name, index)
+        return known
+
+    def _lower(self, name: str, index: Index) -> Expr:
+        if name in self.scalars and self.scalars[name] == index:
+            return Leaf(f"{name}", self._register_kind(name))
+        if name in self.program.buffers or name in self.stored or self.program.ops[name].reduction:
+            return self._load(name, index)
+        op = self.program.ops[name]
+        if op.op == "fill":
+            return self._operand(op.args[0], index, kind_of(op.dtype))
+        if op.op in ("view", "permute", "expand"):
+            return self._view(op, index)
+        if op.op.startswith("host_view"):
+            raise NotIndexableError(name)
+        kind = kind_of(op.dtype)
+        args = [self._operand(arg, self._broadcast(arg, op, index), None) for arg in op.args]
+        kwargs = {key: self._operand(value, (), None) for key, value in op.kwargs}
+        try:
+            return pointwise(op.op, args, kwargs, kind, op.dtype)
+        except UnsupportedOperationError as problem:
+            raise Declined(str(problem)) from problem
+
+    def _register_kind(self, name: str) -> Kind:
+        return kind_of(self.program.dtype(name))
+
+    def _load(self, name: str, index: Index) -> Expr:
+        access = self.accesses.get((name, index))
+        if access is None:
+            uses = sum(1 for value, _ in self.accesses if value == name)
+            access = Access(name, index, f"{name}_{uses + 1}" if uses else name)
+            self.accesses[name, index] = access
+        return Leaf(access.register, kind_of(self.program.dtype(name)))
+
+    def _operand(self, value: Operand, index: Index, kind: Kind | None) -> object:
+        if isinstance(value, Name):
+            result = self.expr(value.name, index)
+            return result if kind is None else cast(result, kind)
+        if isinstance(value, Count):
+            if value.extent.full == value.extent.scaled == 1:
+                return number(1, kind or Kind.F32)
+            name = self.counts.setdefault(value.extent, f"count{len(self.counts) or ''}")
+            return Leaf(name, Kind.F32)
+        if kind is not None and isinstance(value, bool | int | float):
+            return number(value, kind)
+        return value
+
+    def _broadcast(self, operand: Operand, op: Op, index: Index) -> Index:
+        """The index of an operand of a point-wise operation, aligned at the last dimension."""
+        if not isinstance(operand, Name):
+            return ()
+        shape = self.program.shape(operand.name)
+        aligned = index[len(op.shape) - len(shape) :]
+        return tuple(() if extent.is_one else axes for extent, axes in zip(shape, aligned, strict=True))
+
+    def _view(self, op: Op, index: Index) -> Expr:
+        source = op.args[0]
+        assert isinstance(source, Name)
+        shape = self.program.shape(source.name)
+        if op.op == "permute":
+            inverse = {dim: at for at, dim in enumerate(op.dims)}
+            return self.expr(source.name, tuple(index[inverse[dim]] for dim in range(len(shape))))
+        if op.op == "expand":
+            return self.expr(source.name, self._broadcast(source, op, index))
+        try:
+            inner = regroup(tuple(axis for dim in index for axis in dim), shape)
+        except ValueError:
+            raise NotIndexableError(op.name) from None
+        return self.expr(source.name, inner)
+
+
+def regroup(axes: tuple[Axis, ...], shape: Shape) -> Index:
+    """Give the axes that run over a tensor to the dimensions of another shape of it.
+
+    Raises SplitNeededError where a dimension ends inside an axis, and ValueError where the two shapes
+    have no common refinement.
+    """
+    remaining = [axis for axis in axes if not axis.extent.is_one]
+    index: list[tuple[Axis, ...]] = []
+    for extent in reversed(shape):
+        taken: list[Axis] = []
+        covered = ONE
+        while covered != extent:
+            if not remaining:
+                raise ValueError(shape)
+            axis = remaining.pop()
+            reach = covered * axis.extent
+            if reach.divides(extent):
+                taken.insert(0, axis)
+                covered = reach
+                continue
+            if not covered.divides(extent):
+                raise ValueError(shape)
+            inner = extent // covered
+            if inner.is_one or not inner.divides(axis.extent):
+                raise ValueError(shape)
+            raise SplitNeededError(axis, inner)
+        index.insert(0, tuple(taken))
+    if remaining:
+        raise ValueError(shape)
+    return tuple(index)
+
+
+def numel_axes(index: Index) -> Extent:
+    """Number of elements an index runs over."""
+    return elements([axis.extent for dim in index for axis in dim])
+
+
+def constant(expr: Expr) -> bool:
+    """Whether the expression is a number known when the kernel is written."""
+    return isinstance(expr, Const)

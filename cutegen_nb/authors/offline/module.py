@@ -1,0 +1,136 @@
+"""The whole generated file: kernels, launchers and ``ModelNew``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_nb.authors.offline.emit_elementwise import KernelText
+from cutegen_nb.authors.offline.expressions import kind_of
+from cutegen_nb.authors.offline.host import Sizes, allocation, host_view, size_lines, view
+from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.plan import Kernel, Plan
+from cutegen_nb.authors.offline.state import Constructor
+from cutegen_nb.authors.offline.templates import joined, render
+
+_IMPORTS = (
+    "import cuda.bindings.driver as cuda",
+    "import cutlass",
+    "import cutlass.cute as cute",
+    "import torch",
+)
+_DTYPE_OF_KIND = {
+    "Float32": "float32",
+    "Float64": "float64",
+    "Int32": "int32",
+    "Int64": "int64",
+    "Boolean": "bool",
+}
+
+
+def temporary_dtypes(plan: Plan) -> dict[str, str]:
+    """Values stored between kernels are kept as they were computed: an fp16 sum stays fp32."""
+    return {name: _DTYPE_OF_KIND[kind_of(plan.program.dtype(name)).value] for name in plan.temporaries}
+
+
+def module_text(
+    plan: Plan, texts: Sequence[tuple[Kernel, tuple[KernelText, ...]]], title: str, built: Constructor
+) -> str:
+    """Put the file together. `texts` pairs each kernel of the plan with its launches, in order."""
+    forward = _forward(plan, texts)
+    launches = [text for _, group in texts for text in group]
+    constants: dict[str, str] = {}
+    needed: set[str] = set()
+    for text in launches:
+        constants.update(text.constants)
+        needed |= text.needed
+    sources = [render("views", needed=needed).rstrip("\n")] if needed else []
+    sources += [text.source.rstrip("\n") for text in launches]
+    gcd = any("math." in line for line in forward)
+    imports = [*(["import math"] if gcd else []), *_IMPORTS, *built.imports]
+    return render(
+        "module",
+        title=title,
+        imports=joined([*sorted(set(imports)), "from cutlass.cute.runtime import from_dlpack"]),
+        constants=joined([f"{name} = {value}" for name, value in constants.items()]),
+        kernels="\n\n\n".join(sources),
+        definitions=built.definitions,
+        init=built.init,
+        signature=", ".join(["self", *plan.program.arguments]),
+        forward=joined(forward),
+    )
+
+
+def _forward(plan: Plan, texts: Sequence[tuple[Kernel, tuple[KernelText, ...]]]) -> list[str]:
+    program = plan.program
+    sizes = Sizes(plan)
+    used = {access.value for kernel, _ in texts for access in kernel.loads}
+    used |= {operand for op in plan.host_views for operand in op.operands}
+    bindings = []
+    for buffer in program.buffers.values():
+        if buffer.name in used or buffer.name == next(iter(program.buffers)):
+            as_bytes = ".view(torch.uint8)" if buffer.dtype == "bool" else ""
+            bindings.append(f"{buffer.name} = dense({buffer.text}){as_bytes}")
+    dtypes = temporary_dtypes(plan)
+    work: list[str] = []
+    viewed: set[str] = set()
+    for kernel, group in texts:
+        _add_host_views(plan, kernel, sizes, work, viewed)
+        for store in (*kernel.element_stores, *kernel.row_stores):
+            name = store.access.value
+            shape = [sizes.by_dim[name, dim] for dim in range(len(program.shape(name)))]
+            dtype = dtypes.get(name, program.dtype(name))
+            work.append(allocation(name, shape, "uint8" if dtype == "bool" else dtype, plan))
+        for text in group:
+            work += _launch(kernel, text, sizes)
+    results = [
+        f"{name}.view(torch.bool)" if program.dtype(name) == "bool" else name for name in program.outputs
+    ]
+    work.append(f"return {', '.join(results)}" if len(results) == 1 else f"return ({', '.join(results)})")
+    return [*bindings, *size_lines(program, work), *work]
+
+
+def _add_host_views(plan: Plan, kernel: Kernel, sizes: Sizes, work: list[str], viewed: set[str]) -> None:
+    wanted = {access.value for access in kernel.loads}
+    for op in reversed(plan.host_views):
+        if op.name in wanted:
+            wanted.update(op.operands)
+    for op in plan.host_views:
+        if op.name in wanted and op.name not in viewed:
+            viewed.add(op.name)
+            work.append(host_view(op, sizes))
+
+
+LONGEST_LAUNCH = 100
+"""A launch whose line would be longer gets names for its views."""
+
+
+def _launch(kernel: Kernel, text: KernelText, sizes: Sizes) -> list[str]:
+    """Lines that view each tensor as the kernel runs over it, and the launch."""
+    shown = {tensor: view(tensor.access, text.nest, sizes) for tensor in text.tensors}
+    numbers = [f"float({sizes.count(extent, text.nest)})" for _, extent in kernel.counts]
+    lines = []
+    if text.vector is not None:
+        loop, widest = text.vector
+        lines.append("# A vector must not cross the end of the fastest dimension.")
+        numbers.append(f"math.gcd({sizes.loop(loop)}, {widest})")
+    call = _call(text.name, list(shown.values()), numbers)
+    if len(call) <= LONGEST_LAUNCH:
+        return [*lines, call]
+    names: list[str] = []
+    for tensor, words in shown.items():
+        if words == tensor.access.value:
+            names.append(words)
+            continue
+        names.append(_view_name(tensor, set(names)))
+        lines.append(f"{names[-1]} = {words}")
+    return [*lines, _call(text.name, names, numbers)]
+
+
+def _call(name: str, tensors: list[str], numbers: list[str]) -> str:
+    group = ", ".join(tensors) + ("," if len(tensors) == 1 else "")
+    return f"self.launch({', '.join([name, f'({group})', *numbers])})"
+
+
+def _view_name(tensor: Operand, taken: set[str]) -> str:
+    name = f"{tensor.access.value}_view"
+    return name if name not in taken else f"{tensor.register}_view"

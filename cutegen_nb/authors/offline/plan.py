@@ -1,0 +1,338 @@
+"""Which kernels compute a program, and what each of them reads, reduces and writes.
+
+Reductions over the same dimensions of the same shape share a kernel where one needs the other only as a
+number of its own row; element-wise work joins the kernel whose rows it runs over.  What cannot join is
+stored between kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cutegen_nb.authors.offline.expressions import Apply, Expr, Leaf
+from cutegen_nb.authors.offline.ir import Extent, Name, Op, Program, Shape, elements
+from cutegen_nb.authors.offline.lowering import (
+    Access,
+    Axis,
+    Index,
+    Lowering,
+    NotIndexableError,
+    SplitNeededError,
+    regroup,
+)
+from cutegen_nb.core.errors import Declined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """One number a row: all elements of `expr` combined."""
+
+    name: str
+    """Name of the operation, and of the register that holds the result."""
+    how: str
+    """``sum``, ``max``, ``argmax`` …"""
+    expr: Expr
+    """The element."""
+    dtype: str
+    """Of the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """An expression and where it is written."""
+
+    access: Access
+    """Where."""
+    expr: Expr
+    """What."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One pass over an iteration space of rows × columns; element-wise kernels have rows only."""
+
+    rows: tuple[Axis, ...]
+    """Axes that are kept, slowest first."""
+    cols: tuple[Axis, ...]
+    """Axes that are reduced, slowest first."""
+    passes: tuple[tuple[Reduction, ...], ...]
+    """Reductions that can run together, in the order they depend on each other."""
+    element_stores: tuple[Store, ...]
+    """Written for each row and column."""
+    row_stores: tuple[Store, ...]
+    """Written once a row."""
+    loads: tuple[Access, ...]
+    """Everything read, in order of first use."""
+    counts: tuple[tuple[str, Extent], ...]
+    """Numbers made of extents, by the name the expressions use."""
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """Those of all passes."""
+        return tuple(item for group in self.passes for item in group)
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Loads, then stores."""
+        return (*self.loads, *(store.access for store in (*self.element_stores, *self.row_stores)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Kernels in the order of their launches."""
+
+    program: Program
+    """What they compute."""
+    kernels: tuple[Kernel, ...]
+    """At least one."""
+    host_views: tuple[Op, ...]
+    """Views of memory that the host makes, in order."""
+    temporaries: tuple[str, ...]
+    """Operations stored between kernels that are no output."""
+
+
+def leaves(expr: Expr) -> frozenset[str]:
+    """Names of the registers an expression reads."""
+    seen: set[int] = set()
+    names: set[str] = set()
+    pending = [expr]
+    while pending:
+        item = pending.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Leaf):
+            names.add(item.name)
+        elif isinstance(item, Apply):
+            pending.extend(item.args)
+    return frozenset(names)
+
+
+@dataclass(slots=True)
+class _Draft:
+    shape: Shape
+    reduced: tuple[int, ...]
+    axes: list[list[Axis]]
+    reductions: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+
+    @property
+    def row_axes(self) -> tuple[Axis, ...]:
+        return tuple(a for at, axes in enumerate(self.axes) if at not in self.reduced for a in axes)
+
+    @property
+    def col_axes(self) -> tuple[Axis, ...]:
+        return tuple(a for at in self.reduced for a in self.axes[at])
+
+    def split(self, axis: Axis, inner: Extent) -> None:
+        """Replace an axis by two."""
+        pair = [Axis(axis.extent // inner), Axis(inner)]
+        self.axes = [
+            [part for item in dim for part in (pair if item is axis else [item])] for dim in self.axes
+        ]
+
+
+def _draft(shape: Shape, reduced: tuple[int, ...]) -> _Draft:
+    return _Draft(shape, reduced, [[] if extent.is_one else [Axis(extent)] for extent in shape])
+
+
+class _Planner:
+    def __init__(self, program: Program, *, fuse: bool) -> None:
+        self.program = program
+        self.fuse = fuse
+        self.host_views: set[str] = set()
+        self.targets = {name for name in program.outputs if not program.ops[name].reduction}
+        self.drafts: list[_Draft] = []
+        self.producer: dict[str, int] = {}
+
+    def plan(self) -> Plan:
+        # Each restart stores one more value, so there are at most as many as there are operations.
+        for _ in range(len(self.program.ops) + 1):
+            try:
+                return self._attempt()
+            except NotIndexableError as problem:
+                self._store_operand_of(problem.value)
+        raise Declined("the offline author found no order of kernels for this graph")
+
+    def _store_operand_of(self, view: str) -> None:
+        op = self.program.ops[view]
+        source = op.args[0]
+        assert isinstance(source, Name)
+        self.host_views.add(view)
+        self.targets.discard(view)
+        if source.name in self.program.buffers or source.name in self.host_views:
+            return
+        if not self.program.ops[source.name].reduction:
+            self.targets.add(source.name)
+
+    @property
+    def stored(self) -> frozenset[str]:
+        return frozenset(self.host_views | self.targets)
+
+    def _attempt(self) -> Plan:
+        self.drafts, self.producer = [], {}
+        for op in self.program.ops.values():
+            if op.name in self.host_views:
+                source = op.args[0]
+                assert isinstance(source, Name)
+                self.producer[op.name] = self.producer.get(source.name, -1)
+            elif op.reduction:
+                self._place_reduction(op)
+            elif op.name in self.targets:
+                self._place_target(op)
+        kernels = tuple(self._build(draft) for draft in self.drafts)
+        read = {access.value for kernel in kernels for access in kernel.loads}
+        read |= {a.name for v in self.host_views for a in self.program.ops[v].args if isinstance(a, Name)}
+        wanted = read | set(self.program.outputs)
+        kernels = tuple(
+            _with_results(kernel, draft, wanted, self)
+            for kernel, draft in zip(kernels, self.drafts, strict=True)
+        )
+        kept = [name for name in self.program.ops if name in self.producer and name in wanted]
+        temporaries = tuple(n for n in kept if n not in self.program.outputs and n not in self.host_views)
+        views = tuple(op for op in self.program.ops.values() if op.name in self.host_views)
+        return Plan(program=self.program, kernels=kernels, host_views=views, temporaries=temporaries)
+
+    def _place_reduction(self, op: Op) -> None:
+        source = op.args[0]
+        assert isinstance(source, Name)
+        shape = self.program.shape(source.name)
+        for position in reversed(range(len(self.drafts))):
+            draft = self.drafts[position]
+            if draft.shape == shape and draft.reduced == op.dims and draft.reductions:
+                draft.reductions.append(op.name)
+                if self._sound(draft, position):
+                    self.producer[op.name] = position
+                    return
+                draft.reductions.pop()
+        draft = _draft(shape, op.dims)
+        draft.reductions.append(op.name)
+        self._append(draft, op.name)
+
+    def _place_target(self, op: Op) -> None:
+        for position in reversed(range(len(self.drafts))):
+            draft = self.drafts[position]
+            if not self._fits(draft, op.shape):
+                continue
+            draft.targets.append(op.name)
+            if self._sound(draft, position):
+                self.producer[op.name] = position
+                return
+            draft.targets.pop()
+        draft = _draft(op.shape, ())
+        draft.targets.append(op.name)
+        self._append(draft, op.name)
+
+    def _append(self, draft: _Draft, name: str) -> None:
+        self.drafts.append(draft)
+        self.producer[name] = len(self.drafts) - 1
+        if not self._sound(draft, len(self.drafts) - 1):
+            raise Declined("the offline author found no order of kernels for this graph")
+
+    def _fits(self, draft: _Draft, shape: Shape) -> bool:
+        if not draft.reductions:
+            return draft.shape == shape
+        rows = elements([axis.extent for axis in draft.row_axes])
+        return elements(shape) == rows or (self.fuse and elements(shape) == elements(draft.shape))
+
+    def _sound(self, draft: _Draft, position: int) -> bool:
+        """Whether the draft reads only what earlier kernels wrote."""
+        saved = [list(dim) for dim in draft.axes]
+        try:
+            kernel = self._build(draft)
+        except ValueError:
+            draft.axes = saved
+            return False
+        early = all(
+            access.value in self.program.buffers or self.producer.get(access.value, position) < position
+            for access in kernel.loads
+        )
+        if not early or (not self.fuse and len(kernel.passes) > 1):
+            draft.axes = saved
+            return False
+        return True
+
+    def _build(self, draft: _Draft) -> Kernel:
+        while True:
+            try:
+                return self._lowered(draft)
+            except SplitNeededError as split:
+                draft.split(split.axis, split.inner)
+
+    def _row_index(self, draft: _Draft, name: str) -> Index:
+        """The index at which a reduction of this draft is held: its own rows."""
+        keeps = len(self.program.shape(name)) == len(draft.shape)
+        kept = [
+            () if at in draft.reduced else tuple(axes)
+            for at, axes in enumerate(draft.axes)
+            if keeps or at not in draft.reduced
+        ]
+        return tuple(kept)
+
+    def _lowered(self, draft: _Draft) -> Kernel:
+        rows, cols = draft.row_axes, draft.col_axes
+        scalars = {name: self._row_index(draft, name) for name in draft.reductions}
+        # A stored value is recomputed, not read back, in the kernel that writes it.
+        stored = self.stored - set(draft.targets)
+        lowering = Lowering(self.program, stored, scalars)
+        everywhere = tuple(tuple(axes) for axes in draft.axes)
+        reductions = [self._reduction(lowering, name, everywhere) for name in draft.reductions]
+        elements_, per_row = [], []
+        for name in draft.targets:
+            shape = self.program.shape(name)
+            whole = elements(shape) == elements(draft.shape)
+            axes = tuple(axis for dim in draft.axes for axis in dim) if whole else rows
+            index = regroup(axes, shape)
+            store = Store(access=Access(name, index, f"{name}_out"), expr=lowering.expr(name, index))
+            (elements_ if whole else per_row).append(store)
+        return Kernel(
+            rows=rows,
+            cols=cols,
+            passes=_levels(reductions),
+            element_stores=tuple(elements_),
+            row_stores=tuple(per_row),
+            loads=tuple(lowering.accesses.values()),
+            counts=tuple((name, extent) for extent, name in lowering.counts.items()),
+        )
+
+    def _reduction(self, lowering: Lowering, name: str, index: Index) -> Reduction:
+        op = self.program.ops[name]
+        source = op.args[0]
+        assert isinstance(source, Name)
+        return Reduction(name=name, how=op.reduction, expr=lowering.expr(source.name, index), dtype=op.dtype)
+
+
+def _with_results(kernel: Kernel, draft: _Draft, wanted: set[str], planner: _Planner) -> Kernel:
+    """Add the stores of those reductions that somebody else needs."""
+    stores = []
+    for name in draft.reductions:
+        if name in wanted:
+            index = planner._row_index(draft, name)  # noqa: SLF001 - the planner's other half
+            register = Leaf(name, Lowering(planner.program, frozenset())._register_kind(name))  # noqa: SLF001
+            stores.append(Store(access=Access(name, index, f"{name}_out"), expr=register))
+    return Kernel(
+        rows=kernel.rows,
+        cols=kernel.cols,
+        passes=kernel.passes,
+        element_stores=kernel.element_stores,
+        row_stores=(*kernel.row_stores, *stores),
+        loads=kernel.loads,
+        counts=kernel.counts,
+    )
+
+
+def _levels(reductions: list[Reduction]) -> tuple[tuple[Reduction, ...], ...]:
+    """Group reductions into passes: each after those whose result its element uses."""
+    level: dict[str, int] = {}
+    for item in reductions:
+        level[item.name] = 1 + max((level[name] for name in leaves(item.expr) if name in level), default=-1)
+    groups = range(max(level.values(), default=-1) + 1)
+    return tuple(tuple(item for item in reductions if level[item.name] == at) for at in groups)
+
+
+def plan(program: Program, *, fuse: bool = True) -> Plan:
+    """Plan a program. With `fuse` off every reduction that another waits for gets a kernel of its own.
+
+    Raises Declined, naming the operation, where there is no rule.
+    """
+    return _Planner(program, fuse=fuse).plan()
