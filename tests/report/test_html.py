@@ -23,13 +23,12 @@ PAYLOADS = (
     "</style><svg onload=window.__x=1>",
     "<!--",
 )
-ALLOWED = frozenset(
-    (
-        "html head meta title style body header main footer section h1 h2 h3 p b span a ul ol li dl dt dd div "
-        "code pre table caption thead tbody tr th td details summary figure figcaption picture source img ins "
-        "del blockquote"
-    ).split(" ")
+NAMES = (
+    "html head meta title style body header main footer section h1 h2 h3 p b span a ul ol li dl dt dd div code "
+    "pre table caption thead tbody tr th td details summary figure figcaption picture source img ins del "
+    "blockquote"
 )
+ALLOWED = frozenset(NAMES.split())
 
 
 class Reader(HTMLParser):
