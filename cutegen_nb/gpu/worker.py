@@ -49,14 +49,16 @@ def prepare(device: str, architecture: str, scratch: str) -> Surroundings:
     """
     torch.set_num_threads(1)
     os.chdir(scratch)
-    # Tracing imports some hundred more modules at its first use: once here instead of once a problem.
-    trace.trace_facts(_SMALLEST)
     if device == "cuda":
+        # Nothing may be traced here: tracing asks torch whether there is a GPU, and no fork of a process
+        # that asked can use it ("Cannot re-initialize CUDA in forked subprocess").
         import cutlass  # noqa: PLC0415 - after the environment is set
         import cutlass.cute  # noqa: F401, PLC0415
 
         ground = Ground(name="GPU", architecture=architecture, simulation=None)
         return Surroundings(ground=ground)
+    # Tracing imports some hundred more modules at its first use: once here instead of once a problem.
+    trace.trace_facts(_SMALLEST)
     from cutegen_nb.simulator import bridge  # noqa: PLC0415 - on a GPU host the simulator stays out
 
     os.environ.update(bridge.prepare_environment(architecture))
