@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from cutegen_nb import __version__, cli_commands
 from cutegen_nb.cli_commands import FAULT, Answer
-from cutegen_nb.cli_terminal import Terminal
+from cutegen_nb.cli_terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
-from cutegen_nb.wiring import AUTHORS, DEFAULT_FOLDER, DEVICES, POLICIES
+from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
 _INTERRUPTED = 130
 
@@ -83,6 +83,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made.add_argument("problem", metavar="PROBLEM.py", help="the reference")
     made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
     _add_device(made)
+    _add_baseline(made)
     made = command(
         "sessions", cli_commands.sessions, "list the stored sessions", "cutegen-nb sessions --json"
     )
@@ -111,6 +112,15 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
 
 
+def _add_baseline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--baseline",
+        action="append",
+        choices=BASELINES,
+        help="what a GPU's times are compared with; may be given twice (default: eager)",
+    )
+
+
 def _add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store", type=Path, metavar="DIR", help=f"the folder of the sessions ({DEFAULT_FOLDER})"
@@ -128,6 +138,7 @@ def _add_running(parser: argparse.ArgumentParser, rounds: int) -> None:
         "--policy", choices=POLICIES, default="auto", help="who decides: auto, or ask at the terminal"
     )
     _add_device(parser)
+    _add_baseline(parser)
     _add_store(parser)
 
 
@@ -178,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return FAULT
     try:
-        print(answer.text)
+        print(visible(answer.text))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; Python would complain again at its end.

@@ -48,6 +48,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         author=given.get("author", "offline"),
         device=given.get("device", "auto"),
         policy=given.get("policy", "auto"),
+        baselines=tuple(dict.fromkeys(given.get("baseline") or ())),
         folder=given.get("store"),
         model=given.get("model") or "",
         base_url=given.get("base_url") or "",

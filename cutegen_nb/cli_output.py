@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.summary import decision
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
@@ -19,13 +21,18 @@ from cutegen_nb.prompting.feedback import round_label
 def session_json(session: Session, report: str) -> dict[str, Any]:
     """The object that ``run`` and ``demo`` print."""
     best = session.best
+    roof = place(session.facts, session.device)
     return {
         "session": session.name,
-        "problem": problem_json(session.problem.name, session.facts),
+        "problem": {
+            **problem_json(session.problem.name, session.facts),
+            "floor_ms": roof.floor_ms,
+            "bound": roof.bound.value,
+        },
         "device": device_json(session.device),
         "author": session.author,
-        "rounds": [round_json(item) for item in session.rounds],
-        "best": round_json(best) if best else None,
+        "rounds": [round_json(session, item) for item in session.rounds],
+        "best": round_json(session, best) if best else None,
         "report": report,
         "stopped": session.stopped,
     }
@@ -68,10 +75,11 @@ def device_json(device: Device) -> dict[str, str]:
     return {"kind": device.kind.value, "name": device.name, "architecture": device.architecture}
 
 
-def round_json(item: Round) -> dict[str, Any]:
+def round_json(session: Session, item: Round) -> dict[str, Any]:
     """One round: what was tried, what became of it, and who decided."""
     evaluation, candidate = item.evaluation, item.candidate
-    decision = next((d for d in reversed(item.decisions) if d.gate == "revision"), None)
+    roof = place(session.facts, session.device, evaluation)
+    made = decision(item)
     return {
         "number": item.number,
         "revision": f"r{item.number}",
@@ -81,11 +89,13 @@ def round_json(item: Round) -> dict[str, Any]:
         "relation": item.comparison.relation.value if item.comparison else None,
         "reason": item.comparison.reason if item.comparison else _why(item),
         "approved": item.approved,
-        "decided_by": decision.by if decision else None,
+        "decided_by": made.by if made else None,
         "attempts": len(item.attempts),
         "candidate": candidate.digest if candidate else None,
         "counters": _counters_json(evaluation),
+        "moved_over_least": roof.moved_over_least,
         "timing": _timing_json(evaluation),
+        "sol_fraction": roof.sol_fraction,
         "seconds": item.seconds,
     }
 

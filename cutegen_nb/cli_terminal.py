@@ -17,6 +17,13 @@ from typing import TextIO
 _PLAIN_INTERVAL_S = 1.0
 _WIDTH = 100
 _ERASE_LINE = "\r\x1b[K"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+"""What a model wrote is shown: it must not move the cursor or rename the window."""
+
+
+def visible(text: str) -> str:
+    """`text` with control characters written out."""
+    return text.translate(_CONTROLS)
 
 
 class Terminal:
@@ -39,10 +46,10 @@ class Terminal:
             return
         now = time.monotonic()
         if self._is_tty:
-            self._write(_ERASE_LINE + text[:_WIDTH])
+            self._write(_ERASE_LINE + " ".join(visible(text).split())[:_WIDTH])
             self._line_shown = True
         elif now - self._last_time >= _PLAIN_INTERVAL_S:
-            self._write(f"{text}\n")
+            self._write(f"{visible(text)}\n")
         else:
             return
         self._last_text, self._last_time = text, now
@@ -56,7 +63,7 @@ class Terminal:
     def say(self, text: str) -> None:
         """Show a text on lines of its own."""
         self.clear()
-        self._write(f"{text}\n")
+        self._write(f"{visible(text)}\n")
 
     def _write(self, text: str) -> None:
         # A closed pipe must not lose a session that is stored anyway.

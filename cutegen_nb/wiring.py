@@ -25,6 +25,7 @@ from cutegen_nb.store.sqlite import SqliteStore
 DEFAULT_FOLDER = Path(".cutegen")
 AUTHORS = ("offline", "openai", "manual")
 DEVICES = ("auto", "cuda", "simulator")
+BASELINES = ("eager", "torch.compile")
 POLICIES = ("auto", "ask")
 _REPAIRS = 2
 
@@ -68,6 +69,8 @@ class Settings:
     """One of `DEVICES`."""
     policy: str = "auto"
     """One of `POLICIES`."""
+    baselines: tuple[str, ...] = BASELINES[:1]
+    """What a GPU's times are compared with, of `BASELINES`."""
     folder: Path = DEFAULT_FOLDER
     """Where sessions, prompts and reports are kept."""
     model: str = ""
@@ -85,6 +88,7 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
     author: str = "offline",
     device: str = "auto",
     policy: str = "auto",
+    baselines: tuple[str, ...] = (),
     folder: Path | None = None,
     model: str = "",
     base_url: str = "",
@@ -94,6 +98,7 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
         author=author,
         device=device,
         policy=policy,
+        baselines=baselines or BASELINES[:1],
         folder=folder or DEFAULT_FOLDER,
         model=model or os.environ.get("CUTEGEN_MODEL", ""),
         base_url=base_url or os.environ.get("OPENAI_BASE_URL", ""),
@@ -148,7 +153,7 @@ def repairs_of(settings: Settings) -> int:
 
 def make_evaluator(settings: Settings) -> Evaluator:
     """Where candidates run. Raises DeviceUnavailable at its first use, not here."""
-    return KernelEvaluator(device=settings.device)
+    return KernelEvaluator(device=settings.device, baselines=settings.baselines)
 
 
 def make_approver(settings: Settings, person: Person) -> Approver:

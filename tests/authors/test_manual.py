@@ -42,9 +42,7 @@ def test_the_prompt_goes_to_a_file_and_the_reply_comes_from_the_one_beside_it(tm
 
     async def play() -> Reply:
         task = asyncio.ensure_future(write(author, prompt()))
-        while not (tmp_path / "prompts" / "relu-0.md").exists():
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
         assert not task.done()
         (tmp_path / "prompts" / "relu-0-reply.md").write_text("the reply")
         return await task

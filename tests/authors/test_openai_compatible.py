@@ -240,14 +240,14 @@ def test_a_stalled_server_times_out(serve):
         release.set()
 
 
-@pytest.mark.parametrize("body", [b"data: {not json\n\n", b"<html>hello</html>", b""])
-def test_nonsense_from_the_server_is_an_author_error_or_an_unusable_reply(serve, body):
-    try:
-        reply = ask(serve(events(body)).url)
-    except AuthorError as error:
-        assert "--base-url" in str(error)
-    else:
-        assert isinstance(parse_reply(reply, None), Unusable)
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b""])
+def test_a_stream_without_events_is_an_unusable_reply(serve, body):
+    assert isinstance(parse_reply(ask(serve(events(body)).url), None), Unusable)
+
+
+def test_events_that_are_no_json_are_an_author_error(serve):
+    with pytest.raises(Unreachable, match="--base-url"):
+        ask(serve(events(b"data: {not json\n\n")).url)
 
 
 def test_a_server_that_refuses_usage_is_asked_without(serve):
