@@ -214,11 +214,7 @@ class CudaAsCpu(TorchFunctionMode):
 
 
 def on(device: str) -> contextlib.AbstractContextManager[object]:
-    """What the problem's own code runs under, so that what it makes is on `device`.
-
-    On the CPU, which is where tensors go anyway, ``torch.device`` is not entered: under fake tensors it
-    breaks conversions such as ``model.half()`` (torch 2.13: "Cannot swap t1 because it has weakref").
-    """
+    """What the problem's own code runs under, so that what it makes is on `device`."""
     return CudaAsCpu() if torch.device(device).type == "cpu" else torch.device(device)
 
 

@@ -19,13 +19,14 @@ What the graph of each of KernelBench's level-1 problems consists of (torch 2.13
   div``; ``mul, sum, sqrt, div``; ``abs, mean, div``.
 * 47–49, 51–53 (reductions): one of ``sum.dim_IntList, mean.dim, amax, argmax, argmin, amin``.
 * 94–96, 98–100 (losses): ``sub, pow, mean``; softmax's operations with ``ne, where, gather, sum, div``;
-  ``sub, abs, lt, pow, mul, div, where, mean``; ``log, mul, eq, where, sub, sum, div``;
+  ``sub, abs, lt, pow, mul, div, sub, where, mean``; ``log, mul, eq, where, sub, sum, div``;
   ``sub, add, mul, sum, sqrt, clamp, mean``; ``mul, sub, clamp, mean``.
 * 1–4, 6–11, 13–18 (products): ``mm`` or ``bmm`` with ``permute`` and ``view``; 14, 15 then ``triu``, ``tril``.
-* 41–46 (pooling): ``max_pool2d_with_indices, max_pool3d_with_indices, avg_pool2d, avg_pool3d`` with ``view``.
+* 41–46 (pooling): ``max_pool2d_with_indices``, ``max_pool3d_with_indices``, ``avg_pool2d``, ``avg_pool3d``;
+  the one-dimensional ones between two ``view``.
 * 50, 54–87 (convolutions): ``convolution`` alone; 86 two of them.
-* 89–93 (scans): ``cumsum``, ``cumprod``; with ``flip``, with ``slice, select, full, cat``, with ``mul``.
-* 97 (attention): ``permute, view, bmm, mul, amax, sub, exp, sum, div, bmm, view``.
+* 89–93 (scans): ``cumsum``, ``cumprod``; with ``flip``; with ``slice, full, cat``; with ``mul``.
+* 97 (attention): ``permute, view, bmm, view, mul, amax, sub, exp, sum, div, view, bmm, view``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorConverter, FakeTensorMode
 from torch.func import functional_call, functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
@@ -99,16 +100,30 @@ def trace(problem: Problem, rewrites: tuple[Rewrite, ...]) -> Trace:
     Raises:
         ProblemError: a part of the problem raises, or gives what a kernel cannot be compared with.
     """
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = _fake_mode()
     with mode, CudaAsCpu(), torch.no_grad(), _quiet():
         loaded = load(problem, rewrites)
-        mode.allow_non_fake_inputs = False  # conversions such as model.half() fail in PyTorch otherwise
         model = loaded.reference(0, "cpu")
-        mode.allow_non_fake_inputs = True
         arguments = draw(loaded, 0, "cpu")
         given = _Given.of(loaded, model, arguments)
         module = _made(problem, given)
     return _read(given, module, mode)
+
+
+class _ForgetfulConverter(FakeTensorConverter):
+    """Remembers no meta tensor: its weak references make ``model.half()`` fail.
+
+    torch 2.13: "Cannot swap t1 because it has weakref associated with it".
+    """
+
+    def set_tensor_memo(self, t: torch.Tensor, v: torch.Tensor) -> None:
+        """Does nothing."""
+
+
+def _fake_mode() -> FakeTensorMode:
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode.fake_tensor_converter = _ForgetfulConverter(copy_data=False, export=False)
+    return mode
 
 
 @contextlib.contextmanager
