@@ -1,0 +1,189 @@
+"""What follows a matrix product element by element, fused into the kernel that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cutegen_nb.authors.offline.expressions import Apply, Const, Expr, Kind, Leaf, apply, kind_of, number
+from cutegen_nb.authors.offline.ir import Extent
+from cutegen_nb.authors.offline.matmul_sizes import Size, Sizes, broadcast, same
+from cutegen_nb.authors.offline.matmul_views import Arrangement, View, arrangement_of, moved
+from cutegen_nb.authors.offline.pointwise import (
+    UnsupportedOperationError,
+    is_pointwise,
+    pointwise,
+    short_name,
+)
+from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import Argument, Node, Ref
+
+_READABLE = frozenset({"float32", "float16", "bfloat16"})
+_BATCHED_RANK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A tensor that the epilogue reads beside the product: a bias, a residual."""
+
+    name: str
+    """CuTe's name of the tensor: ``mBias``."""
+    text: str
+    """Torch text of its view of modes (M, N, L), broadcast by strides of 0."""
+    register: str
+    """Name of its element in the epilogue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A value computed from the product, and how its dimensions lie in the product's own order."""
+
+    expr: Expr
+    """Its element."""
+    arrangement: Arrangement
+    """Over a memory that lists the product's elements row by row, batch by batch."""
+
+
+class Epilogue:
+    """Collects the operations after a product."""
+
+    def __init__(self) -> None:
+        self.frame: Sizes = ()
+        """The product's own dimensions, (M, N) or (L, M, N), once the product is known."""
+        self.placed: dict[Ref, Placed] = {}
+        """Values computed from the product so far."""
+        self._beside: dict[Ref, Node] = {}
+        self._extras: dict[tuple[str, str], Extra] = {}
+
+    @property
+    def extras(self) -> tuple[Extra, ...]:
+        """What it reads beside the product, in order."""
+        return tuple(self._extras.values())
+
+    def append(self, node: Node, shape: tuple[Extent, ...], views: Mapping[Ref, View]) -> None:
+        """Add one operation. Raises Declined, naming it, where it cannot be fused."""
+        op = short_name(node.op)
+        refs = [argument for argument in node.args if isinstance(argument, Ref)]
+        if not any(ref in self.placed for ref in refs):
+            self._keep(node, refs, views)
+            return
+        first = next(self.placed[ref] for ref in refs if ref in self.placed)
+        if op in ("triu", "tril"):
+            result = self._triangle(op, node, first)
+        elif len(refs) == 1 and (arrangement := moved(first.arrangement, op, node.args, shape)) is not None:
+            result = Placed(first.expr, arrangement)
+        elif is_pointwise(node.op) and len(node.outputs) == 1:
+            result = self._pointwise(node, shape, first, views)
+        else:
+            raise Declined(f"the offline author does not write {node.op} after a matrix product")
+        self.placed[Ref(node.name)] = result
+
+    def _keep(self, node: Node, refs: list[Ref], views: Mapping[Ref, View]) -> None:
+        """Remember an operation on inputs alone: it is computed for each element of the product it meets."""
+        known = bool(refs) and all(ref in views or ref in self._beside for ref in refs)
+        if not known or not is_pointwise(node.op) or len(node.outputs) != 1:
+            raise Declined(f"the offline author does not write {node.op} before a matrix product")
+        self._beside[Ref(node.name)] = node
+
+    def _pointwise(
+        self, node: Node, shape: tuple[Extent, ...], first: Placed, views: Mapping[Ref, View]
+    ) -> Placed:
+        if shape != first.arrangement.shape:
+            raise Declined(f"the offline author does not broadcast a product to a larger shape ({node.op})")
+        return Placed(self._computed(node, first, views), first.arrangement)
+
+    def _computed(self, node: Node, first: Placed, views: Mapping[Ref, View]) -> Expr:
+        """One element of a point-wise operation."""
+        kind, dtype = kind_of(node.outputs[0].dtype), node.outputs[0].dtype
+        args = [self._value(argument, first, views) for argument in node.args]
+        if short_name(node.op) == "mul" and 1 in node.args:
+            return next(arg for arg in args if isinstance(arg, Leaf | Const | Apply))
+        kwargs = {key: self._value(value, first, views) for key, value in node.kwargs}
+        try:
+            return pointwise(node.op, args, kwargs, kind, dtype)
+        except UnsupportedOperationError as problem:
+            raise Declined(str(problem)) from problem
+
+    def _value(self, argument: Argument, first: Placed, views: Mapping[Ref, View]) -> object:
+        if not isinstance(argument, Ref):
+            return argument
+        other = self.placed.get(argument)
+        if argument in self._beside:
+            return self._computed(self._beside[argument], first, views)
+        if other is None:
+            if argument not in views:
+                raise Declined("the offline author does not write tensors that forward makes from numbers")
+            return self.element(views[argument], first)
+        if other.arrangement.shape != first.arrangement.shape or other.arrangement.dims != first.arrangement.dims:
+            raise Declined("the offline author does not combine a product with itself in another order")
+        return other.expr
+
+    def element(self, view: View, placed: Placed) -> Expr:
+        """The element of an input that meets the product's element. Raises Declined where none does."""
+        if view.dtype not in _READABLE:
+            raise Declined(f"the offline author does not combine a matrix product with {view.dtype} values")
+        sizes = placed.arrangement.sizes
+        if not same(broadcast(view.sizes, sizes), sizes):
+            raise Declined("the offline author does not broadcast a product to a larger operand")
+        self._check_mergeable(view, placed)
+        text = view.text
+        if not same(view.sizes, sizes):
+            text += f".expand({', '.join(size.text for size in sizes)})"
+        text = self.framed(text, placed)
+        extra = self._extras.get((text, view.dtype))
+        if extra is None:
+            word = self._word(view.root)
+            extra = Extra(f"m{word}", text, word[0].lower() + word[1:])
+            self._extras[text, view.dtype] = extra
+        return Leaf(extra.register, Kind.F32)
+
+    def _check_mergeable(self, view: View, placed: Placed) -> None:
+        """Dimensions that the frame merges must be one run in memory, or all broadcast, in the operand too."""
+        padded = (Size(),) * (len(placed.arrangement.dims) - len(view.sizes)) + view.sizes
+        present = {
+            at: not size.extent.is_one
+            for at, size in zip(placed.arrangement.dims, padded, strict=True)
+            if at is not None
+        }
+        start = 0
+        for size in self.frame:
+            run = [factor.text for factor in size.factors]
+            taken, held = 0, list[bool]()
+            while start < len(placed.arrangement.memory) and taken < len(run):
+                taken += len(placed.arrangement.memory[start].factors)
+                held.append(present.get(start, False))
+                start += 1
+            if len(held) > 1 and any(held) and not (all(held) and view.contiguous and view.arrangement.in_order):
+                raise Declined("the offline author does not broadcast an operand along a part of the product's rows")
+
+    def framed(self, text: str, placed: Placed) -> str:
+        """Torch text of the (M, N, L) view of the tensor `text`, whose dimensions are those of `placed`."""
+        sizes = placed.arrangement.sizes
+        view = arrangement_of(sizes).permuted(placed.arrangement.to_memory_order())
+        view = view.reshaped([size.extent for size in self.frame])
+        view = view.permuted((1, 2, 0)) if len(self.frame) == _BATCHED_RANK else view.appended()
+        return view.text(text, sizes)
+
+    def _triangle(self, op: str, node: Node, value: Placed) -> Placed:
+        """The upper or lower triangle: a comparison of the element's coordinates."""
+        arrangement = value.arrangement
+        if not arrangement.in_order or not same(arrangement.sizes[-2:], self.frame[-2:]):
+            raise Declined(f"the offline author does not write {node.op} of a reshaped product")
+        diagonal = dict(node.kwargs).get("diagonal", node.args[1] if len(node.args) > 1 else 0)
+        assert isinstance(diagonal, int)
+        m, n = Leaf("m", Kind.I32), Leaf("n", Kind.I32)
+        edge: Expr = apply("+", m, number(diagonal, Kind.I32)) if diagonal else m
+        kept = apply(">=" if op == "triu" else "<=", n, edge, kind=Kind.BOOL)
+        expr = apply("select", kept, value.expr, number(0, value.expr.kind), kind=value.expr.kind)
+        return Placed(expr, arrangement)
+
+    def _word(self, root: str) -> str:
+        """A CuTe-like word for an operand: ``Bias`` for ``self.gemm.bias``."""
+        stem = root.rpartition(".")[2].strip("_")
+        stem = stem[:1].upper() + stem[1:] if len(stem) > 1 else f"{stem.upper()}In"
+        taken = {extra.name for extra in self.extras}
+        word, count = stem, 1
+        while f"m{word}" in taken:
+            count += 1
+            word = f"{stem}{count}"
+        return word

@@ -1,0 +1,130 @@
+"""The Python file of a matrix product: kernel, launch and ``ModelNew``, in a chosen variant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cutegen_nb.authors.offline.expressions import Kind, body
+from cutegen_nb.authors.offline.matmul_graph import Product, read_product
+from cutegen_nb.authors.offline.matmul_sizes import Sizes
+from cutegen_nb.authors.offline.reading import identifier
+from cutegen_nb.authors.offline.state import Constructor
+from cutegen_nb.authors.offline.templates import render
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts
+
+_IMPORTS = (
+    "import cuda.bindings.driver as cuda",
+    "import cutlass",
+    "import cutlass.cute as cute",
+    "import torch",
+)
+_TAKEN = frozenset({"D", "mA", "mB", "mD", "mW"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulVariant:
+    """How far the kernel has been taken."""
+
+    level: str = "naive"
+    """``naive``, ``tiled``, ``blocked``, or ``rows`` for matrix-vector products: the template's name."""
+    vectors: bool = False
+    """128-bit copies where alignment permits."""
+    pipelined: bool = False
+    """The next tile is loaded while the present one is multiplied."""
+    split: bool = False
+    """Several CTAs share the depth of one tile."""
+    unrolled: bool = False
+    """Several vectors in flight a thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """How ``forward`` writes the tensors it gets."""
+
+    signature: tuple[str, ...]
+    """Names of its arguments in order, ``self`` left out."""
+    texts: dict[str, str]
+    """By name in the graph, the variable of each input and parameter."""
+    bindings: dict[str, str]
+    """By variable, the parameter it stands for: ``self.gemm.bias``."""
+
+
+def names_of(graph: Graph) -> Names:
+    """Variables for the inputs and parameters of a graph, all different."""
+    scalars = dict(graph.scalars)
+    inputs = iter(graph.inputs)
+    texts: dict[str, str] = {}
+    signature = []
+    for position in range(len(graph.inputs) + len(scalars)):
+        if position in scalars:
+            signature.append(f"number{position}")
+            continue
+        value = next(inputs)
+        texts[value.name] = _fresh(identifier(value.name), texts)
+        signature.append(texts[value.name])
+    bindings = {}
+    for value in graph.parameters:
+        name = _fresh(identifier(value.path.rpartition(".")[2] or value.name), texts)
+        texts[value.name] = name
+        bindings[name] = f"self.{value.path}"
+    return Names(signature=tuple(signature), texts=texts, bindings=bindings)
+
+
+def _fresh(name: str, texts: Mapping[str, str]) -> str:
+    while name in _TAKEN or name in texts.values():
+        name += "_"
+    return name
+
+
+def product_of(facts: ProblemFacts) -> Product:
+    """The problem as one product. Raises Declined, naming what stands in the way."""
+    return read_product(facts, names_of(facts.full.graph).texts)
+
+
+def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor, title: str) -> str:
+    """The whole file; `built` is the constructor it takes over from the problem. Raises Declined."""
+    names = names_of(facts.full.graph)
+    product = read_product(facts, names.texts)
+    lines, values = body({"result": product.result})
+    used = {extra.register for extra in product.extras}
+    loads = [f"{x.register} = {x.name}[m, n, l].to(cutlass.{Kind.F32.value})" for x in product.extras]
+    extras = [extra.name for extra in product.extras]
+    assert len(used) == len(extras), "every extra has a register of its own"
+    text = " ".join([product.a, product.b, product.like, *(size.text for size in product.output_sizes),
+                     *(extra.text for extra in product.extras)])  # fmt: skip
+    mentioned = set(re.findall(r"\w+", text))
+    return render(
+        "matmul/module",
+        title=title,
+        level=variant.level, vectors=variant.vectors, pipelined=variant.pipelined, split=variant.split,
+        unrolled=variant.unrolled,
+        extras=extras,
+        extra_parameters="".join(f", {name}: cute.Tensor" for name in extras),
+        extra_torch_parameters="".join(f", {name}: torch.Tensor" for name in extras),
+        extra_arguments="".join(f", {name}" for name in extras),
+        extra_views=product.extras,
+        lines=[*loads, *lines], value=_typed(values["result"]),
+        imports=sorted({*_IMPORTS, *built.imports}), definitions=built.definitions, init=built.init,
+        signature=", ".join(("self", *names.signature)),
+        bindings=[f"{name} = {path}.detach()" for name, path in names.bindings.items() if name in mentioned],
+        shape=_tuple(product.output_sizes), dtype=product.output_dtype, like=product.like,
+        a=product.a, b=product.b, d=product.d,
+    )  # fmt: skip
+
+
+def _typed(value: str) -> str:
+    """`value` as the DSL's Float32: a selection alone has no type that converts."""
+    return value if value == "acc" else f"cutlass.Float32({value})"
+
+
+def _tuple(sizes: Sizes) -> str:
+    """The inside of a tuple's parentheses."""
+    return ", ".join(size.text for size in sizes) + ("," if len(sizes) == 1 else "")
+
+
+def taken_to(variant: MatmulVariant, step: Mapping[str, object]) -> MatmulVariant:
+    """The variant after one more step."""
+    return replace(variant, **step)  # type: ignore[arg-type]
