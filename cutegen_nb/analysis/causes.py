@@ -42,9 +42,11 @@ class Cause:
     readings: tuple[Reading, ...]
     """The counters that say so."""
     fraction: float
-    """Work it wastes, as a share of the largest demand; orders the causes."""
+    """Work it wastes, as a share of the largest demand."""
     refuted_by: str
     """What would show that this is not the cause."""
+    unit: str = ""
+    """The unit whose work it wastes, as in a demand; empty for a cause read from a time."""
     line: int = 0
     """Line of Python that contributes most, from 1; 0 where lines are not known."""
 
@@ -55,8 +57,17 @@ class Scale:
 
     rates: dict[str, float]
     """Peak a second of each unit."""
-    largest: float
-    """The largest demand, in the same unit of work ÷ rate."""
+    demands: dict[str, float]
+    """Work ÷ rate of each unit."""
+
+    @property
+    def largest(self) -> float:
+        """The demand of the busiest unit."""
+        return max(self.demands.values(), default=0.0)
+
+    def order(self, cause: Cause) -> tuple[float, float]:
+        """Sort key: what burdens the busiest unit comes first, as nothing else can lift the limit."""
+        return -self.demands.get(cause.unit, 0.0), -cause.fraction
 
     def fraction(self, unit: str, amount: float) -> float:
         """An amount of work on a unit as a share of the largest demand; 0 for an unknown unit."""
@@ -100,7 +111,7 @@ def time_causes(roof: Roofline) -> list[Cause]:
 
 
 def work_causes(profile: Profile, run: Workload, scale: Scale) -> list[Cause]:
-    """Causes that counts show, most costly first."""
+    """Causes that counts show: those on the busiest unit first, then by what they waste."""
     counters = profile.counters
     found = [
         _uncoalesced(counters, profile, scale),
@@ -111,7 +122,7 @@ def work_causes(profile: Profile, run: Workload, scale: Scale) -> list[Cause]:
         _instructions(counters, profile, run, scale),
     ]
     seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]
-    return sorted(seen, key=lambda item: -item.fraction)
+    return sorted(seen, key=scale.order)
 
 
 def _uncoalesced(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
@@ -127,6 +138,7 @@ def _uncoalesced(counters: Counters, profile: Profile, scale: Scale) -> Cause | 
             Reading(name="gmem_ideal_sectors", value=count(ideal)),
             Reading(name="gmem_sectors ÷ gmem_ideal_sectors", value=times(moved / ideal)),
         ),
+        unit="L2",
         fraction=scale.fraction("L2", moved - ideal) or (moved - ideal) / moved,
         refuted_by="the ratio falls to 1 and neither work nor time does.",
         line=_hottest(profile, lambda item: item.gmem_sectors - item.gmem_ideal_sectors),
@@ -146,6 +158,7 @@ def _repeated(counters: Counters, profile: Profile, run: Workload, scale: Scale)
             Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),
             Reading(name="requested ÷ least", value=times(asked / least)),
         ),
+        unit="L2",
         fraction=scale.fraction("L2", counters.gmem_ideal_sectors - least / SECTOR_BYTES),
         refuted_by="keeping the data in registers or shared memory leaves the requests as they are.",
         line=_hottest(profile, lambda item: item.gmem_load_sectors),
@@ -166,6 +179,7 @@ def _extra_traffic(profile: Profile, run: Workload, scale: Scale) -> Cause | Non
             Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),
             Reading(name="launches", value=str(len(profile.launches))),
         ),
+        unit="DRAM",
         fraction=scale.fraction("DRAM", touched - least),
         refuted_by="one fused launch touches as many sectors.",
     )
@@ -184,6 +198,7 @@ def _bank_conflicts(counters: Counters, profile: Profile, scale: Scale) -> Cause
             Reading(name="smem_ideal_wavefronts", value=count(ideal)),
             Reading(name="smem_wavefronts ÷ smem_ideal_wavefronts", value=times(seen / ideal)),
         ),
+        unit="shared memory",
         fraction=scale.fraction("shared memory", seen - ideal),
         refuted_by="a padded or swizzled layout brings the ratio to 1 and nothing else changes.",
         line=_hottest(profile, lambda item: item.smem_wavefronts - item.smem_ideal_wavefronts),
@@ -206,6 +221,7 @@ def _divergence(counters: Counters, profile: Profile, scale: Scale) -> Cause | N
                 value=f"{count(counters.divergent_branches)} ÷ {count(counters.branches)}",
             ),
         ),
+        unit="instruction issue",
         fraction=scale.fraction("instruction issue", counters.warp_instructions * (1 - active)),
         refuted_by="no branch depends on the thread and the CTA is a multiple of 32 threads.",
         line=_hottest(profile, lambda item: _LANES * item.warp_instructions - item.thread_instructions),
@@ -233,6 +249,7 @@ def _instructions(counters: Counters, profile: Profile, run: Workload, scale: Sc
             Reading(name="warp_instructions ÷ gmem_sectors", value=f"{per_sector:.3g}"),
             Reading(name="issue ÷ useful demand", value=times(issue / useful) if useful else "all"),
         ),
+        unit="instruction issue",
         fraction=issue - useful,
         refuted_by="wider accesses or unrolling cut the instructions and nothing else changes.",
         line=_hottest(profile, lambda item: item.warp_instructions),

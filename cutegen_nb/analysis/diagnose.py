@@ -45,7 +45,7 @@ class Diagnosis:
     because: str
     """The figures that say so, in a sentence."""
     causes: tuple[Cause, ...]
-    """Most costly first; empty when nothing stands out."""
+    """Those on the busiest unit first, then by what they waste; empty when nothing stands out."""
     demands: tuple[Demand, ...]
     """Units, busiest first; empty without counts."""
     source: str
@@ -73,7 +73,7 @@ def diagnose(facts: ProblemFacts, evaluation: Evaluation | None, device: Device)
     work = _work(counters, profile)
     rates = _rates(device)
     demands = {unit: amount / rates[unit] for unit, amount in work.items() if rates.get(unit)}
-    scale = Scale(rates=rates, largest=max(demands.values(), default=0.0))
+    scale = Scale(rates=rates, demands=demands)
     ordered = sorted(demands, key=lambda unit: -demands[unit])
     run = facts.scaled if profile.source is ProfileSource.SIMULATED else facts.full
     return Diagnosis(

@@ -41,6 +41,11 @@ def times(value: float) -> str:
     return f"{value:,.2f}×" if value < 10 else f"{value:,.3g}×" if value < 1000 else f"{value:,.0f}×"  # noqa: PLR2004
 
 
+def figure(value: float) -> str:
+    """Three significant figures without an exponent: ``0.125``, ``13.9``, ``1,365``."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"  # noqa: PLR2004
+
+
 def change(before: float, after: float) -> str:
     """Relative change with its sign: ``−33.3 %``, ``+2.0 %``, ``0 %``."""
     if before == after:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from matplotlib.transforms import ScaledTranslation, Transform
 
+from cutegen_nb.analysis import quantity
 from cutegen_nb.analysis.quantity import scaled, share, times
 from cutegen_nb.analysis.roofline import Roofline, RooflinePoint, place
 from cutegen_nb.analysis.summary import floor, hardware, parent_round, revision, simulated
@@ -29,6 +30,9 @@ _SAME_PLACE = 0.03
 _STACK_POINTS = 13
 """Typographic points between stacked markers."""
 _DPI = 150
+
+_Problem = tuple[float, str, str]
+"""Intensity, words and line style of a problem at one size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,9 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     axes = figure.add_subplot(facecolor=theme.back)
     marks = _marks(session)
     _frame(axes, session, roof, marks, theme)
-    _roofs(axes, roof, marks, theme)
-    _problem_lines(axes, session, roof, theme)
+    problems = _problems(session, roof)
+    _roofs(axes, roof, marks, problems, theme)
+    _problem_lines(axes, problems, theme)
     _trajectory(axes, marks, theme)
     _points(axes, figure, marks, theme)
     target = io.BytesIO()
@@ -85,7 +90,7 @@ def describe(session: Session) -> tuple[str, ...]:
     for item in roof.ceilings:
         note = f", {item.note}" if item.note else ""
         peak = scaled(item.flops_per_s, "FLOP/s")
-        said.append(f"{item.pipe}: {peak}, ridge point at {item.ridge:.3g} FLOP/B{note}.")
+        said.append(f"{item.pipe}: {peak}, ridge point at {quantity.figure(item.ridge)} FLOP/B{note}.")
     said.append(_problem_words(session, roof))
     for item_round in session.rounds:
         evaluation = item_round.evaluation
@@ -100,8 +105,9 @@ def _problem_words(session: Session, roof: Roofline) -> str:
     if not session.facts.full.flops:
         return f"The problem does no floating-point arithmetic. Floor: {floor(session)}."
     side = "memory" if roof.bound is Bound.MEMORY else "compute"
+    intensity = quantity.figure(roof.problem.intensity)
     return (
-        f"The problem at full size has at most {roof.problem.intensity:.3g} FLOP/B and is bound by {side}. "
+        f"The problem at full size has at most {intensity} FLOP/B and is bound by {side}. "
         f"Floor: {floor(session)}."
     )
 
@@ -111,9 +117,9 @@ def _kernel_words(roof: Roofline, point: RooflinePoint) -> str:
         f"{times(roof.moved_over_least)} the least bytes" if roof.moved_over_least else "bytes not counted"
     )
     if point.simulated:
-        return f"{point.intensity:.3g} FLOP/B, {moved} (simulated counts)."
+        return f"{quantity.figure(point.intensity)} FLOP/B, {moved} (simulated counts)."
     if point.achieved_flops_per_s is None:
-        return f"{point.intensity:.3g} FLOP/B, {moved}."
+        return f"{quantity.figure(point.intensity)} FLOP/B, {moved}."
     reached = scaled(point.achieved_flops_per_s, "FLOP/s")
     above = point.achieved_flops_per_s > point.attainable_flops_per_s
     warning = " This is above the roof: a count or a time is wrong." if above else ""
@@ -176,7 +182,7 @@ def _frame(axes: Axes, session: Session, roof: Roofline, marks: Sequence[_Mark],
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(low, high)
-    axes.set_ylim(min(ys), max(top, *(mark.y for mark in marks), 0.0) * 2.5)
+    axes.set_ylim(min(ys), max(top, *(mark.y for mark in marks), 0.0) * 4)
     axes.set_xlabel("Arithmetic intensity (the problem’s FLOPs ÷ bytes moved), FLOP/B", color=theme.ink)
     axes.set_ylabel("FLOP/s", color=theme.ink)
     axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
@@ -191,7 +197,9 @@ def _frame(axes: Axes, session: Session, roof: Roofline, marks: Sequence[_Mark],
         spine.set_visible(side in {"left", "bottom"})
 
 
-def _roofs(axes: Axes, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) -> None:
+def _roofs(
+    axes: Axes, roof: Roofline, marks: Sequence[_Mark], problems: Sequence[_Problem], theme: _Theme
+) -> None:
     low, high = axes.get_xlim()
     top = max((item.ridge for item in roof.ceilings), default=high)
     axes.plot(
@@ -200,7 +208,8 @@ def _roofs(axes: Axes, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) ->
         color=theme.ink,
         lw=1.8,
     )
-    middle = _clear(low, top, [roof.problem.intensity, *(mark.x for mark in marks)])
+    lines = [x for x, _, _ in problems]
+    middle = _clear(low, top, [*lines, *(mark.x for mark in marks)])
     axes.annotate(
         f"DRAM {scaled(roof.bandwidth_bytes_per_s, 'B/s')}",
         (middle, roof.bandwidth_bytes_per_s * middle),
@@ -212,17 +221,18 @@ def _roofs(axes: Axes, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) ->
         rotation_mode="anchor",
         ha="center",
     )
+    ridges = [item.ridge for item in roof.ceilings]
     for item in roof.ceilings:
         axes.plot([item.ridge, high], [item.flops_per_s] * 2, color=theme.ink, lw=1.8)
         axes.plot([item.ridge] * 2, [axes.get_ylim()[0], item.flops_per_s], color=theme.faint, lw=0.8, ls=":")
         axes.annotate(
-            f"{item.pipe} {scaled(item.flops_per_s, 'FLOP/s')}",
-            (high, item.flops_per_s),
-            xytext=(-4, 4),
+            f"{item.pipe} {scaled(item.flops_per_s, 'FLOP/s')}{' *' if item.note else ''}",
+            (_clear(item.ridge, high, [*lines, *ridges, high * 0.7]), item.flops_per_s),
+            xytext=(0, 4),
             textcoords="offset points",
             color=theme.ink,
             fontsize=9,
-            ha="right",
+            ha="center",
         )
 
 
@@ -238,23 +248,31 @@ def _slope(axes: Axes) -> float:
     return math.degrees(math.atan2(4.3 / math.log10(top / bottom), 8.2 / math.log10(high / low)))
 
 
-def _problem_lines(axes: Axes, session: Session, roof: Roofline, theme: _Theme) -> None:
-    facts = session.facts
-    run_intensity = facts.scaled.flops / facts.scaled.least_bytes if facts.scaled.least_bytes else 0.0
-    drawn = [(roof.problem.intensity, "problem, full size", "--")]
-    if simulated(session) and run_intensity and not _near(run_intensity, roof.problem.intensity):
-        drawn.append((run_intensity, "problem, size run", "-."))
-    for x, words, dash in drawn:
+def _problems(session: Session, roof: Roofline) -> list[_Problem]:
+    """The most intensity a kernel can have, at the full size and at the size the simulator ran."""
+    scaled_size = session.facts.scaled
+    found: list[_Problem] = [(roof.problem.intensity, "problem, full size", "--")]
+    if simulated(session) and scaled_size.flops and scaled_size.least_bytes:
+        intensity = scaled_size.flops / scaled_size.least_bytes
+        if not _near(intensity, roof.problem.intensity):
+            found.append((intensity, "problem, size run", "-."))
+    return found
+
+
+def _problem_lines(axes: Axes, problems: Sequence[_Problem], theme: _Theme) -> None:
+    low, high = axes.get_xlim()
+    for line, (x, words, dash) in enumerate(problems):
         axes.axvline(x, color=theme.faint, lw=1.2, ls=dash, zorder=1)
+        leftwards = x > math.sqrt(low * high)
         axes.annotate(
             words,
             (x, axes.get_ylim()[1]),
-            xytext=(3, -4),
+            xytext=(-4 if leftwards else 4, -2 - 12 * line),
             textcoords="offset points",
             color=theme.ink,
             fontsize=8.5,
-            rotation=90,
             va="top",
+            ha="right" if leftwards else "left",
         )
 
 

@@ -80,7 +80,7 @@ def diagnosis(found: Diagnosis, *, style: Style = Style.RECORD) -> str:
     if not found.causes:
         return f"{bound}<p>No waste stands out in the counts.</p>"
     items = "".join(_cause(cause, style) for cause in found.causes)
-    return f"{bound}<p>Likely causes, most costly first:</p><ol>{items}</ol>"
+    return f"{bound}<p>Likely causes, those on the busiest unit first:</p><ol>{items}</ol>"
 
 
 def _cause(cause: Cause, style: Style) -> str:

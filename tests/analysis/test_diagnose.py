@@ -101,12 +101,23 @@ def test_a_result_carried_through_memory_between_launches_is_extra_traffic():
     assert "extra-traffic" in [cause.name for cause in found.causes]
 
 
-def test_causes_are_ordered_by_what_they_cost():
+def test_a_lesser_fault_does_not_lead():
     both = replace(FAULTS["bank-conflicts"], gmem_load_sectors=SECTORS)
     found = diagnose(FACTS, evaluation(both), DEVICE)
-    fractions = [cause.fraction for cause in found.causes]
-    assert fractions == sorted(fractions, reverse=True)
     assert found.causes[0].name == "bank-conflicts"
+
+
+def test_what_burdens_the_busiest_unit_comes_first():
+    """Six times the instructions next to sixteen times the sectors: memory is the limit, so it leads."""
+    both = replace(
+        CLEAN,
+        gmem_load_sectors=16 * SECTORS,
+        warp_instructions=6 * CLEAN.warp_instructions,
+        thread_instructions=6 * CLEAN.thread_instructions,
+    )
+    found = diagnose(FACTS, evaluation(both), DEVICE)
+    assert found.bound is Bound.MEMORY
+    assert [cause.name for cause in found.causes][:2] == ["uncoalesced", "instruction-overhead"]
 
 
 def test_text_names_counters_and_what_would_refute_them():
