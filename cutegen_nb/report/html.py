@@ -154,8 +154,7 @@ def _roofline(session: Session) -> str:
             f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{_data(dark)}">'
             f'<img src="{_data(light)}" width="1350" height="780" '
             'alt="Roofline of the device with the problem and each passing kernel; the same in words below.">'
-            "</picture><figcaption>Kernels at the same place are stacked downwards; "
-            "hollow ones were not approved.</figcaption></figure>"
+            f"</picture><figcaption>{safe(roofline_plot.caption(session))}</figcaption></figure>"
         )
     return f"<h2>Roofline</h2>{picture}{folded(Style.PAGE, 'The roofline in words', f'<ul>{words}</ul>')}"
 

@@ -101,6 +101,13 @@ def describe(session: Session) -> tuple[str, ...]:
     return tuple(said)
 
 
+def caption(session: Session) -> str:
+    """What the picture's signs mean."""
+    said = "Kernels at the same place are stacked downwards; hollow ones were not approved."
+    notes = {item.note for item in place(session.facts, session.device).ceilings if item.note}
+    return " ".join([said, *(f"* {note}." for note in sorted(notes))])
+
+
 def _problem_words(session: Session, roof: Roofline) -> str:
     if not session.facts.full.flops:
         return f"The problem does no floating-point arithmetic. Floor: {floor(session)}."

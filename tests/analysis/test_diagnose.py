@@ -108,12 +108,12 @@ def test_a_lesser_fault_does_not_lead():
 
 
 def test_what_burdens_the_busiest_unit_comes_first():
-    """Six times the instructions next to sixteen times the sectors: memory is the limit, so it leads."""
+    """Twenty times the instructions next to sixteen times the sectors: memory is the limit, so it leads."""
     both = replace(
         CLEAN,
         gmem_load_sectors=16 * SECTORS,
-        warp_instructions=6 * CLEAN.warp_instructions,
-        thread_instructions=6 * CLEAN.thread_instructions,
+        warp_instructions=20 * CLEAN.warp_instructions,
+        thread_instructions=20 * CLEAN.thread_instructions,
     )
     found = diagnose(FACTS, evaluation(both), DEVICE)
     assert found.bound is Bound.MEMORY
