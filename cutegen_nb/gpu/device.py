@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -132,7 +133,7 @@ def architecture_of(capability: str) -> str:
 def ceilings(name: str) -> tuple[float, dict[str, float], str]:
     """DRAM bytes/s, dense peaks by ``pipe.type`` and their source; zeros for a GPU not in the table."""
     for part, bandwidth, peaks, source in _CEILINGS:
-        if part in name.replace("NVIDIA ", "").replace("GeForce ", ""):
+        if re.search(rf"\b{re.escape(part)}\b", name) and "Laptop" not in name:
             return bandwidth, dict(peaks), source
     return 0.0, {}, f"no data sheet on record for {name!r}"
 

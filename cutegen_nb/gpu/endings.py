@@ -44,8 +44,8 @@ def _cause(run: Run, limits: Limits, stage: str, log: str) -> tuple[Verdict, str
         return Verdict.TIMED_OUT, "timed-out", message
     if how is End.PROCESSES:
         message = (
-            f"It started {run.end['processes'] - 1} processes while {stage} and {sandbox.PROCESSES} are "
-            "allowed; all were ended. A kernel needs none."
+            f"It had {run.end['processes']} processes while {stage}, and {sandbox.PROCESSES} are allowed; "
+            "all were ended. A kernel needs none but its own."
         )
         return Verdict.CRASHED, "too-many-processes", message
     if how is End.MEMORY:

@@ -62,7 +62,7 @@ class KernelEvaluator:
         device: str = "auto",
         architecture: str | None = None,
         deadline_s: float = 60.0,
-        memory_bytes: int = 6 << 30,
+        memory_bytes: int = 4 << 30,
         seeds: int | None = None,
         baselines: tuple[str, ...] = ("eager",),
     ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from cutegen_nb.core.evaluation import Correctness, Evaluation, Outcome
+from cutegen_nb.core.evaluation import Correctness, Evaluation, Outcome, Severity
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.faults import CandidateFault
@@ -47,7 +47,7 @@ def judge(task: Task, ground: Ground, ask_seeds: Callable[[], Sequence[int]], st
         outcome=outcome,
         summary=summary,
         device=ground.name,
-        findings=tuple(state.findings),
+        findings=tuple(sorted(state.findings, key=lambda item: item.severity is not Severity.DECIDES)),
         correctness=Correctness(
             seeds=tuple(state.seeds),
             outputs=state.outputs,
@@ -71,8 +71,8 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
     stage: Stage,
     state: Evidence,
 ) -> tuple[Outcome, str]:
-    before = settings()
     with ground.habits(), torch.no_grad():
+        before = settings()
         harness = HarnessIdentity.capture()
         stage("importing the candidate")
         module = import_candidate(path, task.digest)

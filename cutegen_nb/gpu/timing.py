@@ -178,7 +178,7 @@ def ratio_interval(
 
 
 def _recheck(task: TimingTask, pool: list[list[Any]]) -> Finding | None:
-    """Compare the output of one more call, on a pool entry chosen now, with new contents in the same memory."""
+    """Compare one more call, on a pool entry chosen now, with new contents in the same memory."""
     given = pool[secrets.randbelow(len(pool))]
     fresh = task.draw(secrets.randbits(31))
     for old, new in zip(given, fresh, strict=True):

@@ -266,7 +266,7 @@ class Trial:
                 return ended(
                     Verdict.WRONG_SHAPE,
                     "wrong-shape",
-                    f"Output {position} has shape {tuple(got.shape)}; the reference's has {tuple(want.shape)}.",
+                    f"Output {position} has shape {tuple(got.shape)}, the reference's {tuple(want.shape)}.",
                 )
             if got.dtype != want.dtype or got.device.type != want.device.type:
                 return ended(

@@ -1,0 +1,63 @@
+"""Which device is chosen, and the ceilings drawn for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.errors import DeviceUnavailable, UsageError
+from cutegen_nb.gpu import device
+
+
+@pytest.mark.parametrize(
+    ("capability", "architecture"),
+    [("8.0", "sm_80"), ("8.9", "sm_89"), ("9.0", "sm_90a"), ("10.0", "sm_100a"), ("12.0", "sm_120a")],
+)
+def test_a_compute_capability_becomes_the_compilers_architecture(capability, architecture):
+    assert device.architecture_of(capability) == architecture
+
+
+@pytest.mark.parametrize(
+    ("name", "bandwidth"),
+    [
+        ("NVIDIA H200", 4.8e12),
+        ("NVIDIA H100 PCIe", 2.0e12),
+        ("NVIDIA H100 80GB HBM3", 3.35e12),
+        ("NVIDIA A100-SXM4-80GB", 2.039e12),
+        ("NVIDIA A100-SXM4-40GB", 1.555e12),
+        ("NVIDIA L4", 3.0e11),
+        ("NVIDIA GeForce RTX 4090", 1.008e12),
+    ],
+)
+def test_a_gpu_finds_its_own_data_sheet(name, bandwidth):
+    found, peaks, source = device.ceilings(name)
+    assert found == bandwidth
+    assert peaks["cuda.f32"] > 1e12
+    assert "NVIDIA" in source
+
+
+@pytest.mark.parametrize("name", ["NVIDIA L40S", "NVIDIA Graphics"])
+def test_an_unknown_gpu_has_no_ceilings_and_says_so(name):
+    assert device.ceilings(name)[:2] == (0.0, {})
+    assert name in device.ceilings(name)[2]
+
+
+def test_the_simulator_states_the_gpu_whose_ceilings_are_drawn():
+    chosen = device.choose("simulator", "sm_90a")
+    assert chosen.kind is DeviceKind.SIMULATOR
+    assert chosen.name == "H200 (simulated)"
+    assert device.choose("simulator", None).architecture == "sm_80"
+
+
+def test_an_unknown_word_or_architecture_is_refused_with_the_choices():
+    with pytest.raises(UsageError, match="auto, cuda or simulator"):
+        device.choose("tpu", None)
+    with pytest.raises(UsageError, match="sm_80"):
+        device.choose("simulator", "sm_20")
+
+
+def test_without_a_driver_auto_means_the_simulator_and_cuda_is_refused(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert device.choose("auto", None).kind is DeviceKind.SIMULATOR
+    with pytest.raises(DeviceUnavailable, match="simulator"):
+        device.choose("cuda", None)

@@ -1,0 +1,99 @@
+"""Evaluation on a real GPU: verdicts, times against eager, and the faults a GPU reports."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.gpu.device import find_gpu
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(find_gpu() is None, reason="nvidia-smi names no GPU on this machine"),
+]
+
+LARGE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.rand(4096, 65536) - 0.5]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def gpu(judge_class):
+    made = judge_class(device="cuda", deadline_s=120.0, baselines=("eager", "torch.compile"))
+    yield made
+    made.close()
+
+
+def test_the_device_is_named_with_its_ceilings(gpu):
+    import asyncio
+
+    device = asyncio.run(gpu.evaluator.device())
+    assert device.kind is DeviceKind.GPU
+    assert device.architecture.startswith("sm_")
+    assert device.driver
+
+
+def test_a_right_kernel_passes_with_times_against_eager(gpu):
+    evaluation = gpu("relu", "relu")
+    assert evaluation.passed, evaluation.summary
+    assert len(evaluation.correctness.seeds) == 5
+    timing = evaluation.timing
+    assert timing.median_ms > 0
+    assert {item.name for item in timing.baselines} >= {"eager"}
+    for item in timing.baselines:
+        assert item.speedup_low <= item.speedup <= item.speedup_high
+    assert timing.bandwidth_bytes_per_s > 1e11
+
+
+def test_at_full_size_the_time_stands_in_a_possible_relation_to_memory(gpu):
+    evaluation = gpu(LARGE, "relu")
+    assert evaluation.passed, evaluation.summary
+    floor_ms = 2 * 4096 * 65536 * 4 / evaluation.timing.bandwidth_bytes_per_s * 1e3
+    assert evaluation.timing.median_ms > 0.85 * floor_ms
+
+
+def test_a_second_verdict_comes_soon(gpu):
+    began = time.monotonic()
+    assert gpu("relu", "relu").passed
+    assert time.monotonic() - began < 15.0
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("off_by_one_tail", Verdict.WRONG_VALUES),
+        ("zeros", Verdict.WRONG_VALUES),
+        ("unwritten", Verdict.WRONG_VALUES),
+        ("torch_relu", Verdict.CHEATED),
+        ("hard_exit", Verdict.EXITED),
+        ("segfault", Verdict.CRASHED),
+        ("raises", Verdict.CRASHED),
+        ("modifies_input", Verdict.INPUT_MODIFIED),
+        ("wrong_dtype", Verdict.WRONG_DTYPE),
+        ("wrong_shape", Verdict.WRONG_SHAPE),
+        ("compile_error", Verdict.COMPILE_FAILED),
+        ("differs_each_call", Verdict.NONDETERMINISTIC),
+        ("far_out_of_range", Verdict.OUT_OF_BOUNDS),
+    ],
+)
+def test_each_fault_has_its_verdict(gpu, name, verdict):
+    evaluation = gpu("relu", name)
+    assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
+
+
+def test_a_fault_does_not_reach_the_next_candidate(gpu):
+    gpu("relu", "far_out_of_range")
+    assert gpu("relu", "relu").passed

@@ -1,0 +1,123 @@
+"""What a child may see and use, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.gpu import sandbox
+
+
+def _with(judge, code):
+    """The right kernel, with a line of other code at the start of its forward."""
+    source = judge.source("relu").replace("import torch\n", "import os\nimport torch\n", 1)
+    return source.replace("        y = torch", f"        {code}\n        y = torch", 1)
+
+
+def test_the_environment_is_an_allow_list():
+    given = {"PATH": "/bin", "OPENAI_API_KEY": "k", "HF_TOKEN": "t", "HOME": "/home/me", "LANG": "C"}
+    seen = sandbox.environment(given, Path("/scratch"), ["/lib"])
+    assert "OPENAI_API_KEY" not in seen
+    assert "HF_TOKEN" not in seen
+    assert seen["HOME"] == seen["TMPDIR"] == "/scratch"
+    assert seen["PATH"] == "/bin"
+
+
+def test_a_candidate_sees_no_key_and_no_home(new_judge, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    judge = new_judge()
+    code = "print('KEY', os.environ.get('SOME_API_KEY'), 'HOME', os.environ['HOME'])"
+    evaluation = judge("relu", _with(judge, code))
+    assert evaluation.passed, evaluation.summary
+    assert "KEY None" in evaluation.log
+    assert f"HOME {Path.home()}\n" not in evaluation.log
+
+
+def _open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _assert_family_ends(judge, within_s=1.0):
+    until = time.monotonic() + within_s
+    while sandbox.descendants(judge.template) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert sandbox.descendants(judge.template) == ()
+
+
+@pytest.mark.parametrize("name", ["fork_bomb", "segfault", "hard_exit", "eats_memory"])
+def test_no_process_is_left_after_a_fault(judge, name):
+    judge("relu", name)
+    _assert_family_ends(judge)
+
+
+def test_a_process_that_left_its_session_is_ended_too(judge):
+    code = "os.fork() == 0 and (os.setsid(), os.fork() == 0 and __import__('time').sleep(60), os._exit(0))"
+    evaluation = judge("relu", _with(judge, code))
+    assert any(item.kind == "left-processes" for item in evaluation.findings)
+    _assert_family_ends(judge)
+
+
+def test_cancelling_ends_the_candidate_within_a_second(judge):
+    async def cancelled():
+        task = asyncio.ensure_future(
+            judge.evaluator.evaluate(
+                judge.problem("relu"), judge.candidate("endless_host_loop"), lambda _: None
+            )
+        )
+        await asyncio.sleep(2.0)
+        began = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return began
+
+    began = asyncio.run(cancelled())
+    _assert_family_ends(judge)
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_killed_template_is_replaced(judge):
+    assert judge("relu", "relu").passed
+    os.kill(judge.template, signal.SIGKILL)
+    assert judge("relu", "relu").passed
+
+
+def test_killing_the_warden_is_a_verdict_and_leaves_nothing(judge):
+    evaluation = judge("relu", _with(judge, "os.kill(os.getppid(), 9); __import__('time').sleep(30)"))
+    assert evaluation.outcome == Judged(verdict=Verdict.CRASHED)
+    _assert_family_ends(judge)
+
+
+def test_a_forged_record_is_no_result(judge):
+    code = (
+        "[os.write(fd, b'\\0\\0\\0\\x02{}') for fd in range(3, 64) "
+        "if os.path.exists(f'/proc/self/fd/{fd}') and 'socket' in os.readlink(f'/proc/self/fd/{fd}')]; os._exit(0)"
+    )
+    evaluation = judge("relu", _with(judge, code))
+    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.findings[0].kind == "forged-result"
+
+
+def test_closing_leaves_neither_process_nor_folder(new_judge):
+    judge = new_judge()
+    assert judge("relu", "relu").passed
+    template, scratch = judge.template, judge.evaluator._server._scratch
+    judge.close()
+    assert not scratch.exists()
+    assert not Path(f"/proc/{template}").exists()
+
+
+def test_twenty_bad_candidates_in_a_row_leave_the_parent_as_it_was(judge):
+    judge("relu", "relu")
+    before, open_before = sandbox.resident_bytes(os.getpid()), _open_files()
+    for name in ("hard_exit", "segfault", "exit_at_import", "raises") * 5:
+        assert not judge("relu", name).passed
+    assert _open_files() <= open_before + 1
+    assert sandbox.resident_bytes(os.getpid()) - before < 32 << 20
+    _assert_family_ends(judge)
