@@ -55,7 +55,10 @@ _POOLING = frozenset({
     "adaptive_max_pool3d",
 })  # fmt: skip
 _SCAN = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
-_OTHER = frozenset({"sort", "topk", "nonzero", "unique", "grid_sampler_2d", "_fft_r2c", "_fft_c2c", "cdist"})
+_OTHER = frozenset({
+    "sort", "topk", "nonzero", "unique", "grid_sampler_2d", "_fft_r2c", "_fft_c2c", "cdist",
+    "mkldnn_rnn_layer",
+})  # fmt: skip
 
 _KINDS: tuple[tuple[WorkloadClass, frozenset[str]], ...] = (
     (WorkloadClass.SOFTMAX, _SOFTMAX),
@@ -153,10 +156,11 @@ def _reduction_kinds(graph: Graph, kinds: set[WorkloadClass]) -> set[WorkloadCla
     back = [node for node in reductions if _goes_back(graph, node)]
     if not back:
         return {WorkloadClass.REDUCTION} if not kinds & {WorkloadClass.SCAN} else set()
-    rest = {WorkloadClass.REDUCTION} if _ends_reduced(graph, reductions) else set()
     if any(base_name(node.op) == "sum" and _comes_from_exp(graph, node) for node in back):
+        rest = {WorkloadClass.REDUCTION} if _ends_reduced(graph, reductions) else set()
         return {WorkloadClass.SOFTMAX} | rest
-    return {WorkloadClass.NORM} | rest
+    # A reduction that ends the work, as log-sum-exp's after its maximum, is what the work is for.
+    return {WorkloadClass.NORM} if reductions[-1] in back else {WorkloadClass.REDUCTION}
 
 
 def _input_elements(graph: Graph, node: Node) -> int:

@@ -31,7 +31,7 @@ _FROM_TORCH = (
     "log_sigmoid_forward", "huber_loss", "smooth_l1_loss", "mse_loss",
     "l1_loss", "soft_margin_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "nll_loss_forward", "softshrink", "hardshrink", "threshold", "addcmul", "addcdiv", "rsub",
-    "prelu", "_prelu_kernel", "glu", "var_mean", "std", "std_mean", "logsumexp", "t", "transpose",
+    "prelu", "_prelu_kernel", "glu", "std", "logsumexp", "t", "transpose",
     "addr", "masked_fill", "nan_to_num",
 )  # fmt: skip
 """Operations whose decomposition in PyTorch is already plain."""
@@ -66,6 +66,8 @@ def _own_formulas() -> Table:
         aten.linalg_vector_norm.default: _vector_norm,
         aten.norm.ScalarOpt_dim: _norm,
         aten.norm.Scalar: _norm_of_all,
+        aten.var_mean.correction: lambda x, dim=None, **kw: (torch.var(x, dim, **kw), _mean_like(x, dim, kw)),
+        aten.std_mean.correction: lambda x, dim=None, **kw: (torch.std(x, dim, **kw), _mean_like(x, dim, kw)),
         aten.native_layer_norm.default: _layer_norm,
         aten.native_group_norm.default: _group_norm,
         aten.native_batch_norm.default: _batch_norm,
@@ -142,6 +144,10 @@ def _norm(
 
 def _norm_of_all(x: Tensor, order: float = 2) -> Tensor:
     return _vector_norm(x, float(order))
+
+
+def _mean_like(x: Tensor, dim: list[int] | None, keywords: dict[str, Any]) -> Tensor:
+    return torch.mean(x, dim, keepdim=bool(keywords.get("keepdim", False)))
 
 
 def _normalise(x: Tensor, dims: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:

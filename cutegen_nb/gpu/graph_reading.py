@@ -195,9 +195,20 @@ def _with_numbers_inlined(graph: Graph) -> Graph:
         others = [specs[ref.name][ref.index] for ref in refs if ref.name not in fills]
         if node.op.split(".")[1] not in TAKES_NUMBER or not _decided_by(others, node.outputs[0]):
             return node
-        return replace(node, args=tuple(number_of(arg) for arg in node.args))
+        return _as_clamp(replace(node, args=tuple(number_of(arg) for arg in node.args)))
 
     return replace(graph, nodes=tuple(inlined(node) if node.outputs else node for node in graph.nodes))
+
+
+def _as_clamp(node: Node) -> Node:
+    """``maximum`` or ``minimum`` with a number is a clamp."""
+    kind = node.op.split(".")[1]
+    numbers = [arg for arg in node.args if isinstance(arg, (int, float))]
+    if kind not in {"maximum", "minimum"} or not numbers:
+        return node
+    tensor = next(arg for arg in node.args if isinstance(arg, Ref))
+    args = (tensor, numbers[0], None) if kind == "maximum" else (tensor, None, numbers[0])
+    return replace(node, op="aten.clamp.default", args=args)
 
 
 def _decided_by(others: list[TensorSpec], result: TensorSpec) -> bool:

@@ -83,9 +83,7 @@ class Blame:
         raise ProblemError(_sentence(self._problem, self._what, error, trace)) from error
 
 
-def _sentence(
-    problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None
-) -> str:
+def _sentence(problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None) -> str:
     filename = problem.path or f"<problem {problem.name}>"
     lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == filename]
     where = f" at line {lines[-1].lineno} (`{(lines[-1].line or '').strip()}`)" if lines else ""

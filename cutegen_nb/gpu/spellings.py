@@ -13,7 +13,8 @@ as one of them, with its defaults written out, so that readers match one form:
 ``aten.mean.dim``, ``aten.amax``  reductions, ``max.dim`` and ``min.dim`` whose indices are unused
 ``aten.var.correction``           (x, dims, correction, keepdim)
 ``aten.argmax.default``           (x, dim or None, keepdim)
-``aten.clamp.default``            (x, low or None, high or None)
+``aten.clamp.default``            (x, low or None, high or None); also ``maximum`` and ``minimum`` with a
+                                  number
 ``aten.full.default``             (shape, value); gone where a point-wise operation takes the number
 ``aten._to_copy.default``         (x) with keyword ``dtype``
 ``aten.cat.default``              (tensors, dim); ``cumsum``, ``cumprod``, ``select``, ``gather``,
@@ -50,7 +51,6 @@ def respelled(read: Node, node: torch.fx.Node) -> Node:
         return replace(read, op="aten.view.default", args=(read.args[0], read.outputs[0].shape), kwargs=())
     rewrite = _SPELLINGS.get(base) or (_binary if base in _BINARY else None)
     return read if rewrite is None else rewrite(read, node)
-
 
 
 def _rank(node: torch.fx.Node) -> int:

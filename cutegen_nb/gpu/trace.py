@@ -21,7 +21,7 @@ What the graph of each of KernelBench's level-1 problems consists of (torch 2.13
 * 94–96, 98–100 (losses): ``sub, pow, mean``; softmax's operations with ``ne, where, gather, sum, div``;
   ``sub, abs, lt, pow, mul, div, sub, where, mean``; ``log, mul, eq, where, sub, sum, div``;
   ``sub, add, mul, sum, sqrt, clamp, mean``; ``mul, sub, clamp, mean``.
-* 1–4, 6–11, 13–18 (products): ``mm`` or ``bmm`` with ``permute`` and ``view``; 14, 15 then ``triu``, ``tril``.
+* 1–4, 6–11, 13–18 (products): ``mm`` or ``bmm`` with ``permute``, ``view``; 14, 15 then ``triu``, ``tril``.
 * 41–46 (pooling): ``max_pool2d_with_indices``, ``max_pool3d_with_indices``, ``avg_pool2d``, ``avg_pool3d``;
   the one-dimensional ones between two ``view``.
 * 50, 54–87 (convolutions): ``convolution`` alone; 86 two of them.
