@@ -20,6 +20,7 @@ BLOCKING = "register-blocking"
 VECTORS = "copies-128-bit"
 PIPELINE = "double-buffered-tiles"
 SPLIT = "split-k"
+SKIP = "skip-zero-tiles"
 ROWS = "cta-per-output"
 ROW_VECTORS = "row-vectors-128-bit"
 ROW_UNROLL = "row-vectors-in-flight"
@@ -30,6 +31,7 @@ _STEPS: dict[str, dict[str, object]] = {
     VECTORS: {"level": "blocked", "vectors": True},
     PIPELINE: {"level": "blocked", "pipelined": True},
     SPLIT: {"level": "blocked", "pipelined": True, "split": True},
+    SKIP: {"level": "blocked", "skipping": True},
     ROWS: {"level": "rows"},
     ROW_VECTORS: {"level": "rows", "vectors": True},
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
@@ -64,8 +66,8 @@ PRODUCT_STRATEGIES = (
     ),
     _strategy(
         BLOCKING,
-        "Give each thread a block of up to 8 × 8 outputs in registers and each CTA a tile of up to 128 × 128: "
-        "a value read from shared memory is used up to eight times, 128 bits a read.",
+        "Give each thread a block of up to 8 × 8 outputs in registers and each CTA a tile of up to "
+        "128 × 128: a value read from shared memory is used up to eight times, 128 bits a read.",
         "smem_wavefronts warp_instructions gmem_load_sectors",
     ),
     _strategy(
@@ -90,6 +92,13 @@ SPLIT_STRATEGY = _strategy(
     "order, so that a deep product with few tiles fills the GPU.",
     "latency_ms",
     "few tiles and a deep k",
+)
+
+SKIP_STRATEGY = _strategy(
+    SKIP,
+    "Do not multiply tiles of which the triangle that follows keeps nothing: nearly half of them.",
+    "gmem_load_sectors warp_instructions",
+    "a triangle (triu, tril) after the product",
 )
 
 ROW_STRATEGIES = (
@@ -127,7 +136,9 @@ class MatmulWriter:
         _check_size(product)
         if is_vector_product(product):
             return ROW_STRATEGIES
-        return (*PRODUCT_STRATEGIES, SPLIT_STRATEGY) if wants_split(product) else PRODUCT_STRATEGIES
+        more = [SKIP_STRATEGY] if product.triangle else []
+        more += [SPLIT_STRATEGY] if wants_split(product) else []
+        return (*PRODUCT_STRATEGIES, *more)
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> Written:
         """The kernel with the strategies in `applied`. Raises Declined."""
@@ -141,7 +152,7 @@ class MatmulWriter:
                 )
             variant = taken_to(variant, _STEPS[name])
         built = constructor(problem)
-        known = (*PRODUCT_STRATEGIES, SPLIT_STRATEGY, *ROW_STRATEGIES)
+        known = (*PRODUCT_STRATEGIES, SKIP_STRATEGY, SPLIT_STRATEGY, *ROW_STRATEGIES)
         last = next((item for item in known if applied and item.name == applied[-1]), None)
         source = source_of(facts, variant, built=built, title=_title(variant))
         return Written(source=source, rationale=last.statement if last else "One output element a thread.")

@@ -44,6 +44,24 @@ class Placed:
     """Over a memory that lists the product's elements row by row, batch by batch."""
 
 
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """The part of a matrix that ``triu`` or ``tril`` keeps."""
+
+    upper: bool
+    """Whether it is the part above the diagonal."""
+    diagonal: int
+    """Columns between the main diagonal and the edge, as torch counts them."""
+
+    @property
+    def outside(self) -> str:
+        """Text of the condition that a kernel's tile keeps nothing."""
+        shift = f" + {self.diagonal}" if self.diagonal else ""
+        if self.upper:
+            return f"(tile_n + 1) * BN - 1 < tile_m * BM{shift}"
+        return f"tile_n * BN > (tile_m + 1) * BM - 1{shift}"
+
+
 class Epilogue:
     """Collects the operations after a product."""
 
@@ -53,6 +71,7 @@ class Epilogue:
         self.placed: dict[Ref, Placed] = {}
         """Values computed from the product so far."""
         self._beside: dict[Ref, Node] = {}
+        self._triangles: dict[int, Triangle] = {}
         self._extras: dict[tuple[str, str], Extra] = {}
 
     @property
@@ -114,7 +133,8 @@ class Epilogue:
             if argument not in views:
                 raise Declined("the offline author does not write tensors that forward makes from numbers")
             return self.element(views[argument], first)
-        if other.arrangement.shape != first.arrangement.shape or other.arrangement.dims != first.arrangement.dims:
+        one, two = other.arrangement, first.arrangement
+        if one.shape != two.shape or one.dims != two.dims:
             raise Declined("the offline author does not combine a product with itself in another order")
         return other.expr
 
@@ -138,7 +158,7 @@ class Epilogue:
         return Leaf(extra.register, Kind.F32)
 
     def _check_mergeable(self, view: View, placed: Placed) -> None:
-        """Dimensions that the frame merges must be one run in memory, or all broadcast, in the operand too."""
+        """What the frame merges to one dimension must be one run in memory, or all broadcast, here too."""
         padded = (Size(),) * (len(placed.arrangement.dims) - len(view.sizes)) + view.sizes
         present = {
             at: not size.extent.is_one
@@ -153,8 +173,9 @@ class Epilogue:
                 taken += len(placed.arrangement.memory[start].factors)
                 held.append(present.get(start, False))
                 start += 1
-            if len(held) > 1 and any(held) and not (all(held) and view.contiguous and view.arrangement.in_order):
-                raise Declined("the offline author does not broadcast an operand along a part of the product's rows")
+            one_run = all(held) and view.contiguous and view.arrangement.in_order
+            if len(held) > 1 and any(held) and not one_run:
+                raise Declined("the offline author broadcasts an operand along all or no rows of a product")
 
     def framed(self, text: str, placed: Placed) -> str:
         """Torch text of the (M, N, L) view of the tensor `text`, whose dimensions are those of `placed`."""
@@ -175,7 +196,23 @@ class Epilogue:
         edge: Expr = apply("+", m, number(diagonal, Kind.I32)) if diagonal else m
         kept = apply(">=" if op == "triu" else "<=", n, edge, kind=Kind.BOOL)
         expr = apply("select", kept, value.expr, number(0, value.expr.kind), kind=value.expr.kind)
+        self._triangles[id(expr)] = Triangle(upper=op == "triu", diagonal=diagonal)
         return Placed(expr, arrangement)
+
+    def triangle(self, result: Expr) -> Triangle | None:
+        """The triangle outside of which `result` does not depend on the product, if there is one."""
+        found: set[Triangle] = set()
+        pending, seen = [result], set[int]()
+        while pending:
+            expr = pending.pop()
+            if id(expr) in self._triangles:
+                found.add(self._triangles[id(expr)])
+            elif isinstance(expr, Leaf) and expr.name == "acc":
+                return None
+            elif isinstance(expr, Apply) and id(expr) not in seen:
+                seen.add(id(expr))
+                pending.extend(expr.args)
+        return found.pop() if len(found) == 1 else None
 
     def _word(self, root: str) -> str:
         """A CuTe-like word for an operand: ``Bias`` for ``self.gemm.bias``."""

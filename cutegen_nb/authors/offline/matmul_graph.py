@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.authors.offline.expressions import Expr, Kind, Leaf, apply, number
 from cutegen_nb.authors.offline.ir import Extent
-from cutegen_nb.authors.offline.matmul_epilogue import Epilogue, Extra, Placed
+from cutegen_nb.authors.offline.matmul_epilogue import Epilogue, Extra, Placed, Triangle
 from cutegen_nb.authors.offline.matmul_sizes import Size, Sizes, sizes_of
 from cutegen_nb.authors.offline.matmul_views import Arrangement, View, arrangement_of, moved
 from cutegen_nb.authors.offline.pointwise import short_name
@@ -49,6 +49,8 @@ class Product:
     """What the epilogue reads beside the product, in order."""
     result: Expr
     """The output's element: its leaves are ``acc``, ``m``, ``n`` and the extras' registers."""
+    triangle: Triangle | None
+    """The triangle outside of which the output does not depend on the product."""
     m: Extent
     """Rows."""
     n: Extent
@@ -100,7 +102,7 @@ class _Reader:
             if node.name in needed:
                 self._node(node, _shape(node.outputs[0], small.outputs[0]))
         if len(self.full.outputs) != 1:
-            raise Declined(f"the offline author writes products with one output, not {len(self.full.outputs)}")
+            raise Declined(f"the offline author writes products of one output, not {len(self.full.outputs)}")
         output = self.full.outputs[0]
         if output not in self.epilogue.placed or self.a is None or self.b is None:
             raise Declined("the output does not depend on a matrix product that the offline author can write")
@@ -113,6 +115,7 @@ class _Reader:
             a=self.a.text, b=self.b.text, d=self.epilogue.framed("D", placed),
             output_sizes=sizes, output_dtype=spec.dtype, operand_dtype=self.a.dtype, like=self.a.root,
             extras=self.epilogue.extras, result=placed.expr,
+            triangle=self.epilogue.triangle(placed.expr),
             m=m, n=n, k=k, batch=batch, k_contiguous=(_runs_along_k(self.a), _runs_along_k(self.b)),
         )  # fmt: skip
 
@@ -176,7 +179,7 @@ class _Reader:
     def _operand(self, ref: Ref, op: str) -> View:
         view = self.views.get(ref)
         if view is None:
-            raise Declined(f"the offline author does not write {op} on a value computed in the same reference")
+            raise Declined(f"the offline author does not write {op} on a value computed by the reference")
         if view.dtype not in FLOATS:
             raise Declined(f"the offline author does not write matrix products of {view.dtype}")
         return view

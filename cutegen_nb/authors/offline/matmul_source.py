@@ -36,6 +36,8 @@ class MatmulVariant:
     """The next tile is loaded while the present one is multiplied."""
     split: bool = False
     """Several CTAs share the depth of one tile."""
+    skipping: bool = False
+    """Tiles that the epilogue makes 0 throughout are not multiplied."""
     unrolled: bool = False
     """Several vectors in flight a thread."""
 
@@ -101,6 +103,7 @@ def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor
         title=title,
         level=variant.level, vectors=variant.vectors, pipelined=variant.pipelined, split=variant.split,
         unrolled=variant.unrolled,
+        outside=product.triangle.outside if variant.skipping and product.triangle else "",
         extras=extras,
         extra_parameters="".join(f", {name}: cute.Tensor" for name in extras),
         extra_torch_parameters="".join(f", {name}: torch.Tensor" for name in extras),
