@@ -1,0 +1,1 @@
+"""The CPU machine for CuTe DSL kernels: PTX in, memory and counts out."""

@@ -1,0 +1,199 @@
+"""Asynchronous copies, fences, and instructions without effect on values.
+
+``cp.async`` data arrives at the wait that covers its group, or at the kernel's end, never before: a read in between
+sees the old contents of shared memory, as it may on a GPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_nb.simulator import global_ops, shared_ops
+from cutegen_nb.simulator.faults import Trapped, place, unsupported
+from cutegen_nb.simulator.flatten import ASSERT, PRINT
+from cutegen_nb.simulator.global_ops import GlobalForm
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.load_store import address_of
+from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
+from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
+from cutegen_nb.simulator.ptx_model import Immediate, Instruction
+from cutegen_nb.simulator.shared_ops import SharedForm
+from cutegen_nb.simulator.values import S64, U32, Array, Value, widened
+
+_COPY_SIZES = (4, 8, 16)
+_WORD = 4
+
+
+@dataclass(slots=True)
+class PendingCopy:
+    """One cp.async that has not arrived."""
+
+    address: Value
+    offset: int
+    data: list[Value]
+    mask: Mask | None
+    form: SharedForm
+    group: Array
+    """Group of each lane that it belongs to, shape broadcast over the batch."""
+    waiting: Array
+    """Lanes whose data has not arrived."""
+
+
+@opcode("cp", forms="async ca, cg (4, 8, 16 bytes, source size), commit_group, wait_group, wait_all")
+def _copy(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    if not modifiers.flag("async"):
+        raise unsupported(instruction)
+    what = modifiers.one("commit_group", "wait_group", "wait_all", "ca", "cg")
+    modifiers.skip("shared", "global", "L2")
+    modifiers.done()
+    if what == "commit_group":
+        return _commit
+    if what == "wait_all":
+        return lambda lanes, mask: arrive(lanes, mask, None)
+    if what == "wait_group":
+        (count,) = instruction.operands
+        assert isinstance(count, Immediate)
+        left = int(count.value)
+        return lambda lanes, mask: arrive(lanes, mask, left)
+    if what not in {"ca", "cg"}:
+        raise unsupported(instruction)
+    return _begin(instruction, lowering)
+
+
+def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
+    target, offset, _ = address_of(instruction, lowering, instruction.operands[0])
+    source, source_offset, _ = address_of(instruction, lowering, instruction.operands[1])
+    size_operand = instruction.operands[2]
+    if not isinstance(size_operand, Immediate) or int(size_operand.value) not in _COPY_SIZES:
+        raise unsupported(instruction, "copy size")
+    size = int(size_operand.value)
+    rest = instruction.operands[3:] if not any("cache_hint" in one for one in instruction.modifiers) else (
+        instruction.operands[3:-1]
+    )
+    valid = lowering.source(instruction, rest[0], "u32") if rest else None
+    words = size // _WORD
+    reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words)
+    writing = SharedForm(
+        instruction=instruction, tally=lowering.tally, width=_WORD, count=words, stores=True
+    )
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        registers = lanes.registers
+        whole = mask
+        asked = np.uint32(size) if valid is None else registers[valid].view(U32)
+        active = under(lanes, mask, asked != 0)
+        if active is NONE:
+            data: list[Value] = [np.uint32(0)] * words
+        else:
+            data = global_ops.load(lanes, active, registers[source], source_offset, reading)
+        if asked.ndim or int(asked) != size:
+            data = [_kept(one, index, asked) for index, one in enumerate(data)]
+        begin(lanes, whole, registers[target], offset, data, writing)
+
+    return run
+
+
+def _kept(word: Value, index: int, asked: Value) -> Value:
+    """A word with the bytes beyond the source size zero."""
+    left = np.clip(asked.astype(S64) - index * _WORD, 0, _WORD)
+    ones = ((np.int64(1) << (8 * left)) - 1).astype(U32)
+    return word & ones
+
+
+def begin(
+    lanes: Lanes, mask: Mask | None, address: Value, offset: int, data: list[Value], form: SharedForm
+) -> None:
+    """Put a copy on its way."""
+    if lanes.async_groups is None:
+        lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
+    waiting = np.ones((1, 1), np.bool_) if mask is None else mask.array
+    waiting = np.broadcast_to(waiting, (lanes.ctas, lanes.threads))
+    copy = PendingCopy(address, offset, data, mask, form, lanes.async_groups, waiting)
+    lanes.async_copies.append(copy)
+
+
+def _commit(lanes: Lanes, mask: Mask | None) -> None:
+    if lanes.async_groups is None:
+        lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
+    # A new array: copies begun before keep the number of the group they belong to.
+    lanes.async_groups = lanes.async_groups + (1 if mask is None else mask.array.astype(np.int64))
+
+
+def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
+    """Let the copies of the active lanes arrive, but for their ``left`` newest committed groups."""
+    if not lanes.async_copies:
+        return
+    groups = lanes.async_groups
+    assert groups is not None
+    kept: list[PendingCopy] = []
+    for copy in lanes.async_copies:
+        due = copy.waiting if mask is None else copy.waiting & mask.array
+        if left is not None:
+            due = due & (copy.group < groups - left)
+        if not due.any():
+            kept.append(copy)
+            continue
+        same = due.all()
+        active = None if same else Mask(lanes, due)
+        shared_ops.store(lanes, copy.mask if (due == copy.waiting).all() else active, copy.address, copy.offset,
+                         copy.data, copy.form)  # fmt: skip
+        rest = copy.waiting & ~due
+        if rest.any():
+            copy.waiting = rest
+            copy.mask = Mask(lanes, rest)
+            kept.append(copy)
+    lanes.async_copies = kept
+
+
+# -- without effect on values ---------------------------------------------------------------------------------
+@opcode(
+    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "pmevent", "discard", "applypriority",
+    "setmaxnreg", forms="accepted; threads run in step, so they change nothing",
+)  # fmt: skip
+def _nothing(instruction: Instruction, lowering: Lowering) -> Operation:
+    del instruction, lowering
+    return _no_effect
+
+
+def _no_effect(lanes: Lanes, mask: Mask | None) -> None:
+    del lanes, mask
+
+
+@opcode("isspacep", forms="global, shared, local")
+def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
+    space = instruction.modifiers[0].removesuffix("::cta")
+    if space not in {"global", "shared", "local"}:
+        raise unsupported(instruction)
+    a = lowering.source(instruction, instruction.operands[1], "u64")
+
+    def compute(registers: list[Value]) -> Value:
+        address = widened(registers[a], np.dtype(np.uint64), np.dtype(np.uint64)).view(np.uint64).astype(S64)
+        if space == "global":
+            return address < GENERIC_SHARED
+        if space == "shared":
+            return (address >= GENERIC_SHARED) & (address < GENERIC_LOCAL)
+        return address >= GENERIC_LOCAL
+
+    return lowering.assign(instruction, compute)
+
+
+@opcode("call", forms="of functions in the module; vprintf prints nothing")
+def _call(instruction: Instruction, lowering: Lowering) -> Operation:
+    del lowering
+    if instruction.modifiers == (PRINT,):
+        return _no_effect
+    if instruction.modifiers != (ASSERT,):
+        raise unsupported(instruction)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        lane = 0 if mask is None else int(mask.index[0])
+        thread, cta = lanes.place_of(lane)
+        raise Trapped(
+            f"Thread {thread} of CTA {cta} failed a device assertion ({place(instruction)}).",
+            instruction, thread=thread, cta=cta,
+        )  # fmt: skip
+
+    return run

@@ -1,0 +1,191 @@
+"""Atomics and reductions on global and shared memory (PTX ISA, ``atom``, ``red``).
+
+Threads act in lane order. Where nobody reads the old values the whole request is one unbuffered NumPy operation;
+where somebody does, threads that share an address take turns, so a request costs as many array operations as its
+busiest address has threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.simulator import formats, global_ops, shared_ops
+from cutegen_nb.simulator.addressing import listed
+from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.global_ops import GlobalForm
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.load_store import HINTS, address_of, windows
+from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, items, opcode
+from cutegen_nb.simulator.memory import UNSIGNED
+from cutegen_nb.simulator.move_ops import GENERIC_SHARED
+from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction
+from cutegen_nb.simulator.shared_ops import SharedForm
+from cutegen_nb.simulator.values import DTYPES, Array, Value
+
+_NAMES = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+Combine = Callable[..., Array]
+"""Old value, operand and, for cas, a second operand → new value."""
+
+
+@opcode("atom", forms="global, shared, generic; add, min, max, and, or, xor, exch, cas, inc, dec; f16x2, bf16x2 add")
+def _atom(instruction: Instruction, lowering: Lowering) -> Operation:
+    return _atomic(instruction, lowering, returns=True)
+
+
+@opcode("red", forms="as atom, without a result")
+def _red(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[:1] == ("async",):
+        raise unsupported(instruction)
+    return _atomic(instruction, lowering, returns=False)
+
+
+def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    space = modifiers.one("global", "shared", "shared::cta").split("::")[0]
+    name = modifiers.one(*_NAMES)
+    modifiers.skip(*HINTS, "noftz")
+    count = int(modifiers.one("v2", "v4", "v8", default="v1")[1])
+    modifiers.done()
+    if not name:
+        raise unsupported(instruction)
+    operands = list(instruction.operands)
+    target = operands.pop(0) if returns else None
+    slot, offset, own = address_of(instruction, lowering, operands[0])
+    sources = [
+        [lowering.source(instruction, one, kind) for one in items(operand)]
+        for operand in operands[1 : 3 if name == "cas" else 2]
+    ]
+    puts = [lowering.writer(instruction, one) for one in items(target)] if target is not None else []
+    wanted = target is not None and any(lowering.is_read(one) for one in items(target))
+    ufunc, dtype = _function(instruction, name, kind)
+    width = TYPE_BYTES[kind]
+    everywhere = GlobalForm(
+        instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True, atomic=True
+    )
+    inside = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True)
+    if kind.startswith(("f", "bf")) and name == "add":
+        lowering.tally.flop_kind = f"cuda.{kind.removesuffix('x2')}"
+        lowering.tally.flops_each = count * (2 if kind.endswith("x2") else 1)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        registers = lanes.registers
+        given = [[_flat(lanes, registers[one], width) for one in group] for group in sources]
+        olds = [np.zeros(lanes.lane_count, UNSIGNED[width]) for _ in range(count)] if wanted else []
+        value, at = registers[slot], offset
+        places = [(own or space, mask)] if own or space else windows(lanes, mask, value, offset)
+        for place, active in places:
+            base = at - GENERIC_SHARED if place == "shared" and not (own or space) else at
+            for elements, index, chosen in _targets(lanes, active, value, base, place, everywhere, inside):
+                for element in range(count):
+                    parts = [one[element] if chosen is None else one[element][chosen] for one in given]
+                    old = apply(elements, index + element, parts, ufunc, dtype, wanted=wanted)
+                    if wanted and old is not None:
+                        olds[element][slice(None) if chosen is None else chosen] = old
+        for put, old in zip(puts, olds, strict=False):
+            put(lanes, mask, old.reshape(lanes.ctas, lanes.threads))
+
+    return run
+
+
+def _flat(lanes: Lanes, value: Value, width: int) -> Array:
+    plain = value.view(UNSIGNED[width]) if value.dtype is not UNSIGNED[width] else value
+    return np.broadcast_to(plain, (lanes.ctas, lanes.threads)).reshape(-1)
+
+
+def _targets(
+    lanes: Lanes, mask: Mask | None, value: Value, offset: int, space: str, everywhere: GlobalForm, inside: SharedForm
+) -> list[tuple[Array, Array, Array | None]]:
+    """Memory as elements, the index of each address, and the lanes they belong to (None for all)."""
+    if space == "shared":
+        request = shared_ops.checked(lanes, mask, value, offset, inside)
+        elements = lanes.shared.view(UNSIGNED[inside.width]).reshape(-1)
+        return [(elements, shared_ops.flat_addresses(lanes, request) // inside.width, request.lanes)]
+    if space != "global":
+        raise unsupported(inside.instruction, f"atomic on .{space}")
+    request = listed(lanes, mask, value, offset)
+    global_ops.count(lanes, mask, everywhere)
+    found = []
+    for allocation, positions in global_ops.resolve(lanes, request, everywhere):
+        elements, start = allocation.elements(everywhere.width)
+        addresses = request.addresses if positions is None else request.addresses[positions]
+        found.append((elements, (addresses - start) // everywhere.width, global_ops.targets(request, positions)))
+    return found
+
+
+# -- functions ------------------------------------------------------------------------------------------------
+def _function(instruction: Instruction, name: str, kind: str) -> tuple[Combine, np.dtype[Any]]:
+    """How an atomic combines old value and operands, over arrays of its dtype."""
+    dtype = DTYPES[kind]
+    if name == "exch":
+        return (lambda old, new: new), UNSIGNED[dtype.itemsize]
+    if name == "cas":
+        return (lambda old, expected, new: np.where(old == expected, new, old)), UNSIGNED[dtype.itemsize]
+    if name == "inc":
+        return (lambda old, limit: np.where(old >= limit, dtype.type(0), old + dtype.type(1))), dtype
+    if name == "dec":
+        return (lambda old, limit: np.where((old == 0) | (old > limit), limit, old - dtype.type(1))), dtype
+    if name in {"and", "or", "xor"}:
+        return {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name], UNSIGNED[dtype.itemsize]
+    if kind in {"f32", "f64"} or dtype.kind in "iu" and kind[0] in "us":
+        return {"add": np.add, "min": np.minimum, "max": np.maximum}[name], dtype
+    if name == "add" and kind in {"f16", "bf16", "f16x2", "bf16x2"}:
+        half = kind.removesuffix("x2")
+        add = _half_add(half)
+        if kind == half:
+            return add, formats.U16
+        return (lambda old, new: formats.paired(add, old, new)), DTYPES["u32"]
+    raise unsupported(instruction)
+
+
+def _half_add(half: str) -> Combine:
+    widen = formats.half_to_single if half == "f16" else formats.bfloat_to_single
+    narrow = formats.single_to_half if half == "f16" else formats.single_to_bfloat
+    return lambda old, new: narrow(widen(old) + widen(new))
+
+
+def apply(
+    elements: Array, index: Array, operands: list[Array], function: Combine, dtype: np.dtype[Any], *, wanted: bool
+) -> Array | None:
+    """Act on ``elements[index]`` in order; gives the old values where they are wanted."""
+    memory = elements.view(dtype)
+    given = [np.ascontiguousarray(one).view(dtype) for one in operands]
+    if isinstance(function, np.ufunc) and not wanted:
+        function.at(memory, index, given[0])
+        return None
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(first)
+    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
+    if isinstance(function, np.ufunc) and function is np.add and dtype.kind in "iu":
+        return _sum_before(memory, index, order, starts, given[0], dtype)
+    olds = np.zeros(len(index), dtype)
+    by_turn = np.argsort(turn, kind="stable")
+    counts = np.bincount(turn) if len(turn) else np.zeros(0, np.int64)
+    at = 0
+    for count in counts:
+        who = order[by_turn[at : at + count]]
+        at += int(count)
+        old = memory[index[who]]
+        olds[who] = old
+        memory[index[who]] = function(old, *(one[who] for one in given))
+    return olds.view(elements.dtype)
+
+
+def _sum_before(
+    memory: Array, index: Array, order: Array, starts: Array, given: Array, dtype: np.dtype[Any]
+) -> Array:
+    """Old values of integer additions: what was there, plus what earlier threads added."""
+    added = given[order]
+    before = np.cumsum(added, dtype=dtype) - added
+    lengths = np.diff(np.append(starts, len(order)))
+    before = before - np.repeat(before[starts], lengths)
+    olds = np.empty(len(index), dtype)
+    olds[order] = memory[index[order]] + before
+    np.add.at(memory, index, given)
+    return olds.view(UNSIGNED[dtype.itemsize])

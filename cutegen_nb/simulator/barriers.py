@@ -1,0 +1,149 @@
+"""Barriers of a CTA, and what is said when threads wait for ever (PTX ISA, ``bar``, ``barrier``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cutegen_nb.simulator.faults import Deadlock, place, unsupported
+from cutegen_nb.simulator.lanes import WARP, Lanes, Mask, warp_bits
+from cutegen_nb.simulator.program import Segment
+from cutegen_nb.simulator.values import BOOL, U32, Array
+
+
+def is_barrier(segment: Segment) -> bool:
+    """Whether threads wait at the segment for others of their CTA."""
+    end = segment.end
+    return end is not None and end.opcode in {"bar", "barrier"} and "arrive" not in end.modifiers
+
+
+def passed(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
+    """What happens as the active lanes pass a barrier: an arrival is noted, a reduction computed."""
+    end = segment.end
+    assert end is not None
+    if "arrive" in end.modifiers:
+        number = int(_operand(segment, lanes, 0))
+        warps = np.full((1, 1), lanes.warps_per_cta) if mask is None else (mask.bits() != 0).sum(axis=1, keepdims=True)
+        lanes.arrivals[number] = lanes.arrivals.get(number, np.zeros((1, 1), np.int64)) + warps * WARP
+        return
+    if segment.put is None:
+        return
+    predicate = lanes.full(lanes.registers[segment.operand_slots[0]], BOOL)
+    active = np.ones((1, 1), np.bool_) if mask is None else mask.array
+    votes = predicate & active
+    if "popc" in end.modifiers:
+        result = votes.sum(axis=1, keepdims=True).astype(U32)
+    elif "and" in end.modifiers:
+        result = (predicate | ~active).all(axis=1, keepdims=True)
+    elif "or" in end.modifiers:
+        result = votes.any(axis=1, keepdims=True)
+    else:
+        raise unsupported(end)
+    segment.put(lanes, mask, result)
+
+
+def _operand(segment: Segment, lanes: Lanes, index: int) -> int:
+    """Barrier number (0) or thread count (1), 0 where none is given."""
+    assert segment.end is not None
+    slots = segment.operand_slots[1:] if "red" in segment.end.modifiers else segment.operand_slots
+    if index >= len(slots):
+        return 0
+    value = lanes.registers[slots[index]]
+    plain = value.view(U32)
+    if plain.size and (plain == plain.flat[0]).all():
+        return int(plain.flat[0])
+    raise unsupported(segment.end, "a barrier number or count that differs between threads")
+
+
+def released(
+    lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int, places: list[int], before: Array
+) -> Array:
+    """Lanes that may pass the barrier they are at: ``before``, and those whose barrier is complete now.
+
+    A barrier without a count waits for every thread of the CTA that has not exited.
+
+    Raises:
+        Deadlock: threads of one warp wait at different aligned barriers.
+    """
+    result = before
+    live = (pc != done).sum(axis=1, keepdims=True)
+    groups: dict[tuple[int, int], Array] = {}
+    for at in places:
+        waiting = (pc == at) & ~before
+        if not waiting.any():
+            continue
+        key = (_operand(segments[at], lanes, 0), _operand(segments[at], lanes, 1))
+        groups[key] = groups[key] | waiting if key in groups else waiting
+    for (number, count), waiting in groups.items():
+        if not count:
+            complete = waiting.sum(axis=1, keepdims=True) == live
+        else:
+            arrived = (warp_bits(waiting) != 0).sum(axis=1, keepdims=True) * WARP
+            arrived = arrived + lanes.arrivals.get(number, np.zeros((1, 1), np.int64))
+            complete = (arrived >= count) & waiting.any(axis=1, keepdims=True)
+            if complete.any() and number in lanes.arrivals:
+                lanes.arrivals[number] = np.where(complete, 0, lanes.arrivals[number])
+        now = waiting & complete
+        _check_aligned(lanes, segments, pc, now, places)
+        result = result | now
+    return result
+
+
+def _check_aligned(lanes: Lanes, segments: Sequence[Segment], pc: Array, now: Array, places: list[int]) -> None:
+    here = [at for at in places if ((pc == at) & now).any()]
+    for at in here:
+        end = segments[at].end
+        assert end is not None
+        if end.opcode == "barrier" and "aligned" not in end.modifiers:
+            continue
+        mine = warp_bits((pc == at) & now)
+        split = (mine != 0) & (warp_bits(now & (pc != at)) != 0)
+        if split.any():
+            cta, warp = (int(one) for one in np.argwhere(split)[0])
+            others = [place(other.end) for other in (segments[one] for one in here if one != at) if other.end]
+            thread, block = lanes.place_of(cta * lanes.threads + warp * WARP)
+            raise Deadlock(
+                f"Divergent barrier: threads of warp {warp} of CTA {block} wait at {end.name} {place(end)} while "
+                f"others of that warp wait at another barrier {', '.join(others)}. On a GPU this hangs or is "
+                "undefined. Move the barrier out of the branch.",
+                end, thread=thread, cta=block,
+            )  # fmt: skip
+
+
+def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int) -> Deadlock:
+    """The fault for lanes that wait and nobody is left to come."""
+    stuck = np.argwhere((pc != done).any(axis=1))
+    cta = int(stuck[0, 0])
+    row = pc[cta]
+    parts = []
+    first = None
+    for at in np.unique(row[row != done]):
+        segment = segments[int(at)]
+        instruction = segment.end if is_barrier(segment) else segment.warp_wide
+        if instruction is None:
+            continue
+        first = first or instruction
+        threads = np.flatnonzero(row == at)
+        warps = sorted({int(one) // WARP for one in threads})
+        detail = ""
+        if is_barrier(segment):
+            count = _operand(segment, lanes, 1)
+            detail = f" (barrier {_operand(segment, lanes, 0)}{f', for {count} threads' if count else ''})"
+        parts.append(f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} {place(instruction)}")
+    gone = int((row == done).sum())
+    if gone:
+        parts.append(f"{gone} threads have exited")
+    _, block = lanes.place_of(cta * lanes.threads)
+    return Deadlock(
+        f"Deadlock in CTA {block}: {'; '.join(parts)}. Let every thread that the instruction waits for reach it.",
+        first, cta=block,
+    )  # fmt: skip
+
+
+def _listed(warps: list[int]) -> str:
+    if len(warps) == 1:
+        return f"warp {warps[0]}"
+    if warps == list(range(warps[0], warps[-1] + 1)):
+        return f"warps {warps[0]}–{warps[-1]}"
+    return "warps " + ", ".join(str(one) for one in warps)

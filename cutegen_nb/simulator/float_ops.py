@@ -1,0 +1,387 @@
+"""Floating-point arithmetic (PTX ISA, "Floating Point Instructions", "Half Precision Floating Point")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.simulator import formats, integer_ops
+from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.integer_ops import INTEGERS, plain1, plain2, plain3
+from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation, opcode
+from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.values import DTYPES, F32, F64, U32, Value
+
+U16 = formats.U16
+Function = Callable[..., Value]
+_WIDEN: dict[str, Function] = {"f16": formats.half_to_single, "bf16": formats.bfloat_to_single}
+_NARROW: dict[str, Function] = {"f16": formats.single_to_half, "bf16": formats.single_to_bfloat}
+_SIGN, _MAGNITUDE = np.uint16(0x8000), np.uint16(0x7FFF)
+_PACKED_PARTS = 2
+
+
+def count_flops(lowering: Lowering, kind: str, each: int = 1) -> None:
+    """Say what the instruction being lowered counts for: ``each`` operations of the CUDA-core pipe."""
+    packed = kind.endswith("x2")
+    lowering.tally.flop_kind = f"cuda.{kind.removesuffix('x2')}"
+    lowering.tally.flops_each = each * (_PACKED_PARTS if packed else 1)
+
+
+def arithmetic(
+    instruction: Instruction, lowering: Lowering, kind: str, function: Function, *, flush: bool, clamp: bool
+) -> Operation:
+    """Operation of a float function of one to three operands of one type.
+
+    ``function`` takes float64 for f64, float32 for everything else; half types are widened and rounded.
+    """
+    count = len(instruction.operands) - 1
+    slots = lowering.sources(instruction, (kind,) * count)
+    if kind in {"f32", "f64"}:
+        return lowering.assign(instruction, _direct(_wrapped(function, flush=flush, clamp=clamp), DTYPES[kind], slots))
+    half = kind.removesuffix("x2")
+    if half not in _WIDEN:
+        return _pair_of_singles(instruction, lowering, kind, function, slots)
+    widen, narrow = _WIDEN[half], _NARROW[half]
+
+    def on_bits(*bits: Value) -> Value:
+        result = function(*(widen(one) for one in bits))
+        return narrow(formats.saturated(result) if clamp else result)
+
+    if kind == half:
+        return lowering.assign(instruction, _direct(on_bits, U16, slots))
+    return lowering.assign(
+        instruction, lambda registers: formats.paired(on_bits, *(registers[slot] for slot in slots))
+    )
+
+
+def _pair_of_singles(
+    instruction: Instruction, lowering: Lowering, kind: str, function: Function, slots: list[int]
+) -> Operation:
+    if kind != "f32x2":
+        raise unsupported(instruction)
+
+    def compute(registers: list[Value]) -> Value:
+        parts = [
+            np.ascontiguousarray(registers[slot].view(DTYPES["u64"])).view(F32).reshape((*registers[slot].shape, 2))
+            for slot in slots
+        ]
+        return np.ascontiguousarray(function(*parts)).view(DTYPES["u64"])[..., 0]
+
+    return lowering.assign(instruction, compute)
+
+
+def _direct(function: Function, dtype: np.dtype[Any], slots: list[int]) -> Compute:
+    if len(slots) == 1:
+        return plain1(function, dtype, slots[0])
+    if len(slots) == _PACKED_PARTS:
+        return plain2(function, dtype, slots[0], slots[1])
+    return plain3(function, dtype, slots[0], slots[1], slots[2])
+
+
+def _wrapped(function: Function, *, flush: bool, clamp: bool) -> Function:
+    if not flush and not clamp:
+        return function
+
+    def run(*arguments: Value) -> Value:
+        if flush:
+            arguments = tuple(formats.flushed(one) for one in arguments)
+        result = function(*arguments)
+        if clamp:
+            result = formats.saturated(result)
+        return formats.flushed(result) if flush else result
+
+    return run
+
+
+# -- add, sub, mul, fma ---------------------------------------------------------------------------------------
+_UFUNCS: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+
+
+@opcode("add", "sub", forms="u/s16–64 (.sat, .cc); f16, bf16, x2, f32, f32x2, f64 with rn/rz/rm/rp, ftz, sat")
+def _add(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_add(instruction, lowering)
+    return _simple(instruction, lowering)
+
+
+@opcode("addc", "subc", forms="u/s32, u/s64, .cc")
+def _addc(instruction: Instruction, lowering: Lowering) -> Operation:
+    return integer_ops.integer_add(instruction, lowering)
+
+
+@opcode("mul", forms="u/s16–64 lo, hi, wide; floats as add")
+def _mul(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_multiply(instruction, lowering)
+    return _simple(instruction, lowering)
+
+
+@opcode("mul24", forms="lo")
+def _mul24(instruction: Instruction, lowering: Lowering) -> Operation:
+    return integer_ops.integer_multiply(instruction, lowering)
+
+
+def _simple(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    mode = modifiers.one("rn", "rz", "rm", "rp", default="rn")
+    flush, clamp = modifiers.flag("ftz"), modifiers.flag("sat")
+    modifiers.done()
+    count_flops(lowering, kind)
+    ufunc = _UFUNCS[instruction.opcode]
+    if mode == "rn":
+        return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=clamp)
+    if kind != "f32":
+        raise unsupported(instruction, f"rounding .{mode} of {kind}")
+
+    def function(x: Value, y: Value) -> Value:
+        return formats.toward(ufunc(x.astype(F64), y.astype(F64)), mode)
+
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)
+
+
+@opcode("fma", "mad", forms="mad u/s16–64 lo, hi, wide; fma f16, bf16, x2 (.relu), f32, f32x2, f64")
+def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_mad(instruction, lowering)
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    mode = modifiers.one("rn", "rz", "rm", "rp", default="rn")
+    flush, clamp, rectified = modifiers.flag("ftz"), modifiers.flag("sat"), modifiers.flag("relu")
+    modifiers.done()
+    count_flops(lowering, kind, 2)
+    half = kind.removesuffix("x2")
+    if half in _WIDEN:
+        return _half_fma(instruction, lowering, kind, clamp=clamp, rectified=rectified)
+    if kind == "f64":
+        if mode != "rn":
+            raise unsupported(instruction, f"rounding .{mode} of f64")
+        return arithmetic(instruction, lowering, kind, formats.multiply_add_double, flush=False, clamp=False)
+    function: Function = formats.multiply_add_single
+    if mode != "rn":
+
+        def function(x: Value, y: Value, z: Value) -> Value:
+            return formats.toward(formats.multiply_add_wide(x, y, z), mode)
+
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)
+
+
+@opcode("madc", forms="u/s32 lo, hi, .cc")
+def _madc(instruction: Instruction, lowering: Lowering) -> Operation:
+    return integer_ops.integer_mad(instruction, lowering)
+
+
+def _half_fma(
+    instruction: Instruction, lowering: Lowering, kind: str, *, clamp: bool, rectified: bool
+) -> Operation:
+    half = kind.removesuffix("x2")
+    widen = _WIDEN[half]
+    narrow = formats.single_to_half if half == "f16" else formats.double_to_bfloat
+
+    def on_bits(x: Value, y: Value, z: Value) -> Value:
+        result = formats.multiply_add_wide(widen(x), widen(y), widen(z))
+        if clamp:
+            result = formats.saturated(result)
+        if rectified:
+            result = np.maximum(result, np.float64(0))
+        return narrow(result)
+
+    a, b, c = lowering.sources(instruction, (kind, kind, kind))
+    if kind == half:
+        return lowering.assign(instruction, plain3(on_bits, U16, a, b, c))
+    return lowering.assign(
+        instruction, lambda registers: formats.paired(on_bits, registers[a], registers[b], registers[c])
+    )
+
+
+# -- min, max, abs, neg, copysign -----------------------------------------------------------------------------
+@opcode("min", "max", forms="u/s16–64; f16, bf16, x2, f32, f64 with ftz, NaN")
+def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_extreme(instruction, lowering)
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    flush, propagates = modifiers.flag("ftz"), modifiers.flag("NaN")
+    modifiers.done()
+    count_flops(lowering, kind)
+    least = instruction.opcode == "min"
+    if propagates:
+        ufunc = np.minimum if least else np.maximum
+    else:
+        ufunc = np.fmin if least else np.fmax
+    return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=False)
+
+
+@opcode("abs", "neg", forms="s16–64; f16, bf16, x2, f32, f64 with ftz")
+def _sign(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_sign(instruction, lowering)
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    flush = modifiers.flag("ftz")
+    modifiers.done()
+    if kind in {"f32", "f64"}:
+        ufunc = np.abs if instruction.opcode == "abs" else np.negative
+        return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=False)
+    (a,) = lowering.sources(instruction, (kind,))
+
+    def on_bits(x: Value) -> Value:
+        return x & _MAGNITUDE if instruction.opcode == "abs" else x ^ _SIGN
+
+    if kind.endswith("x2"):
+        return lowering.assign(instruction, lambda registers: formats.paired(on_bits, registers[a]))
+    return lowering.assign(instruction, plain1(on_bits, U16, a))
+
+
+@opcode("copysign", forms="f32, f64")
+def _copysign(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    modifiers.done()
+    return arithmetic(
+        instruction, lowering, kind, lambda sign, magnitude: np.copysign(magnitude, sign), flush=False, clamp=False
+    )
+
+
+@opcode("testp", forms="finite, infinite, number, notanumber, normal, subnormal; f32, f64")
+def _test(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    what = modifiers.one("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    modifiers.done()
+    (a,) = lowering.sources(instruction, (kind,))
+    tiny = np.finfo(DTYPES[kind]).tiny
+    tests: dict[str, Function] = {
+        "finite": np.isfinite,
+        "infinite": np.isinf,
+        "number": lambda x: ~np.isnan(x),
+        "notanumber": np.isnan,
+        "normal": lambda x: np.isfinite(x) & (np.abs(x) >= tiny),
+        "subnormal": lambda x: (np.abs(x) < tiny) & (x != 0),
+    }
+    return lowering.assign(instruction, plain1(tests[what], DTYPES[kind], a))
+
+
+# -- division, roots and approximations -----------------------------------------------------------------------
+def _limited_divide(x: Value, y: Value) -> Value:
+    """``div.approx.f32``: 2 ulp for 2⁻¹²⁶ ≤ abs(y) ≤ 2¹²⁶, zero beyond (PTX ISA, ``div``)."""
+    result = formats.kept_bits(x.astype(F64) / y.astype(F64), 22)
+    beyond = np.isfinite(y) & (np.abs(y) > np.float32(2.0**126)) & np.isfinite(x)
+    return np.where(beyond, np.copysign(np.float32(0), result), result)
+
+
+def _two_ulp_divide(x: Value, y: Value) -> Value:
+    """``div.full.f32``: 2 ulp over the whole range."""
+    return formats.kept_bits(x.astype(F64) / y.astype(F64), 22)
+
+
+@opcode("div", forms="u/s16–64; f32 rn/rz/rm/rp, full, approx; f64 rn")
+def _div(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[-1] in INTEGERS:
+        return integer_ops.integer_divide(instruction, lowering)
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    mode = modifiers.one("rn", "rz", "rm", "rp", "full", "approx", default="approx")
+    flush = modifiers.flag("ftz")
+    modifiers.done()
+    count_flops(lowering, kind)
+    exact = mode == "rn"
+    if not exact and kind != "f32":
+        raise unsupported(instruction)
+    functions: dict[str, Function] = {"rn": np.divide, "full": _two_ulp_divide, "approx": _limited_divide}
+    function = functions.get(mode) or (lambda x, y: formats.toward(x.astype(F64) / y.astype(F64), mode))
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+@opcode("rem", forms="u/s16–64")
+def _rem(instruction: Instruction, lowering: Lowering) -> Operation:
+    return integer_ops.integer_divide(instruction, lowering)
+
+
+@opcode("rcp", "sqrt", "rsqrt", forms="f32 approx, rn/rz/rm/rp; f64 rn; rcp/rsqrt.approx(.ftz).f64")
+def _root(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    mode = modifiers.one("rn", "rz", "rm", "rp", "approx", default="approx")
+    flush = modifiers.flag("ftz")
+    modifiers.done()
+    count_flops(lowering, kind)
+    exact = _EXACT[instruction.opcode]
+    if kind == "f64":
+        function: Function = exact if mode == "rn" else lambda x: _upper_half(exact(_upper_half(x)))
+        if mode not in {"rn", "approx"}:
+            raise unsupported(instruction)
+        return arithmetic(instruction, lowering, kind, function, flush=False, clamp=False)
+    if mode == "approx":
+        # 1 ulp for rcp and sqrt, 2**-22.4 for rsqrt: cut to 23 bits is below one ulp for all three.
+        function = lambda x: formats.kept_bits(exact(x.astype(F64)), 23)  # noqa: E731
+    elif mode == "rn":
+        function = lambda x: exact(x.astype(F64)).astype(F32)  # noqa: E731
+    else:
+        function = lambda x: formats.toward(exact(x.astype(F64)), mode)  # noqa: E731
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+_EXACT: dict[str, Function] = {
+    "rcp": lambda x: np.float64(1) / x,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.float64(1) / np.sqrt(x),
+}
+
+
+def _upper_half(x: Value) -> Value:
+    """float64 with the low 32 bits cleared: all that ``rcp.approx.ftz.f64`` reads and writes."""
+    return (x.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(F64)
+
+
+@opcode("ex2", "lg2", "sin", "cos", "tanh", forms="f32 approx(.ftz); ex2 and tanh also f16, bf16, x2")
+def _approximate(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    flush = modifiers.flag("ftz")
+    if not modifiers.flag("approx"):
+        raise unsupported(instruction)
+    modifiers.done()
+    if kind != "f32" and instruction.opcode not in {"ex2", "tanh"}:
+        raise unsupported(instruction)
+    count_flops(lowering, kind)
+    function = _APPROXIMATE[instruction.opcode]
+    if kind.startswith("bf16"):
+        flush = False
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+def ex2(x: Value) -> Value:
+    """2 to the x. Documented: relative error at most 2⁻²²; cut to 22 fraction bits."""
+    return formats.kept_bits(np.exp2(x.astype(F64)), 22)
+
+
+def lg2(x: Value) -> Value:
+    """Binary logarithm. Documented: absolute error 2⁻²² on (0.5, 2), relative 2⁻²² elsewhere."""
+    exact = np.log2(x.astype(F64))
+    return np.where(np.abs(exact) < 1, formats.kept_absolute(exact, 22), formats.kept_bits(exact, 22))
+
+
+def _circular(ufunc: Function) -> Function:
+    """Sine and cosine: absolute error 2⁻²⁰·⁵ within ±2π, 2⁻¹⁴·⁷ within ±100π (PTX ISA); beyond, the same."""
+
+    def function(x: Value) -> Value:
+        exact = ufunc(x.astype(F64))
+        near = np.abs(x) <= np.float32(2 * np.pi)
+        fine = formats.kept_absolute(exact, 21)
+        return fine if near.all() else np.where(near, fine, formats.kept_absolute(exact, 15))
+
+    return function
+
+
+def tanh(x: Value) -> Value:
+    """Hyperbolic tangent. Documented: relative error 2⁻¹¹; cut to 11 fraction bits."""
+    return formats.kept_bits(np.tanh(x.astype(F64)), 11)
+
+
+_APPROXIMATE: dict[str, Function] = {
+    "ex2": ex2, "lg2": lg2, "sin": _circular(np.sin), "cos": _circular(np.cos), "tanh": tanh,
+}  # fmt: skip
+__all__ = ["U32", "arithmetic", "count_flops", "ex2", "lg2", "tanh"]

@@ -1,0 +1,160 @@
+"""The threads of one batch of CTAs: registers, memory of their own, and masks over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cutegen_nb.simulator.memory import UNSIGNED, GlobalMemory
+from cutegen_nb.simulator.values import Array, Value
+
+if TYPE_CHECKING:
+    from cutegen_nb.simulator.counters import Tally
+
+WARP = 32
+"""Threads in a warp."""
+ROW_BYTES = 16
+"""Rows of shared and local memory are padded to this, so that they can be viewed in any width."""
+
+
+class Mask:
+    """Which threads execute: a boolean array of shape (1, threads) or (ctas, threads)."""
+
+    __slots__ = ("_bits", "_index", "_negative", "_warps", "array", "lanes", "threads")
+
+    def __init__(self, lanes: Lanes, array: Array) -> None:
+        if array.shape[1] != lanes.threads:
+            array = np.broadcast_to(array, (array.shape[0], lanes.threads))
+        self.array = array
+        self.lanes = lanes
+        repeat = lanes.ctas if array.shape[0] == 1 else 1
+        self.threads = int(np.count_nonzero(array)) * repeat
+        """Active threads of the batch."""
+        self._negative: dict[int, Array] = {}
+        self._index: Array | None = None
+        self._warps = -1
+        self._bits: Array | None = None
+
+    def bits(self) -> Array:
+        """Active lanes as 32-bit numbers, shape (1 or ctas, warps)."""
+        if self._bits is None:
+            self._bits = warp_bits(self.array)
+        return self._bits
+
+    @property
+    def warps(self) -> int:
+        """Warps of the batch with an active thread."""
+        if self._warps < 0:
+            repeat = self.lanes.ctas if self.array.shape[0] == 1 else 1
+            self._warps = int(np.count_nonzero(self.bits())) * repeat
+        return self._warps
+
+    @property
+    def index(self) -> Array:
+        """Active threads as indices into the flattened batch, ascending."""
+        if self._index is None:
+            self._index = np.flatnonzero(np.broadcast_to(self.array, (self.lanes.ctas, self.lanes.threads)))
+        return self._index
+
+    def select(self, new: Value, old: Value, width: int) -> Value:
+        """``new`` where active, ``old`` elsewhere; bit arithmetic, a few times faster than ``np.where``."""
+        unsigned = UNSIGNED[width]
+        negative = self._negative.get(width)
+        if negative is None:
+            negative = np.negative(self.array.astype(unsigned))
+            self._negative[width] = negative
+        before = old if old.dtype is unsigned else old.view(unsigned)
+        after = new if new.dtype is unsigned else new.view(unsigned)
+        return np.bitwise_xor(before, np.bitwise_and(np.bitwise_xor(before, after), negative))
+
+    def narrowed(self, predicate: Array) -> Mask:
+        """Active threads for which the predicate holds too."""
+        return Mask(self.lanes, np.logical_and(self.array, predicate))
+
+
+class Lanes:
+    """One batch: ``ctas`` CTAs of ``threads`` threads that run side by side."""
+
+    def __init__(
+        self,
+        *,
+        registers: list[Value],
+        first_cta: int,
+        ctas: int,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        memory: GlobalMemory,
+        parameters: bytes,
+        shared_bytes: int,
+        local_bytes: int,
+        tally: Tally,
+    ) -> None:
+        self.registers = registers
+        self.first_cta = first_cta
+        self.ctas = ctas
+        self.grid = grid
+        self.block = block
+        self.threads = block[0] * block[1] * block[2]
+        self.warps_per_cta = -(-self.threads // WARP)
+        self.warps = ctas * self.warps_per_cta
+        self.lane_count = ctas * self.threads
+        self.memory = memory
+        self.parameters = parameters
+        self.tally = tally
+        self.shared_limit = shared_bytes
+        """Bytes of shared memory a CTA may use."""
+        self.shared: Array = np.zeros((ctas, -(-shared_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
+        """Shared memory, one row a CTA."""
+        self.local: Array = np.zeros((ctas, self.threads, -(-local_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
+        """Local memory, one row a thread."""
+        self.async_groups: Array | None = None
+        """Groups of asynchronous copies each thread has committed; None before the first."""
+        self.async_copies: list[Any] = []
+        """Copies begun by cp.async and not yet arrived."""
+        self.arrivals: dict[int, Array] = {}
+        """Threads that have arrived at a barrier without waiting, by its number; shape (1 or ctas, 1)."""
+        self.clock = 0
+        """Counts segments executed; what %clock shows."""
+        thread = np.arange(self.threads)
+        self.warp_of_thread: Array = thread // WARP
+        """Warp of each thread in its CTA."""
+        self.lane_of_thread: Array = thread % WARP
+        """Lane of each thread in its warp."""
+        self._warp_of_lane: Array | None = None
+
+    def place_of(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """threadIdx and blockIdx of a lane, an index into the flattened batch."""
+        cta, thread = divmod(lane, self.threads)
+        return _coordinates(thread, self.block), _coordinates(self.first_cta + cta, self.grid)
+
+    @property
+    def warp_of_lane(self) -> Array:
+        """Warp in the batch of each thread in the batch."""
+        if self._warp_of_lane is None:
+            ctas = np.arange(self.ctas)[:, None] * self.warps_per_cta
+            self._warp_of_lane = (ctas + self.warp_of_thread[None]).ravel()
+        return self._warp_of_lane
+
+    def full(self, value: Value, dtype: np.dtype[Any]) -> Array:
+        """The value as an array of shape (ctas, threads)."""
+        plain = value if value.dtype is dtype else value.view(dtype)
+        return np.broadcast_to(plain, (self.ctas, self.threads))
+
+
+def warp_bits(array: Array) -> Array:
+    """Booleans of shape (n, threads) → one 32-bit number a warp, lane 0 in bit 0; shape (n, warps)."""
+    count, threads = array.shape
+    warps = -(-threads // WARP)
+    if threads % WARP:
+        padded = np.zeros((count, warps * WARP), np.bool_)
+        padded[:, :threads] = array
+        array = padded
+    packed = np.packbits(array, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint32)
+
+
+def _coordinates(index: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x = index % extents[0]
+    y = index // extents[0] % extents[1]
+    return x, y, index // (extents[0] * extents[1])

@@ -1,0 +1,114 @@
+"""Global memory: the torch storages a launch may touch, read and written where they lie."""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+UNSIGNED: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64),
+}  # fmt: skip
+"""Bytes → unsigned dtype."""
+
+
+class Allocation:
+    """One registered range of process memory."""
+
+    __slots__ = ("_views", "address", "bytes", "end", "label", "owner")
+
+    def __init__(self, address: int, size_bytes: int, label: str, owner: object = None) -> None:
+        self.address = address
+        """First byte."""
+        self.end = address + size_bytes
+        """First byte after it."""
+        self.label = label
+        """Name for messages."""
+        self.owner = owner
+        """Keeps memory of our own alive; None for memory that others own."""
+        raw = (ctypes.c_ubyte * size_bytes).from_address(address)
+        self.bytes: npt.NDArray[np.uint8] = np.frombuffer(raw, dtype=np.uint8)
+        """The memory itself."""
+        self._views: dict[int, tuple[npt.NDArray[Any], int]] = {}
+
+    def elements(self, width: int) -> tuple[npt.NDArray[Any], int]:
+        """The memory as unsigned numbers of ``width`` bytes, and the address of the first, a multiple of it."""
+        known = self._views.get(width)
+        if known is None:
+            skip = -self.address % width
+            count = (self.end - self.address - skip) // width
+            known = (self.bytes[skip : skip + count * width].view(UNSIGNED[width]), self.address + skip)
+            self._views[width] = known
+        return known
+
+
+class GlobalMemory:
+    """Registered ranges by address. An access must lie inside one of them."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._allocations: list[Allocation] = []
+
+    def register(self, address: int, size_bytes: int, label: str) -> None:
+        """Allow access to ``size_bytes`` from ``address``; ranges that it overlaps are replaced."""
+        if size_bytes <= 0:
+            return
+        end = address + size_bytes
+        kept = [one for one in self._allocations if one.end <= address or one.address >= end]
+        same = [one for one in self._allocations if one.address == address and one.end == end]
+        if same:
+            same[0].label = label
+            return
+        kept.append(Allocation(address, size_bytes, label))
+        self._adopt(kept)
+
+    def register_own(self, array: npt.NDArray[np.uint8], label: str) -> int:
+        """Register memory that numpy owns and keep it alive; returns its address."""
+        address = int(array.ctypes.data)
+        self.forget(address)
+        self._adopt([*self._allocations, Allocation(address, array.nbytes, label, array)])
+        return address
+
+    def forget(self, address: int) -> None:
+        """Take back the range that begins at ``address``; nothing happens if none does."""
+        self._adopt([one for one in self._allocations if one.address != address])
+
+    def clear(self) -> None:
+        """Take back every range."""
+        self._adopt([])
+
+    def find(self, low: int, high: int) -> Allocation | None:
+        """The range that holds the bytes from ``low`` up to, not including, ``high``; None if none does."""
+        at = bisect.bisect_right(self._starts, low) - 1
+        if at < 0:
+            return None
+        found = self._allocations[at]
+        return found if high <= found.end else None
+
+    def describe(self, address: int, width: int) -> str:
+        """Where an address lies, relative to the nearest registered range."""
+        if not self._allocations:
+            return "no tensor is registered"
+        nearest = min(self._allocations, key=lambda one: _distance(one, address))
+        size = nearest.end - nearest.address
+        name = f"tensor {nearest.label!r} ({size} bytes)"
+        if address < nearest.address:
+            return f"{nearest.address - address} bytes before the start of {name}"
+        if address >= nearest.end:
+            return f"{address - nearest.end} bytes past the end of {name}"
+        past = address + width - nearest.end
+        where = f"at byte {address - nearest.address} of {name}"
+        return f"{where}, {past} bytes past its end" if past > 0 else where
+
+    def _adopt(self, allocations: list[Allocation]) -> None:
+        self._allocations = sorted(allocations, key=lambda one: one.address)
+        self._starts = [one.address for one in self._allocations]
+
+
+def _distance(one: Allocation, address: int) -> int:
+    if address < one.address:
+        return one.address - address
+    return max(0, address - one.end + 1)

@@ -1,0 +1,322 @@
+"""A kernel made ready to run: segments of straight code, memory laid out, operations built once.
+
+A segment begins where a branch can arrive or where threads must meet, and ends at the next such place or at an
+instruction that decides where threads go. All its instructions run for the same threads, so they are counted by
+segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_nb.simulator import async_ops, atomics, float_ops, load_store, move_ops, warp_ops
+from cutegen_nb.simulator.counters import InstructionTally
+from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.flatten import FlatKernel, flatten
+from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower
+from cutegen_nb.simulator.ptx_model import (
+    Address,
+    Instruction,
+    Kernel,
+    Module,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from cutegen_nb.simulator.values import Array
+
+LOADED = (async_ops, atomics, float_ops, load_store, move_ops, warp_ops)
+"""Modules that fill the registry when imported."""
+CONTROL: dict[str, str] = {
+    "bra": "uniform and divergent, guarded",
+    "brx": "idx",
+    "bar": "sync, arrive, red (popc, and, or), with id and count",
+    "barrier": "cta sync, arrive, red; aligned or not; warp barrier as bar.warp.sync",
+    "ret": "",
+    "exit": "",
+    "trap": "",
+    "brkpt": "as trap",
+    "call": "of functions in the module, written out where they are called; vprintf prints nothing",
+}
+"""Instructions that the schedule executes itself."""
+_WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "elect"})
+_ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier"})
+_SIDE_ONLY = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "brkpt"})
+
+
+@dataclass(slots=True)
+class Segment:
+    """Straight code that ends in at most one control instruction."""
+
+    instructions: list[tuple[Instruction, InstructionTally]]
+    operations: list[Operation]
+    """Of all but the control instruction."""
+    end: Instruction | None
+    """Control instruction at its end; None where it falls through."""
+    end_tally: InstructionTally
+    warp_wide: Instruction | None
+    """Its first instruction, if threads of a warp must meet there."""
+    member: int
+    """Slot of that instruction's member mask."""
+    guard: int = -1
+    """Slot of the predicate of ``end``; -1 for none."""
+    negated: bool = False
+    """Whether that predicate is negated."""
+    target: int = -1
+    """Segment that a branch goes to."""
+    targets: tuple[int, ...] = ()
+    """Segments of an indexed branch."""
+    operand_slots: tuple[int, ...] = ()
+    """Slots of the operands of ``end``: barrier id and count, index of ``brx``, predicate of ``bar.red``."""
+    put: Callable[..., None] | None = None
+    """Writer of the result of ``bar.red``."""
+
+
+@dataclass(slots=True)
+class Program:
+    """A kernel ready to run."""
+
+    kernel: Kernel
+    segments: list[Segment]
+    lowering: Lowering
+    dynamic_smem_offset: int
+    """Where dynamic shared memory begins."""
+    local_bytes: int
+    """Local memory of a thread."""
+    own_memory: list[tuple[Array, str]]
+    """Module-scope variables, kept from launch to launch."""
+
+    def tallied(self) -> Sequence[Sequence[tuple[Instruction, InstructionTally]]]:
+        """Instructions with their tallies, by segment."""
+        return [segment.instructions for segment in self.segments]
+
+
+_by_module: dict[int, tuple[object, dict[str, Program]]] = {}
+_KEPT = 64
+
+
+def program_of(module: Module, kernel: Kernel) -> Program:
+    """The kernel made ready, once for each module."""
+    known = _by_module.get(id(module))
+    if known is None or known[0] is not module:
+        if len(_by_module) >= _KEPT:
+            _by_module.pop(next(iter(_by_module)))
+        known = (module, {})
+        _by_module[id(module)] = known
+    programs = known[1]
+    if kernel.name not in programs:
+        programs[kernel.name] = _Assembler(module, kernel).program()
+    return programs[kernel.name]
+
+
+class _Assembler:
+    """Builds one program."""
+
+    def __init__(self, module: Module, kernel: Kernel) -> None:
+        self._module = module
+        self._kernel = kernel
+        self._flat: FlatKernel = flatten(module, kernel)
+        self._own_memory: list[tuple[Array, str]] = []
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._local_bytes = 0
+        self._dynamic = 0
+        self._lay_out()
+
+    # -- memory ---------------------------------------------------------------------------------------------
+    def _lay_out(self) -> None:
+        for parameter in self._kernel.parameters:
+            self._addresses[parameter.name] = ("param", parameter.offset_bytes)
+        shared, dynamic_align = 0, 1
+        for item in (*self._module.variables, *self._flat.variables):
+            if item.space == "shared" and item.size_bytes:
+                shared = _aligned(shared, item.align_bytes)
+                self._addresses[item.name] = ("shared", shared)
+                shared += item.size_bytes
+            elif item.space == "shared":
+                dynamic_align = max(dynamic_align, item.align_bytes)
+            elif item.space in {"local", "param"}:
+                self._local_bytes = _aligned(self._local_bytes, item.align_bytes)
+                self._addresses[item.name] = ("local", self._local_bytes)
+                self._local_bytes += item.size_bytes
+            else:
+                self._addresses[item.name] = (item.space, self._placed(item))
+        self._dynamic = _aligned(shared, dynamic_align)
+        for item in (*self._module.variables, *self._flat.variables):
+            if item.space == "shared" and not item.size_bytes:
+                self._addresses[item.name] = ("shared", self._dynamic)
+
+    def _placed(self, item: Variable) -> int:
+        room = np.zeros(item.size_bytes + item.align_bytes, np.uint8)
+        skip = -int(room.ctypes.data) % item.align_bytes
+        array = room[skip : skip + item.size_bytes]
+        array[: len(item.initial)] = np.frombuffer(item.initial, np.uint8)
+        self._own_memory.append((array, item.name))
+        return int(array.ctypes.data)
+
+    # -- code -----------------------------------------------------------------------------------------------
+    def program(self) -> Program:
+        """Cut into segments and build every operation."""
+        body = self._flat.body
+        starts = self._starts()
+        ranges = [(start, end) for start, end in zip(starts, [*starts[1:], len(body)], strict=True)]
+        number = {start: index for index, start in enumerate(starts)}
+        number.setdefault(len(body), len(starts))
+        read, private = _uses(body, ranges)
+        lowering = Lowering(
+            register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private
+        )
+        segments = [self._segment(body[start:end], lowering, number) for start, end in ranges]
+        return Program(
+            kernel=self._kernel, segments=segments, lowering=lowering, dynamic_smem_offset=self._dynamic,
+            local_bytes=self._local_bytes, own_memory=self._own_memory,
+        )  # fmt: skip
+
+    def _symbol(self, name: str) -> tuple[str, int]:
+        return self._addresses[name]
+
+    def _starts(self) -> list[int]:
+        body, starts = self._flat.body, {0}
+        used = {
+            one.name for item in body if item.opcode in {"bra", "brx"} for one in item.operands
+            if isinstance(one, Symbol)
+        }  # fmt: skip
+        for name, targets in self._flat.branch_targets.items():
+            if name in used:
+                used.update(targets)
+        starts.update(index for label, index in self._flat.labels.items() if label in used)
+        for index, item in enumerate(body):
+            if item.opcode in _ENDS:
+                starts.add(index + 1)
+            if item.opcode in _WARP_WIDE or (item.opcode in {"bar", "barrier"}):
+                starts.add(index)
+        return sorted(index for index in starts if index < len(body)) or [0]
+
+    def _segment(
+        self, body: Sequence[Instruction], lowering: Lowering, number: dict[int, int]
+    ) -> Segment:
+        instructions: list[tuple[Instruction, InstructionTally]] = []
+        operations: list[Operation] = []
+        end: Instruction | None = None
+        for item in body:
+            lowering.tally = InstructionTally()
+            instructions.append((item, lowering.tally))
+            if item.opcode in _ENDS:
+                end = item
+                if item.opcode == "bar" and item.modifiers[:1] == ("warp",):
+                    end = None
+            else:
+                operations.append(lower(item, lowering))
+        first = body[0] if body else None
+        wide = first if first is not None and first.opcode in _WARP_WIDE else None
+        if first is not None and first.opcode == "bar" and first.modifiers[:1] == ("warp",):
+            wide = first
+        segment = Segment(
+            instructions=instructions, operations=operations, end=end,
+            end_tally=instructions[-1][1] if instructions else InstructionTally(),
+            warp_wide=wide, member=lowering.source(wide, wide.operands[-1], "b32") if wide else -1,
+        )  # fmt: skip
+        if end is not None:
+            self._finish(segment, end, lowering, number)
+        return segment
+
+    def _finish(
+        self, segment: Segment, end: Instruction, lowering: Lowering, number: dict[int, int]
+    ) -> None:
+        if end.guard is not None:
+            segment.guard, segment.negated = lowering.register(end.guard.name), end.guard.negated
+        if end.opcode == "bra":
+            (label,) = (one for one in end.operands if isinstance(one, Symbol))
+            segment.target = number[self._flat.labels[label.name]]
+        elif end.opcode == "brx":
+            index, label = end.operands
+            assert isinstance(label, Symbol)
+            segment.operand_slots = (lowering.source(end, index, "u32"),)
+            names = self._flat.branch_targets[label.name]
+            segment.targets = tuple(number[self._flat.labels[name]] for name in names)
+        elif end.opcode in {"bar", "barrier"}:
+            self._finish_barrier(segment, end, lowering)
+
+    def _finish_barrier(self, segment: Segment, end: Instruction, lowering: Lowering) -> None:
+        operands = list(end.operands)
+        if "red" in end.modifiers:
+            segment.put = lowering.writer(end, operands.pop(0))
+            predicate = operands.pop()
+            assert isinstance(predicate, Register)
+            if predicate.negated:
+                raise unsupported(end, "negated operand")
+            operands.insert(0, predicate)
+        kinds = ["pred"] * ("red" in end.modifiers) + ["u32", "u32"]
+        segment.operand_slots = tuple(
+            lowering.source(end, one, kind) for one, kind in zip(operands, kinds, strict=False)
+        )
+
+
+def _aligned(offset: int, align: int) -> int:
+    return -(-offset // max(1, align)) * max(1, align)
+
+
+# -- which registers matter where -----------------------------------------------------------------------------
+def _uses(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> tuple[set[str], set[str]]:
+    """Registers that are read at all, and those private to one segment.
+
+    A private register is written before it is read within one segment and seen nowhere else, so lanes that are not
+    active there never see what is written for them.
+    """
+    read: set[str] = set()
+    home: dict[str, int] = {}
+    shared: set[str] = set()
+    for number, (start, end) in enumerate(ranges):
+        written: set[str] = set()
+        for item in body[start:end]:
+            sources, targets = _registers(item)
+            read |= sources
+            for name in sources | targets:
+                if home.setdefault(name, number) != number:
+                    shared.add(name)
+            shared |= sources - written
+            if item.guard is not None:
+                shared |= targets - written
+            written |= targets
+    return read, set(home) - shared
+
+
+def _registers(item: Instruction) -> tuple[set[str], set[str]]:
+    """Registers an instruction reads and writes."""
+    sources: set[str] = set()
+    targets: set[str] = set()
+    has_target = item.opcode not in _SIDE_ONLY and not (item.opcode == "cp")
+    if item.opcode in {"bar", "barrier"} and "red" in item.modifiers:
+        has_target = True
+    for index, operand in enumerate(item.operands):
+        names = _names(operand)
+        if index == 0 and has_target and not isinstance(operand, Address):
+            targets |= names
+        else:
+            sources |= names
+    if item.guard is not None:
+        sources.add(item.guard.name)
+    return sources, targets
+
+
+def _names(operand: Operand) -> set[str]:
+    if isinstance(operand, Register):
+        return {operand.name}
+    if isinstance(operand, Address):
+        return _names(operand.base)
+    if isinstance(operand, Vector):
+        return set().union(*(_names(one) for one in operand.items)) if operand.items else set()
+    return set()
+
+
+def supported_opcodes() -> dict[str, str]:
+    """Every opcode the machine knows, with its forms."""
+    forms = {name: entry.forms for name, entry in REGISTRY.items()}
+    return dict(sorted((forms | CONTROL).items()))
+
+
+__all__ = ["CONTROL", "Program", "Segment", "program_of", "supported_opcodes"]

@@ -1,0 +1,226 @@
+"""Who runs next: all lanes together while they agree, the lowest program counter first where they do not.
+
+Lanes that parted meet again where their paths join, because the compiler lays joins out after what leads to them.
+Every :data:`FAIR` steps the highest program counter goes first instead, so that a loop that waits for a thread
+further on ends. CTAs of one batch run side by side and batches one after the other: a kernel whose CTAs wait for
+CTAs of a later batch never ends here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutegen_nb.simulator import barriers
+from cutegen_nb.simulator.async_ops import arrive
+from cutegen_nb.simulator.barriers import is_barrier
+from cutegen_nb.simulator.faults import Trapped, UnsupportedOpcode, place, unsupported
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.program import Program, Segment
+from cutegen_nb.simulator.values import S32, U32, Array, Value
+from cutegen_nb.simulator.warp_ops import by_thread, by_warp, warp_count
+
+FAIR = 1024
+"""Steps after which the highest program counter has its turn."""
+
+
+def run_batch(program: Program, lanes: Lanes) -> None:
+    """Run the lanes of a batch from the first segment until all have exited.
+
+    Raises:
+        SimulatorFault: whatever stops the launch.
+    """
+    segments, tally = program.segments, lanes.tally
+    at, done = 0, len(segments)
+    while at < done:
+        segment = segments[at]
+        tally.warps[at] += lanes.warps
+        tally.threads[at] += lanes.lane_count
+        lanes.clock += len(segment.instructions)
+        for operation in segment.operations:
+            operation(lanes, None)
+        if segment.end is None:
+            at += 1
+            continue
+        following = _after(segment, at, lanes, None, done)
+        if isinstance(following, int):
+            at = following
+        else:
+            at = _Divergence(program, lanes, following).run()
+    arrive(lanes, None, None)
+
+
+def _after(segment: Segment, at: int, lanes: Lanes, mask: Mask | None, done: int) -> int | Array:
+    """Where the active lanes go: one segment, or one for each lane (only the active ones count)."""
+    end = segment.end
+    assert end is not None
+    if end.opcode in {"bar", "barrier"}:
+        barriers.passed(segment, lanes, mask)
+        return at + 1
+    if end.opcode == "brx":
+        return _indexed(segment, lanes, mask)
+    target = done if end.opcode in {"ret", "exit"} else segment.target
+    if segment.guard < 0:
+        if end.opcode in {"trap", "brkpt"}:
+            raise _trapped(segment, lanes, mask)
+        return target
+    predicate: Value = lanes.registers[segment.guard]
+    if predicate.ndim == 0:
+        taken = bool(predicate) != segment.negated
+        if taken and end.opcode in {"trap", "brkpt"}:
+            raise _trapped(segment, lanes, mask)
+        return target if taken else at + 1
+    if segment.negated:
+        predicate = np.logical_not(predicate)
+    active = predicate if mask is None else np.logical_and(predicate, mask.array)
+    if not active.any():
+        return at + 1
+    if end.opcode in {"trap", "brkpt"}:
+        raise _trapped(segment, lanes, Mask(lanes, active))
+    total = active.size if mask is None else np.broadcast_to(mask.array, active.shape).sum()
+    if np.count_nonzero(active) == total:
+        return target
+    segment.end_tally.divergent += warp_count(lanes, active, mask)
+    return np.where(predicate, np.int32(target), np.int32(at + 1))
+
+
+def _indexed(segment: Segment, lanes: Lanes, mask: Mask | None) -> int | Array:
+    index = lanes.registers[segment.operand_slots[0]].view(U32)
+    table = np.array(segment.targets, S32)
+    if index.ndim == 0:
+        return int(table[int(index)])
+    del mask
+    return table[np.minimum(index, len(table) - 1)]
+
+
+def _trapped(segment: Segment, lanes: Lanes, mask: Mask | None) -> Trapped:
+    assert segment.end is not None
+    lane = 0 if mask is None else int(mask.index[0])
+    thread, cta = lanes.place_of(lane)
+    return Trapped(
+        f"Thread {thread} of CTA {cta} executed {segment.end.name} ({place(segment.end)}): an assertion or an "
+        "unreachable place in the kernel. Correct the condition that leads there.",
+        segment.end, thread=thread, cta=cta,
+    )  # fmt: skip
+
+
+class _Divergence:
+    """Lanes at different places. ``pc`` has shape (1, threads) while all CTAs agree, else (ctas, threads)."""
+
+    def __init__(self, program: Program, lanes: Lanes, pc: Array) -> None:
+        self._segments = program.segments
+        self._lanes = lanes
+        self._done = len(program.segments)
+        self._pc = self._shaped(pc)
+        self._released: Array = np.zeros(self._pc.shape, np.bool_)
+        self._steps = 0
+
+    def run(self) -> int:
+        """Run until all live lanes of the batch are at one place; gives it (or the end)."""
+        while True:
+            low = int(self._pc.min())
+            if low == int(self._pc.max()):
+                return low
+            at, active = self._choose(low)
+            self._execute(at, Mask(self._lanes, active))
+
+    def _shaped(self, pc: Array) -> Array:
+        ctas = 1 if pc.shape[0] == 1 else self._lanes.ctas
+        return np.ascontiguousarray(np.broadcast_to(pc, (ctas, self._lanes.threads)), dtype=np.int32)
+
+    # -- choosing -------------------------------------------------------------------------------------------
+    def _choose(self, low: int) -> tuple[int, Array]:
+        self._steps += 1
+        if not self._meets(low) and self._steps % FAIR:
+            return low, self._pc == low
+        places = [int(one) for one in np.unique(self._pc) if one != self._done]
+        if not self._steps % FAIR:
+            free = [at for at in places if not self._meets(at)]
+            if free:
+                return free[-1], self._pc == free[-1]
+        while True:
+            for at in places:
+                active = self._ready(at)
+                if active.any():
+                    return at, active
+            self._release(places)
+
+    def _meets(self, at: int) -> bool:
+        segment = self._segments[at]
+        return segment.warp_wide is not None or is_barrier(segment)
+
+    def _ready(self, at: int) -> Array:
+        """Lanes at a segment that may execute it."""
+        here = self._pc == at
+        segment = self._segments[at]
+        if is_barrier(segment):
+            return here & self._released
+        if segment.warp_wide is None:
+            return here
+        here_bits = by_warp_bits(self._lanes, here)
+        live_bits = by_warp_bits(self._lanes, self._pc != self._done)
+        member = self._lanes.registers[segment.member].view(U32)
+        missing = live_bits & ~here_bits
+        if member.ndim == 0:
+            complete = (missing & np.uint32(member)) == 0
+            return here & _each(self._lanes, complete)
+        each = np.broadcast_to(member, np.broadcast_shapes(member.shape, here.shape))
+        lacking = by_thread(self._lanes, by_warp(self._lanes, each, U32) & missing[..., None])
+        return here & (lacking == 0)
+
+    def _release(self, places: list[int]) -> None:
+        at = [one for one in places if is_barrier(self._segments[one])]
+        released = barriers.released(
+            self._lanes, self._segments, self._pc, self._done, at, self._released
+        )
+        if not (released & ~self._released).any():
+            raise barriers.deadlock(self._lanes, self._segments, self._pc, self._done)
+        self._widen(released.shape[0])
+        self._released = released
+
+    def _widen(self, ctas: int) -> None:
+        if ctas > self._pc.shape[0]:
+            self._pc = np.repeat(self._pc, ctas, axis=0)
+            self._released = np.repeat(self._released, ctas, axis=0)
+
+    # -- executing ------------------------------------------------------------------------------------------
+    def _execute(self, at: int, mask: Mask) -> None:
+        """Run a segment for some lanes, and what follows it while they stay alone and together."""
+        lanes, tally = self._lanes, self._lanes.tally
+        outside = self._pc[~mask.array]
+        others = int(outside.min()) if len(outside) else self._done
+        while True:
+            segment = self._segments[at]
+            tally.warps[at] += mask.warps
+            tally.threads[at] += mask.threads
+            lanes.clock += len(segment.instructions)
+            for operation in segment.operations:
+                operation(lanes, mask)
+            if is_barrier(segment):
+                self._released = self._released & ~mask.array
+            following = at + 1 if segment.end is None else _after(segment, at, lanes, mask, self._done)
+            if not isinstance(following, int):
+                break
+            alone = following < others and following < self._done and not self._meets(following)
+            self._steps += 1
+            if not alone or not self._steps % FAIR:
+                break
+            at = following
+        if isinstance(following, int):
+            self._pc = np.where(mask.array, np.int32(following), self._pc)
+            return
+        moved = self._shaped(np.broadcast_to(following, np.broadcast_shapes(following.shape, (1, lanes.threads))))
+        self._pc = np.where(mask.array, moved, self._pc).astype(np.int32)
+        if self._released.shape != self._pc.shape:
+            self._released = np.broadcast_to(self._released, self._pc.shape).copy()
+
+
+def by_warp_bits(lanes: Lanes, truth: Array) -> Array:
+    """Booleans a lane → one 32-bit number a warp."""
+    return Mask(lanes, truth).bits()
+
+
+def _each(lanes: Lanes, per_warp: Array) -> Array:
+    return by_thread(lanes, np.broadcast_to(per_warp[..., None], (*per_warp.shape, 32)))
+
+
+__all__ = ["UnsupportedOpcode", "run_batch", "unsupported"]

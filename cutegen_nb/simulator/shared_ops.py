@@ -1,0 +1,278 @@
+"""Loads from and stores to shared, local and parameter memory, with shared memory's wavefronts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_nb.simulator import addressing
+from cutegen_nb.simulator.addressing import Listed, Split, listed, listed_of, split
+from cutegen_nb.simulator.counters import InstructionTally
+from cutegen_nb.simulator.global_ops import fitted
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.memory import UNSIGNED
+from cutegen_nb.simulator.patterns import Runs, cta_wavefronts, runs_of, wavefronts
+from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.values import Array, Value
+
+_SHORT_RUN = 8
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedForm:
+    """What an instruction asks of shared memory, the addresses apart."""
+
+    instruction: Instruction
+    """For messages."""
+    tally: InstructionTally
+    """Where it is counted."""
+    width: int
+    """Bytes of an element."""
+    count: int
+    """Elements a thread."""
+    stores: bool = False
+    """Whether it writes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes a thread."""
+        return self.width * self.count
+
+
+def load(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> list[Value]:
+    """Elements of each CTA's own shared memory, as unsigned bits; zero in inactive lanes."""
+    request = split(lanes, mask, value, offset)
+    if request is not None and len(request.column) == 1:
+        _check(lanes, request, form)
+        _count_split(lanes, mask, request, form)
+        return [_read(lanes, request, form, index) for index in range(form.count)]
+    one_by_one = checked(lanes, mask, value, offset, form)
+    words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
+    first = _flat_index(lanes, one_by_one, form)
+    results = []
+    for index in range(form.count):
+        data = words[first + index]
+        if one_by_one.lanes is not None:
+            spread = np.zeros(lanes.lane_count, data.dtype)
+            spread[one_by_one.lanes] = data
+            data = spread
+        results.append(data.reshape(lanes.ctas, lanes.threads))
+    return results
+
+
+def store(
+    lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value], form: SharedForm
+) -> None:
+    """Write elements, given as unsigned bits, to each CTA's own shared memory."""
+    request = split(lanes, mask, value, offset)
+    if request is not None and len(request.column) == 1:
+        _check(lanes, request, form)
+        _count_split(lanes, mask, request, form)
+        for index, one in enumerate(data):
+            _write(lanes, request, form, index, one)
+        return
+    one_by_one = checked(lanes, mask, value, offset, form)
+    words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
+    first = _flat_index(lanes, one_by_one, form)
+    for index, one in enumerate(data):
+        flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
+        words[first + index] = flat if one_by_one.lanes is None else flat[one_by_one.lanes]
+
+
+def checked(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> Listed:
+    """The request address by address, checked and counted.
+
+    Raises:
+        OutOfBounds: an address outside the CTA's shared memory.
+        Misaligned: an address that is no multiple of the width.
+    """
+    request = listed(lanes, mask, value, offset)
+    _check_listed(lanes, request, form)
+    where = request.lanes
+    warps = lanes.warp_of_lane if where is None else lanes.warp_of_lane[where]
+    threads = np.arange(lanes.lane_count) if where is None else where
+    lane = lanes.lane_of_thread[threads % lanes.threads]
+    _add(form, len(request.addresses), wavefronts(request.addresses, warps, lane, form.size))
+    return request
+
+
+def flat_addresses(lanes: Lanes, request: Listed) -> Array:
+    """Byte of each address in the batch's whole shared memory."""
+    threads = np.arange(lanes.lane_count) if request.lanes is None else request.lanes
+    return threads // lanes.threads * lanes.shared.shape[1] + request.addresses
+
+
+def _flat_index(lanes: Lanes, request: Listed, form: SharedForm) -> Array:
+    return flat_addresses(lanes, request) // form.width
+
+
+def _check(lanes: Lanes, request: Split, form: SharedForm) -> None:
+    inside = request.low() >= 0 and request.high() + form.size <= lanes.shared_limit
+    if not inside or not request.all_aligned(form.size):
+        _check_listed(lanes, listed_of(lanes, request), form)
+
+
+def _check_listed(lanes: Lanes, request: Listed, form: SharedForm) -> None:
+    limit = lanes.shared_limit
+    outside = (request.addresses < 0) | (request.addresses + form.size > limit)
+    if outside.any():
+        position = int(np.flatnonzero(outside)[0])
+        verb = "writes" if form.stores else "reads"
+        addressing.raise_outside(
+            lanes, request.lane(position), form.instruction,
+            f"{verb} {form.size} bytes at byte {int(request.addresses[position])} of shared memory, of which "
+            f"the CTA has {limit} bytes",
+        )  # fmt: skip
+    if (request.addresses & (form.size - 1)).any():
+        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "shared memory")
+
+
+# -- data -----------------------------------------------------------------------------------------------------
+def _runs(request: Split) -> Runs | None:
+    row = runs_of(request.row)
+    if row is None or (row.inner < _SHORT_RUN and len(request.row) > _FEW):
+        return None
+    return row
+
+
+def _view(lanes: Lanes, request: Split, row: Runs, form: SharedForm, index: int) -> Array:
+    first = int(request.column[0]) + row.first + index * form.width
+    return np.ndarray(
+        (lanes.ctas, row.outer, row.inner), UNSIGNED[form.width], lanes.shared.data, first,
+        (lanes.shared.shape[1], row.outer_step, row.inner_step),
+    )  # fmt: skip
+
+
+def _read(lanes: Lanes, request: Split, form: SharedForm, index: int) -> Value:
+    row = _runs(request)
+    if row is not None:
+        data = _view(lanes, request, row, form, index).copy().reshape(lanes.ctas, len(request.row))
+    else:
+        words = lanes.shared.view(UNSIGNED[form.width])
+        data = words.take((request.row + int(request.column[0])) // form.width + index, axis=1)
+    if request.active is None or len(request.row) == 1:
+        return data
+    spread = np.zeros((lanes.ctas, lanes.threads), data.dtype)
+    spread[:, request.active] = data
+    return spread
+
+
+def _write(lanes: Lanes, request: Split, form: SharedForm, index: int, data: Value) -> None:
+    if data.ndim and data.shape[0] > 1:
+        # Each CTA writes its own memory, so the single column stands for all of them.
+        request = Split(np.broadcast_to(request.column, (lanes.ctas,)), request.row, request.active)
+    data = fitted(request, data)
+    row = _runs(request)
+    shape = (lanes.ctas, len(request.row))
+    if row is not None:
+        view = _view(lanes, request, row, form, index)
+        view[...] = np.broadcast_to(data, shape).reshape(view.shape)
+        return
+    words = lanes.shared.view(UNSIGNED[form.width])
+    words[:, (request.row + int(request.column[0])) // form.width + index] = np.broadcast_to(data, shape)
+
+
+# -- counts ---------------------------------------------------------------------------------------------------
+def _count_split(lanes: Lanes, mask: Mask | None, request: Split, form: SharedForm) -> None:
+    del mask
+    threads = np.arange(lanes.threads) if request.active is None else request.active
+    row = request.row if len(request.row) > 1 else np.broadcast_to(request.row, threads.shape)
+    passes, ideal = cta_wavefronts(
+        row + int(request.column[0]), lanes.warp_of_thread[threads], lanes.lane_of_thread[threads], form.size
+    )
+    _add(form, len(threads) * lanes.ctas, (passes * lanes.ctas, ideal * lanes.ctas))
+
+
+def _add(form: SharedForm, threads: int, passes: tuple[int, int]) -> None:
+    tally = form.tally
+    if form.stores:
+        tally.shared_stored += threads * form.size
+    else:
+        tally.shared_loaded += threads * form.size
+    tally.wavefronts += passes[0]
+    tally.shared_ideal += passes[1]
+
+
+# -- local and parameter memory -------------------------------------------------------------------------------
+def load_local(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> list[Value]:
+    """Elements of each thread's own local memory."""
+    first = _local_index(lanes, mask, value, offset, form)
+    words = lanes.local.view(UNSIGNED[form.width])
+    if isinstance(first, int):
+        return [words[:, :, first + index].copy() for index in range(form.count)]
+    flat = words.reshape(-1)
+    results = []
+    for index in range(form.count):
+        data = np.zeros(lanes.lane_count, flat.dtype)
+        data[_lanes_of(lanes, mask)] = flat[first + index]
+        results.append(data.reshape(lanes.ctas, lanes.threads))
+    return results
+
+
+def store_local(
+    lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value], form: SharedForm
+) -> None:
+    """Write elements to each thread's own local memory."""
+    first = _local_index(lanes, mask, value, offset, form)
+    words = lanes.local.view(UNSIGNED[form.width])
+    for index, one in enumerate(data):
+        if isinstance(first, int):
+            place = words[:, :, first + index]
+            if mask is None:
+                place[...] = one
+            else:
+                np.copyto(place, one, where=mask.array)
+            continue
+        values = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)[_lanes_of(lanes, mask)]
+        words.reshape(-1)[first + index] = values
+
+
+def _lanes_of(lanes: Lanes, mask: Mask | None) -> Array:
+    return np.arange(lanes.lane_count) if mask is None else mask.index
+
+
+def _local_index(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> int | Array:
+    """Index of the first element: one number where all threads use the same offset, else one a thread."""
+    limit = lanes.local.shape[2]
+    plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value)
+    if plain.ndim == 0 and 0 <= int(plain) + offset <= limit - form.size and not (int(plain) + offset) % form.size:
+        return (int(plain) + offset) // form.width
+    request = listed(lanes, mask, value, offset)
+    outside = (request.addresses < 0) | (request.addresses + form.size > limit)
+    if outside.any():
+        position = int(np.flatnonzero(outside)[0])
+        addressing.raise_outside(
+            lanes, request.lane(position), form.instruction,
+            f"accesses {form.size} bytes at byte {int(request.addresses[position])} of its local memory of "
+            f"{limit} bytes",
+        )  # fmt: skip
+    if (request.addresses & (form.size - 1)).any():
+        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "local memory")
+    return (_lanes_of(lanes, mask) * limit + request.addresses) // form.width
+
+
+def load_parameter(lanes: Lanes, value: Value, offset: int, form: SharedForm) -> list[Value]:
+    """Elements of the kernel's parameters.
+
+    Raises:
+        OutOfBounds: an address outside them.
+    """
+    plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value) + offset
+    low, high = int(plain.min()), int(plain.max()) + form.size
+    if low < 0 or high > len(lanes.parameters):
+        addressing.raise_outside(
+            lanes, 0, form.instruction,
+            f"reads byte {high - 1 if low >= 0 else low} of the kernel's {len(lanes.parameters)} parameter bytes",
+        )  # fmt: skip
+    raw = np.frombuffer(lanes.parameters, np.uint8)
+    results = []
+    for index in range(form.count):
+        first = plain + index * form.width
+        parts = [raw[first + byte].astype(UNSIGNED[form.width]) for byte in range(form.width)]
+        total = parts[0]
+        for byte, part in enumerate(parts[1:], 1):
+            total = total | (part << UNSIGNED[form.width].type(8 * byte))
+        results.append(total)
+    return results

@@ -1,0 +1,97 @@
+"""Values of PTX's special registers for a batch of CTAs (PTX ISA, "Special Registers")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutegen_nb.simulator.lanes import WARP, Lanes
+from cutegen_nb.simulator.values import U32, Array, Value
+
+SMS = 132
+"""SMs that %nsmid claims; CTAs are dealt out to them in turn."""
+_AXES = {"x": 0, "y": 1, "z": 2}
+
+
+def special_values(name: str, lanes: Lanes, cluster: tuple[int, int, int]) -> Value:
+    """Value of a special register at the start of a batch; clocks stand still at the batch's number.
+
+    Raises:
+        KeyError: the register is not known.
+    """
+    register, _, axis = name.partition(".")
+    if axis:
+        return _component(register, _AXES[axis], lanes, cluster)
+    lane = lanes.lane_of_thread.astype(U32)[None]
+    if register == "%laneid":
+        return lane
+    if register == "%warpid":
+        return lanes.warp_of_thread.astype(U32)[None]
+    if register.startswith("%lanemask_"):
+        return _lane_mask(register.removeprefix("%lanemask_"), lane)
+    if register == "%smid":
+        return _column((lanes.first_cta + np.arange(lanes.ctas)) % SMS)
+    if register == "%cluster_ctarank":
+        rank = np.zeros((1, 1), np.int64)
+        for index in (2, 1, 0):
+            rank = rank * cluster[index] + np.asarray(_cta(index, lanes), np.int64) % cluster[index]
+        return _column(np.broadcast_to(rank, (lanes.ctas, 1)).ravel())
+    if register in {"%clock64", "%globaltimer"}:
+        return np.uint64(lanes.first_cta)
+    return np.uint32(
+        {
+            "%nwarpid": lanes.warps_per_cta, "%nsmid": SMS, "%gridid": 0, "WARP_SZ": WARP, "%clock_hi": 0,
+            "%clock": lanes.first_cta, "%globaltimer_lo": lanes.first_cta, "%globaltimer_hi": 0,
+            "%cluster_nctarank": cluster[0] * cluster[1] * cluster[2],
+            "%is_explicit_cluster": int(cluster != (1, 1, 1)), "%dynamic_smem_size": lanes.shared_limit,
+            "%total_smem_size": lanes.shared_limit, "%reserved_smem_offset_begin": 0,
+        }[register]
+    )  # fmt: skip
+
+
+def _component(register: str, index: int, lanes: Lanes, cluster: tuple[int, int, int]) -> Value:
+    if register == "%tid":
+        return _thread(index, lanes)
+    if register == "%ctaid":
+        return _cta(index, lanes)
+    if register == "%ntid":
+        return np.uint32(lanes.block[index])
+    if register == "%nctaid":
+        return np.uint32(lanes.grid[index])
+    if register == "%cluster_nctaid":
+        return np.uint32(cluster[index])
+    if register == "%nclusterid":
+        return np.uint32(lanes.grid[index] // cluster[index])
+    own = _cta(index, lanes)
+    if register == "%cluster_ctaid":
+        return np.remainder(own, np.uint32(cluster[index]))
+    if register == "%clusterid":
+        return np.floor_divide(own, np.uint32(cluster[index]))
+    raise KeyError(register)
+
+
+def _thread(index: int, lanes: Lanes) -> Value:
+    if lanes.block[index] == 1:
+        return np.uint32(0)
+    before = int(np.prod(lanes.block[:index], dtype=np.int64))
+    return (np.arange(lanes.threads) // before % lanes.block[index]).astype(U32)[None]
+
+
+def _cta(index: int, lanes: Lanes) -> Value:
+    if lanes.grid[index] == 1:
+        return np.uint32(0)
+    before = int(np.prod(lanes.grid[:index], dtype=np.int64))
+    return _column((lanes.first_cta + np.arange(lanes.ctas)) // before % lanes.grid[index])
+
+
+def _column(numbers: Array) -> Value:
+    """One number a CTA; a scalar where all are the same, so that what depends on it stays uniform."""
+    if (numbers == numbers[0]).all():
+        return np.uint32(numbers[0])
+    return numbers.astype(U32)[:, None]
+
+
+def _lane_mask(name: str, lane: Array) -> Value:
+    one = np.uint32(1) << lane
+    below = one - np.uint32(1)
+    masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
+    return masks[name]

@@ -1,0 +1,290 @@
+"""Instructions over the threads of a warp (PTX ISA, "Parallel Synchronization and Communication").
+
+Values are brought to shape (ctas, warps, 32); a last warp that is not full is padded with threads that are not
+there. The schedule sees to it that the threads a ``.sync`` names are at the instruction together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.lanes import WARP, Lanes, Mask
+from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
+from cutegen_nb.simulator.ptx_model import Instruction, Register, Vector
+from cutegen_nb.simulator.values import DTYPES, S64, U32, U64, Array, Value
+
+_ALL = np.uint32(0xFFFFFFFF)
+_LANE: Array = np.arange(WARP)
+_BIT: Array = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
+
+
+def by_warp(lanes: Lanes, value: Value, dtype: np.dtype[Any]) -> Array:
+    """A value that is no scalar as (1 or ctas, warps, 32)."""
+    plain = value if value.dtype is dtype else value.view(dtype)
+    if plain.shape[1] != lanes.threads:
+        plain = np.broadcast_to(plain, (plain.shape[0], lanes.threads))
+    padding = lanes.warps_per_cta * WARP - lanes.threads
+    if padding:
+        plain = np.pad(plain, ((0, 0), (0, padding)))
+    return plain.reshape(plain.shape[0], lanes.warps_per_cta, WARP)
+
+
+def by_thread(lanes: Lanes, array: Array) -> Array:
+    """(n, warps, 32) back to (n, threads)."""
+    return array.reshape(array.shape[0], -1)[:, : lanes.threads]
+
+
+def active_bits(lanes: Lanes, mask: Mask | None) -> Array:
+    """Active lanes of each warp as 32-bit numbers, shape (1 or ctas, warps)."""
+    if mask is not None:
+        return mask.bits()
+    bits = np.full((1, lanes.warps_per_cta), _ALL, np.uint32)
+    left = lanes.threads % WARP
+    if left:
+        bits[0, -1] = (1 << left) - 1
+    return bits
+
+
+def spread(lanes: Lanes, per_warp: Array) -> Array:
+    """One number a warp → one a thread."""
+    return by_thread(lanes, np.broadcast_to(per_warp[..., None], (*per_warp.shape, WARP)))
+
+
+# -- shfl -----------------------------------------------------------------------------------------------------
+@opcode("shfl", forms="sync up, down, bfly, idx; b32; with predicate")
+def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    modifiers.types()
+    if not modifiers.flag("sync"):
+        raise unsupported(instruction)
+    mode = modifiers.one("up", "down", "bfly", "idx")
+    modifiers.done()
+    target, origin, *rest = instruction.operands
+    first, second = target.items if isinstance(target, Vector) else (target, None)
+    put = lowering.writer(instruction, first)
+    put_predicate = lowering.writer(instruction, second) if second is not None else None
+    a = lowering.source(instruction, origin, "b32")
+    b, c = (lowering.source(instruction, one, "u32") for one in rest[:2])
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        registers = lanes.registers
+        value, amount, control = registers[a], registers[b].view(U32), registers[c].view(U32)
+        if value.dtype is None:
+            value = value.view(U32)
+        narrow = value.ndim == 0 or value.shape[1] == 1
+        if narrow and put_predicate is None and lanes.threads % WARP == 0:
+            put(lanes, mask, value)  # every lane holds the same
+            return
+        if narrow:
+            value = np.broadcast_to(value, (1 if value.ndim == 0 else value.shape[0], lanes.threads))
+        warps = by_warp(lanes, value, U32)
+        if amount.ndim == 0 and control.ndim == 0:
+            source, inside = _sources(mode, int(amount), int(control))
+            moved = warps.take(source, axis=2) if mode != "bfly" or not inside.all() else _butterfly(warps, int(amount))
+            truth = np.broadcast_to(inside, warps.shape)
+        else:
+            source, truth = _sources_each(lanes, mode, amount, control)
+            shape = np.broadcast_shapes(warps.shape, source.shape)
+            moved = np.take_along_axis(np.broadcast_to(warps, shape), np.broadcast_to(source, shape), axis=2)
+        put(lanes, mask, by_thread(lanes, moved))
+        if put_predicate is not None:
+            put_predicate(lanes, mask, by_thread(lanes, truth))
+
+    return run
+
+
+def _butterfly(warps: Array, amount: int) -> Array:
+    """Exchange lanes whose numbers differ in one bit by a reversed view, else by a gather."""
+    if amount & (amount - 1) or amount < WARP // 8:
+        return warps.take(_LANE ^ amount, axis=2)
+    pairs = warps.reshape(warps.shape[0], -1, 2, amount)
+    return np.ascontiguousarray(pairs[:, :, ::-1]).reshape(warps.shape)
+
+
+def _sources(mode: str, amount: int, control: int) -> tuple[Array, Array]:
+    """Source lane of each lane, and whether it is inside its segment (PTX ISA, ``shfl.sync``)."""
+    source, inside = _source_of(mode, _LANE, np.int64(amount & 31), np.int64(control))
+    return source, np.broadcast_to(inside, source.shape)
+
+
+def _sources_each(lanes: Lanes, mode: str, amount: Value, control: Value) -> tuple[Array, Array]:
+    each = by_warp(lanes, np.broadcast_to(amount, np.broadcast_shapes(amount.shape, (1, lanes.threads))), U32)
+    which = by_warp(lanes, np.broadcast_to(control, np.broadcast_shapes(control.shape, (1, lanes.threads))), U32)
+    return _source_of(mode, _LANE, (each & np.uint32(31)).astype(S64), which.astype(S64))
+
+
+def _source_of(mode: str, lane: Array, amount: Any, control: Any) -> tuple[Array, Array]:  # noqa: ANN401
+    clamp, segment = control & 31, (control >> 8) & 31
+    greatest = (lane & segment) | (clamp & ~segment)
+    least = lane & segment
+    if mode == "up":
+        source = lane - amount
+        inside = source >= greatest
+    elif mode == "down":
+        source = lane + amount
+        inside = source <= greatest
+    elif mode == "bfly":
+        source = lane ^ amount
+        inside = source <= greatest
+    else:
+        source = least | (amount & ~segment)
+        inside = source <= greatest
+    return np.where(inside, source, lane), inside
+
+
+# -- votes ----------------------------------------------------------------------------------------------------
+@opcode("vote", forms="sync all, any, uni (pred), ballot (b32)")
+def _vote(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    modifiers.types()
+    if not modifiers.flag("sync"):
+        raise unsupported(instruction)
+    mode = modifiers.one("all", "any", "uni", "ballot")
+    modifiers.done()
+    origin = instruction.operands[1]
+    p = lowering.source(instruction, origin, "pred")
+    negated = isinstance(origin, Register) and origin.negated
+    put = lowering.writer(instruction, instruction.operands[0])
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        value = lanes.registers[p]
+        truth = np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads))
+        votes = _bits_of(lanes, np.logical_not(truth) if negated else truth)
+        present = active_bits(lanes, mask)
+        votes = votes & present
+        if mode == "ballot":
+            put(lanes, mask, spread(lanes, votes))
+            return
+        every, some = votes == present, votes != 0
+        put(lanes, mask, spread(lanes, {"all": every, "any": some, "uni": every | ~some}[mode]))
+
+    return run
+
+
+def _bits_of(lanes: Lanes, truth: Array) -> Array:
+    from cutegen_nb.simulator.lanes import warp_bits  # noqa: PLC0415 - beside its only other user
+
+    del lanes
+    return warp_bits(np.ascontiguousarray(truth))
+
+
+@opcode("activemask", forms="b32")
+def _activemask(instruction: Instruction, lowering: Lowering) -> Operation:
+    put = lowering.writer(instruction, instruction.operands[0])
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        put(lanes, mask, spread(lanes, active_bits(lanes, mask)))
+
+    return run
+
+
+@opcode("elect", forms="sync")
+def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
+    """The lowest active lane that the mask names is elected; PTX leaves the choice open."""
+    target = instruction.operands[0]
+    first, second = target.items if isinstance(target, Vector) else (None, target)
+    member = lowering.source(instruction, instruction.operands[1], "b32")
+    put_lane = lowering.writer(instruction, first) if first is not None else None
+    assert second is not None
+    put = lowering.writer(instruction, second)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        bits = active_bits(lanes, mask)
+        named = lanes.registers[member].view(U32)
+        bits = bits & (named if named.ndim == 0 else by_warp(lanes, named, U32)[..., 0])
+        lowest = bits & (~bits + np.uint32(1))
+        put(lanes, mask, by_thread(lanes, lowest[..., None] == _BIT))
+        if put_lane is not None:
+            put_lane(lanes, mask, spread(lanes, np.bitwise_count(lowest - np.uint32(1)).astype(U32)))
+
+    return run
+
+
+# -- reductions over a warp -----------------------------------------------------------------------------------
+@opcode("redux", forms="sync add, min, max (u32, s32), and, or, xor (b32)")
+def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    if not modifiers.flag("sync") or kind not in {"u32", "s32", "b32"}:
+        raise unsupported(instruction)
+    name = modifiers.one("add", "min", "max", "and", "or", "xor")
+    modifiers.done()
+    dtype = DTYPES[kind]
+    a, member = lowering.sources(instruction, (kind, "b32"))
+    put = lowering.writer(instruction, instruction.operands[0])
+    ufunc, neutral = _REDUCTIONS[name](dtype)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        value = lanes.registers[a].view(dtype)
+        whole = by_warp(lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype)
+        named = lanes.registers[member].view(U32)
+        each = named if named.ndim == 0 else by_warp(lanes, named, U32)
+        present = (active_bits(lanes, mask)[..., None] & _BIT & each) != 0
+        if named.ndim == 0:
+            reduced = ufunc.reduce(np.where(present, whole, neutral), axis=2)
+            put(lanes, mask, spread(lanes, reduced))
+            return
+        result = np.zeros(np.broadcast_shapes(whole.shape, each.shape), dtype)
+        for group in np.unique(each):
+            inside = present & (each == group)
+            reduced = ufunc.reduce(np.where(inside, whole, neutral), axis=2)
+            result = np.where(each == group, reduced[..., None], result)
+        put(lanes, mask, by_thread(lanes, result))
+
+    return run
+
+
+_REDUCTIONS: dict[str, Callable[[np.dtype[Any]], tuple[Any, Any]]] = {
+    "add": lambda dtype: (np.add, dtype.type(0)),
+    "min": lambda dtype: (np.minimum, dtype.type(np.iinfo(dtype).max)),
+    "max": lambda dtype: (np.maximum, dtype.type(np.iinfo(dtype).min)),
+    "and": lambda dtype: (np.bitwise_and, ~dtype.type(0)),
+    "or": lambda dtype: (np.bitwise_or, dtype.type(0)),
+    "xor": lambda dtype: (np.bitwise_xor, dtype.type(0)),
+}
+
+
+@opcode("match", forms="sync any, all (with predicate); b32, b64")
+def _match(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    if not modifiers.flag("sync"):
+        raise unsupported(instruction)
+    mode = modifiers.one("any", "all")
+    modifiers.done()
+    dtype = U64 if kind == "b64" else U32
+    a = lowering.source(instruction, instruction.operands[1], kind)
+    target = instruction.operands[0]
+    first, second = target.items if isinstance(target, Vector) else (target, None)
+    put = lowering.writer(instruction, first)
+    put_predicate = lowering.writer(instruction, second) if second is not None else None
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        value = lanes.registers[a].view(dtype)
+        whole = by_warp(lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype)
+        present = (active_bits(lanes, mask)[..., None] & _BIT) != 0
+        same = (whole[..., :, None] == whole[..., None, :]) & present[..., None, :]
+        bits = np.bitwise_or.reduce(np.where(same, _BIT, np.uint32(0)), axis=-1)
+        if mode == "any":
+            put(lanes, mask, by_thread(lanes, bits))
+            return
+        everyone = active_bits(lanes, mask)[..., None]
+        equal = bits == everyone
+        put(lanes, mask, by_thread(lanes, np.where(equal, bits, np.uint32(0))))
+        if put_predicate is not None:
+            put_predicate(lanes, mask, by_thread(lanes, equal))
+
+    return run
+
+
+def warp_count(lanes: Lanes, taken: Array, mask: Mask | None) -> int:
+    """Warps of the batch in which some active lanes take a branch and some do not."""
+    threads = np.broadcast_to(taken, (taken.shape[0], lanes.threads))
+    yes = _bits_of(lanes, threads)
+    every = active_bits(lanes, mask)
+    split = (yes != 0) & ((every & ~yes) != 0)
+    return int(np.count_nonzero(split)) * (lanes.ctas if split.shape[0] == 1 else 1)
