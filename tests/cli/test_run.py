@@ -1,0 +1,266 @@
+"""The main job through the command line: real kernels, the real compiler, the real simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.cli import main
+from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.store.sqlite import SqliteStore
+
+ROOT = Path(__file__).parents[2]
+
+ADD = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(33, 129), torch.randn(33, 129)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run")
+    (path / "add.py").write_text(ADD)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def in_the_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CUTEGEN_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def offline_run(folder) -> dict[str, object]:
+    """One run of the offline author, shared by the tests that look at what it left."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "cutegen_nb",
+            "run",
+            "add.py",
+            "--device",
+            "simulator",
+            "--rounds",
+            "3",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "r0" in done.stderr
+    return json.loads(done.stdout)
+
+
+def test_run_prints_one_object_with_rounds_and_best(offline_run):
+    assert offline_run["session"] == "add"
+    assert offline_run["problem"]["class"] == "element-wise"
+    assert offline_run["device"]["kind"] == "simulator"
+    assert [item["verdict"] for item in offline_run["rounds"]] == ["PASSED"] * len(offline_run["rounds"])
+    assert offline_run["rounds"][0]["relation"] == "first"
+    assert offline_run["rounds"][0]["decided_by"] == "policy:auto"
+    assert offline_run["rounds"][0]["counters"]["gmem_sectors"] > 0
+    assert offline_run["best"]["approved"] is True
+    assert offline_run["stopped"]
+
+
+def test_the_report_is_one_file_that_fetches_nothing(offline_run):
+    text = Path(offline_run["report"]).read_text()
+    assert "ModelNew" in text
+    assert "<script src" not in text
+    assert main(["report", "add", "-o", "again.html", "--json"]) == 0
+    assert Path("again.html").exists()
+
+
+def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, capsys):
+    status = main(["run", "add.py", "--device", "simulator", "--rounds", "3", "--json"])
+    out, err = capsys.readouterr()
+    assert status == 0
+    assert json.loads(out)["rounds"] == offline_run["rounds"]
+    assert "goes on after" in err
+
+
+def test_the_session_is_listed(offline_run, capsys):
+    assert main(["sessions", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed[0]["session"] == "add"
+    assert listed[0]["best"] == offline_run["best"]["revision"]
+    assert main(["sessions"]) == 0
+    assert "element-wise" in capsys.readouterr().out
+
+
+def test_the_best_kernel_passes_when_it_is_evaluated_again(offline_run, capsys):
+    with SqliteStore(Path(".cutegen"), writable=False) as store:
+        best = store.load("add").best
+    Path("best.py").write_text(best.candidate.source)
+    assert main(["evaluate", "add.py", "best.py", "--device", "simulator", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "PASSED"
+    assert found["correctness"]["outputs"][0]["matches"] is True
+
+
+def test_a_candidate_that_fails_is_status_1_with_its_verdict(capsys):
+    Path("torch_only.py").write_text("import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n")
+    assert main(["evaluate", "add.py", "torch_only.py", "--device", "simulator"]) == 1
+    assert "SCREENED_OUT" in capsys.readouterr().out
+
+
+@pytest.fixture
+def model_server():
+    """A server that speaks the API and answers from a list, then again its last answer."""
+    answers: list[str] = []
+    asked: list[dict[str, object]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            text = answers.pop(0) if len(answers) > 1 else answers[0]
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            for content, finish in ((text, None), (None, "stop")):
+                choice = {"index": 0, "delta": {"content": content}, "finish_reason": finish}
+                event = {
+                    "id": "1",
+                    "object": "chat.completion.chunk",
+                    "created": 1,
+                    "model": "m",
+                    "choices": [choice],
+                }
+                self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}/v1", answers, asked
+    http.shutdown()
+    http.server_close()
+
+
+def test_a_model_behind_a_server_writes_prose_a_broken_kernel_and_repairs_it(model_server, capsys):
+    """The repaired kernel is the contract's own example, which so is shown to be right."""
+    url, answers, asked = model_server
+    example = shipped_library().text("example_add.py.txt")
+    broken = example.replace("mA[i] + mB[i]", "mA[i] - mB[i]")
+    edit = (
+        "<<<<<<< SEARCH\n        mC[i] = mA[i] - mB[i]\n=======\n"
+        "        mC[i] = mA[i] + mB[i]\n>>>>>>> REPLACE\n"
+    )
+    answers += [
+        "I would use tiles.",
+        f"Rationale: the sum.\n```python\n{broken}```",
+        "Line 16 subtracts.",
+        f"Rationale: add.\n{edit}",
+    ]
+    arguments = [
+        "run",
+        "add.py",
+        "--name",
+        "by_model",
+        "--author",
+        "openai",
+        "--model",
+        "m",
+        "--base-url",
+        url,
+    ]
+
+    status = main([*arguments, "--device", "simulator", "--rounds", "1", "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert status == 0, found
+    with SqliteStore(Path(".cutegen"), writable=False) as store:
+        attempts = store.load("by_model").rounds[0].attempts
+    labels = [attempt.evaluation.label if attempt.evaluation else "" for attempt in attempts]
+    assert labels == ["not judged: REPLY_UNUSABLE", "WRONG_VALUES", "", "PASSED"]
+    assert found["best"]["attempts"] == 4
+    assert len(asked) == 4
+
+
+def test_a_person_answers_by_file(capsys):
+    example = shipped_library().text("example_add.py.txt")
+    Path(".cutegen/prompts").mkdir(parents=True, exist_ok=True)
+    Path(".cutegen/prompts/by_hand-0-reply.md").write_text(f"```python\n{example}```")
+    arguments = ["run", "add.py", "--name", "by_hand", "--author", "manual", "--device", "simulator"]
+
+    assert main([*arguments, "--rounds", "1"]) == 0
+
+    assert "# The reference" in Path(".cutegen/prompts/by_hand-0.md").read_text()
+    assert "PASSED" in capsys.readouterr().out
+
+
+def test_an_interrupt_ends_the_worker_and_keeps_the_finished_rounds(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cutegen_nb", "run", "add.py", "--name", "cut", "--device", "simulator"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("r0"):
+            break
+    workers = _descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    with SqliteStore(folder / ".cutegen") as store:
+        assert len(store.load("cut").rounds) >= 1
+    deadline = time.monotonic() + 5
+    while (alive := [pid for pid in workers if _parent(pid) is not None]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert workers
+    assert not alive
+
+
+def _parent(pid: int) -> int | None:
+    """The parent of a process; None when it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else int(fields[1])
+
+
+def _descendants(root: int) -> list[int]:
+    parents = {int(e.name): _parent(int(e.name)) for e in Path("/proc").iterdir() if e.name.isdigit()}
+    found, wanted = [], {root}
+    while wanted:
+        wanted = {pid for pid, parent in parents.items() if parent in wanted}
+        found += wanted
+    return found
