@@ -1,0 +1,163 @@
+"""Runs CuTe DSL programs written for a GPU on the simulator, unmodified.
+
+Set :func:`prepare_environment` before anything imports cutlass, call :func:`install` once in the
+process, and wrap the program's code in :meth:`Simulation.habits`.  A process may fork afterwards; each
+child compiles and launches for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from cutegen_nb.core.errors import ConfigurationError
+from cutegen_nb.core.profile import LaunchProfile
+from cutegen_nb.simulator import machine
+from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
+from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
+from cutegen_nb.simulator.faults import SimulatorFault
+
+if TYPE_CHECKING:
+    import torch
+
+    from cutegen_nb.simulator.bridge_storage import Storages
+
+_ENTRY = re.compile(r"^\s*(?:\.visible\s+)?\.entry\s+([\w$]+)", re.MULTILINE)
+_installed: list[Simulation] = []
+
+
+def prepare_environment(architecture: str) -> dict[str, str]:
+    """Environment for the process, to be set before it imports cutlass, which reads it once.
+
+    Raises:
+        ConfigurationError: the simulator does not know the architecture.
+    """
+    device_facts(architecture)
+    return {
+        "CUTE_DSL_ARCH": architecture,
+        "CUTE_DSL_LINEINFO": "1",
+        # Files cached by another process hold no PTX, and a candidate must not meet another's code.
+        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+        "CUTE_DSL_ENABLE_TVM_FFI": "0",
+        "CUTE_DSL_KEEP": "",
+        "CUTE_DSL_COMPILER_BACKEND": "legacy",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+
+
+def install(architecture: str) -> Simulation:
+    """Change torch's and the DSL's behaviour in this process so that kernels run on the simulator.
+
+    Imports both. A second call returns the first's simulation.
+
+    Raises:
+        ConfigurationError: the DSL's version is unknown, it was imported for another architecture, or
+            the process already simulates another one.
+    """
+    if _installed:
+        if _installed[0].device.architecture != architecture:
+            raise ConfigurationError(
+                f"This process already simulates {_installed[0].device.architecture}, not {architecture}; "
+                "start another process."
+            )
+        return _installed[0]
+    from cutegen_nb.simulator import bridge_dsl  # noqa: PLC0415 - only the worker may import torch
+
+    device = device_facts(architecture)
+    bridge_dsl.check_version()
+    from cutegen_nb.simulator import bridge_driver  # noqa: PLC0415
+    from cutegen_nb.simulator.bridge_storage import Storages  # noqa: PLC0415
+
+    simulation = Simulation(device, Storages())
+    bridge_driver.install(device)
+    bridge_dsl.install(simulation, architecture)
+    _installed.append(simulation)
+    return simulation
+
+
+class Simulation:
+    """What the programs of this process launched, and what became of it."""
+
+    def __init__(self, device: DeviceFacts, storages: Storages) -> None:
+        self.device = device
+        """What programs are told about the device."""
+        self.launches: list[LaunchProfile] = []
+        """Counts of every launch since :meth:`reset`, in order."""
+        self.ptx: dict[str, str] = {}
+        """PTX of every kernel compiled in this process, by its name there; the latest of a name."""
+        self.fault: SimulatorFault | None = None
+        """The first fault since :meth:`reset`. It stays set whatever the program catches."""
+        self._storages = storages
+        self.unfinished = ""
+        """Kernel whose launch ended with an exception other than a fault since :meth:`reset`, so that
+        nothing can be said of the results; empty when there is none."""
+        self._host = HostCalls(device)
+
+    def reset(self) -> None:
+        """Forget launches and fault. Compiled functions and live tensors stay usable."""
+        self.launches = []
+        self.fault = None
+        self.unfinished = ""
+        self._host.clear()
+
+    def label(self, tensor: torch.Tensor, name: str) -> None:
+        """Name a tensor for findings: ``input 0``, ``output``."""
+        self._storages.label(tensor, name)
+
+    def habits(self) -> AbstractContextManager[None]:
+        """What programs for a GPU take for granted, true on CPU tensors inside ``with``."""
+        from cutegen_nb.simulator.bridge_torch import habits  # noqa: PLC0415
+
+        return habits(self.device, self._storages)
+
+    def compiled(self, text: str) -> None:
+        """Called by the DSL: a program was compiled to this PTX."""
+        self.ptx.update(dict.fromkeys(_ENTRY.findall(text), text))
+
+    def addresses(self, text: str) -> dict[str, int]:
+        """Called by the DSL: answers to the outside calls of host code whose PTX is ``text``."""
+        return self._host.addresses(text)
+
+    def shown_as_global(self, value: object) -> object:
+        """Called by the DSL: what DLPack import gets in place of ``value``."""
+        return self._storages.shown_as_global(value)
+
+    def run(self, host_code: Callable[[], object]) -> object:
+        """Called by the DSL: run host code, then the kernels it launched, in order.
+
+        Raises:
+            SimulatorFault: a kernel did what a GPU does not allow, or what the simulator cannot judge;
+                after one, every later call raises the same.
+        """
+        if self.fault is not None:
+            raise self.fault
+        if self.unfinished:
+            raise RuntimeError(
+                f"The launch of {self.unfinished} ended before its time, so memory holds half a result "
+                "and no later launch runs; see the first exception."
+            )
+        try:
+            return self._run(host_code)
+        except SimulatorFault as fault:
+            self.fault = fault
+            self.unfinished = ""
+            raise
+        finally:
+            self._host.clear()
+
+    def _run(self, host_code: Callable[[], object]) -> object:
+        self._host.parse_loaded()
+        try:
+            return host_code()
+        finally:  # what was launched before host code failed has happened
+            self._execute(self._host.take())
+            self._host.raise_refusal()
+
+    def _execute(self, launches: tuple[RecordedLaunch, ...]) -> None:
+        memory = self._storages.memory()
+        for item in launches:
+            self.unfinished = item.kernel
+            self.launches.append(machine.run(item.module, item.kernel, item.launch, item.parameters, memory))
+            self.unfinished = ""

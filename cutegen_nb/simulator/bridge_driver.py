@@ -1,0 +1,154 @@
+"""``cuda.bindings.driver`` and ``cuda.bindings.runtime`` without a driver.
+
+Programs call them directly for the device's properties, occupancy, streams and events.  These are
+answered; every other function says in a sentence that it is not, and nothing looks for libcuda.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from cuda.bindings import driver, runtime
+
+from cutegen_nb.simulator.bridge_device import RESERVED_SMEM_PER_BLOCK_BYTES, DeviceFacts
+from cutegen_nb.simulator.bridge_host import unanswered
+
+_KEPT = frozenset({"cudaGetErrorName", "cudaGetErrorString"})
+"""Answered by the bindings themselves, from a table that needs no driver."""
+
+_EVENT_HANDLES = itertools.count(1)
+
+
+def install(device: DeviceFacts) -> None:
+    """Replace every function of both modules in this process."""
+    _replace(driver, _driver_answers(device))
+    _replace(runtime, _runtime_answers(device))
+
+
+def _replace(module: ModuleType, answers: dict[str, Callable[..., Any]]) -> None:
+    for name in dir(module):
+        value = getattr(module, name)
+        if not name.startswith("cu") or isinstance(value, type) or not callable(value) or name in _KEPT:
+            continue
+        setattr(module, name, answers.get(name) or _refusal(name))
+
+
+def _refusal(name: str) -> Callable[..., Any]:
+    def refuse(*_: object, **__: object) -> None:
+        raise unanswered(f"The program called {name}")
+
+    return refuse
+
+
+def _driver_answers(device: DeviceFacts) -> dict[str, Callable[..., Any]]:
+    done = driver.CUresult.CUDA_SUCCESS
+    succeed = _always(done)
+    context = _always(done, driver.CUcontext(1))
+    stream = _always(done, driver.CUstream(0))
+
+    def attribute(number: object, _device: object = 0) -> tuple[object, int]:
+        value = device.attribute(int(number))  # type: ignore[call-overload]
+        return (driver.CUresult.CUDA_ERROR_INVALID_VALUE, 0) if value is None else (done, value)
+
+    def resident(_function: object, threads: int, smem_bytes: int, *_: object) -> tuple[object, int]:
+        return done, device.resident_blocks(int(threads), int(smem_bytes))
+
+    def clusters(_function: object, config: Any) -> tuple[object, int]:  # noqa: ANN401
+        size = next((max(item.value.clusterDim.x, 1) for item in config.attrs or ()), 1)
+        return done, device.sm_count // size
+
+    return {
+        **dict.fromkeys(_SUCCEEDING_DRIVER_CALLS, succeed),
+        **dict.fromkeys(_CONTEXT_CALLS, context),
+        **dict.fromkeys(("cuStreamCreate", "cuStreamCreateWithPriority"), stream),
+        "cuDriverGetVersion": _always(done, driver.CUDA_VERSION),
+        "cuDeviceGetCount": _always(done, 1),
+        "cuDeviceGet": _always(done, driver.CUdevice(0)),
+        "cuCtxGetDevice": _always(done, driver.CUdevice(0)),
+        "cuDeviceGetName": _always(done, device.name.encode()),
+        "cuDeviceTotalMem": _always(done, device.memory_bytes),
+        "cuDeviceGetAttribute": attribute,
+        "cuEventCreate": lambda _flags=0: (done, driver.CUevent(next(_EVENT_HANDLES))),
+        "cuEventElapsedTime": _always(done, 0.0),
+        "cuGetErrorName": lambda code: (done, driver.CUresult(code).name.encode()),
+        "cuGetErrorString": lambda code: (done, driver.CUresult(code).name.encode()),
+        "cuLibraryLoadData": _always(done, driver.CUlibrary(1)),
+        "cuLibraryEnumerateKernels": _always(done, [driver.CUkernel(1)]),
+        "cuKernelGetFunction": _always(done, driver.CUfunction(1)),
+        "cuOccupancyAvailableDynamicSMemPerBlock": _always(
+            done, device.smem_per_block_optin_bytes - RESERVED_SMEM_PER_BLOCK_BYTES
+        ),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor": resident,
+        "cuOccupancyMaxActiveClusters": clusters,
+    }
+
+
+def _runtime_answers(device: DeviceFacts) -> dict[str, Callable[..., Any]]:
+    done = runtime.cudaError_t.cudaSuccess
+    succeed = _always(done)
+
+    def attribute(number: object, _device: object = 0) -> tuple[object, int]:
+        value = device.attribute(int(number))  # type: ignore[call-overload]
+        return (runtime.cudaError_t.cudaErrorInvalidValue, 0) if value is None else (done, value)
+
+    return {
+        **dict.fromkeys(_SUCCEEDING_RUNTIME_CALLS, succeed),
+        "cudaGetDeviceCount": _always(done, 1),
+        "cudaGetDevice": _always(done, 0),
+        "cudaDriverGetVersion": _always(done, driver.CUDA_VERSION),
+        "cudaRuntimeGetVersion": _always(done, driver.CUDA_VERSION),
+        "cudaDeviceGetAttribute": attribute,
+        "cudaStreamCreate": lambda: (done, runtime.cudaStream_t(0)),
+        "cudaStreamCreateWithFlags": lambda _flags=0: (done, runtime.cudaStream_t(0)),
+        "cudaEventCreate": lambda: (done, runtime.cudaEvent_t(next(_EVENT_HANDLES))),
+        "cudaEventCreateWithFlags": lambda _flags=0: (done, runtime.cudaEvent_t(next(_EVENT_HANDLES))),
+        "cudaEventElapsedTime": _always(done, 0.0),
+    }
+
+
+def _always(*answer: object) -> Callable[..., tuple[object, ...]]:
+    return lambda *_, **__: answer
+
+
+_CONTEXT_CALLS = ("cuCtxGetCurrent", "cuCtxCreate", "cuCtxPopCurrent", "cuDevicePrimaryCtxRetain")
+
+_SUCCEEDING_DRIVER_CALLS = (
+    "cuInit",
+    "cuCtxSetCurrent",
+    "cuCtxPushCurrent",
+    "cuCtxDestroy",
+    "cuCtxSynchronize",
+    "cuDevicePrimaryCtxRelease",
+    "cuStreamDestroy",
+    "cuStreamSynchronize",
+    "cuStreamQuery",
+    "cuStreamWaitEvent",
+    "cuEventRecord",
+    "cuEventRecordWithFlags",
+    "cuEventSynchronize",
+    "cuEventQuery",
+    "cuEventDestroy",
+    "cuFuncSetAttribute",
+    "cuLibraryUnload",
+)
+
+_SUCCEEDING_RUNTIME_CALLS = (
+    "cudaSetDevice",
+    "cudaInitDevice",
+    "cudaDeviceSynchronize",
+    "cudaGetLastError",
+    "cudaPeekAtLastError",
+    "cudaStreamSynchronize",
+    "cudaStreamDestroy",
+    "cudaStreamQuery",
+    "cudaStreamWaitEvent",
+    "cudaEventRecord",
+    "cudaEventRecordWithFlags",
+    "cudaEventSynchronize",
+    "cudaEventQuery",
+    "cudaEventDestroy",
+    "cudaLibraryUnload",
+)

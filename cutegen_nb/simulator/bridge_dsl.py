@@ -1,0 +1,218 @@
+"""Every touch of the CuTe DSL's internals.
+
+They move between releases, so the version is checked first.  Four things are changed in the process:
+line info and PTX are always produced, and the PTX read back; the execution engine is built without the
+DSL's CUDA runtime library and finds :mod:`~cutegen_nb.simulator.bridge_host` instead; a call of a
+compiled function goes through :meth:`Engine.run`; and CPU tensors enter as global memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from cutegen_nb.core.errors import ConfigurationError
+
+PACKAGE = "nvidia-cutlass-dsl"
+TESTED_VERSION = "4.8.1"
+_KNOWN_SERIES = re.compile(r"4\.8\.[1-9]\d*")
+_SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - a private folder is made inside it
+
+
+class Engine(Protocol):
+    """What the changed DSL calls."""
+
+    def compiled(self, text: str) -> None:
+        """A program was compiled to this PTX."""
+
+    def addresses(self, text: str) -> dict[str, int]:
+        """Answers to the outside calls of host code whose PTX is ``text``."""
+
+    def run(self, host_code: Callable[[], object]) -> object:
+        """Run host code and then the kernels it launched."""
+
+    def shown_as_global(self, value: object) -> object:
+        """What DLPack import gets in place of ``value``."""
+
+
+def check_version() -> None:
+    """Refuse a DSL whose internals are not the ones this module knows.
+
+    Raises:
+        ConfigurationError: the package is missing or of another series.
+    """
+    try:
+        found = version(PACKAGE)
+    except PackageNotFoundError as error:
+        raise ConfigurationError(
+            f"{PACKAGE} is not installed; run `pip install {PACKAGE}=={TESTED_VERSION}`."
+        ) from error
+    if _KNOWN_SERIES.fullmatch(found) is None:
+        raise ConfigurationError(
+            f"{PACKAGE} {found} is installed, and the simulator's bridge knows 4.8.1 and later 4.8 releases "
+            f"(tested with {TESTED_VERSION}); run `pip install {PACKAGE}=={TESTED_VERSION}`."
+        )
+
+
+def install(engine: Engine, architecture: str) -> None:
+    """Change the DSL of this process so that compiled functions run on the simulator.
+
+    Raises:
+        ConfigurationError: the DSL reads another architecture from its environment, which it does once,
+            at import, or its internals are not the known ones.
+    """
+    from cutlass.base_dsl import compiler, jit_executor  # noqa: PLC0415 - imported on request only
+    from cutlass.cute import runtime  # noqa: PLC0415
+    from cutlass.cutlass_dsl import CuTeDSL, cuda_jit_executor  # noqa: PLC0415
+
+    chosen = CuTeDSL._get_dsl().envar.arch  # noqa: SLF001
+    if chosen != architecture:
+        raise ConfigurationError(
+            f"The DSL was imported for {chosen!r}, not {architecture!r}; set what prepare_environment() "
+            "returns before anything imports cutlass."
+        )
+    artifacts = _Artifacts()
+    try:
+        _keep_ptx(compiler, jit_executor, artifacts, engine)
+        _build_engines_without_driver(compiler, artifacts, engine)
+        _run_through(jit_executor.JitExecutor, engine)
+        _import_as_global(runtime._Tensor, engine)  # noqa: SLF001
+    except AttributeError as error:
+        raise ConfigurationError(
+            f"{PACKAGE} {version(PACKAGE)} lacks an internal part the bridge needs ({error}); "
+            f"run `pip install {PACKAGE}=={TESTED_VERSION}`."
+        ) from error
+    # A cached property that asks the driver; candidates compile for themselves, so it is set on the class.
+    cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1
+
+
+class _Artifacts:
+    """Where the compiler writes PTX on its way to a string, and what came of each module."""
+
+    def __init__(self) -> None:
+        self._token = secrets.token_hex(8)
+        self._texts: dict[int, tuple[object, str]] = {}
+        self.expected = Path()
+
+    def folder(self) -> Path:
+        """This process's own folder, in memory where the system has such a place; it exists while compiling.
+
+        One per process id: a forked child does not share its template's.  The path stays the same
+        within a process because the compile options, path included, are part of the JIT cache's key.
+        """
+        in_memory = os.access(_SHARED_MEMORY_FOLDER, os.W_OK)
+        parent = _SHARED_MEMORY_FOLDER if in_memory else tempfile.gettempdir()
+        return Path(parent) / f"cutegen-{self._token}-{os.getpid()}"
+
+    def prepare(self) -> None:
+        """Make room for what the compiler is about to write."""
+        self.folder().mkdir(mode=0o700, exist_ok=True)
+        self.expected.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove what this process wrote."""
+        shutil.rmtree(self.folder(), ignore_errors=True)
+
+    def remember(self, module: object) -> str:
+        """Read the PTX of the module just compiled."""
+        text = self.expected.read_text()
+        self._texts[id(module)] = (module, text)  # the module is kept, so its id stays its own
+        return text
+
+    def text(self, module: object) -> str:
+        """PTX of a compiled module; empty for one without kernels."""
+        return self._texts.get(id(module), (None, ""))[1]
+
+
+def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: Engine) -> None:  # noqa: ANN401
+    """Make every compilation write PTX with line info to a private place, and read it back."""
+    apply = compiler.CompileOptions.apply_envar_settings
+    compile_module = compiler.Compiler.compile
+    read_artifacts = jit_executor.JitFunctionArtifacts.__post_init__
+    folders: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    @functools.wraps(apply)
+    def apply_with_ptx(self: Any, envar: Any, function_name: str) -> None:  # noqa: ANN401
+        options = self.options
+        options[compiler.GenerateLineInfo].value = True
+        asked_folder = options[compiler.DumpDir].value
+        if asked_folder == folders.get(
+            self, ""
+        ):  # cute.compile keeps one set of options for many compilations
+            asked_folder = ""
+            folders[self] = options[compiler.DumpDir].value = str(artifacts.folder())
+        asked = options[compiler.KeepPTX].value and asked_folder
+        options[compiler.KeepPTX].value = True
+        apply(self, envar, function_name)
+        if not asked:  # not into the candidate's folder, nor under a name that may exceed 255 bytes
+            keep = options[compiler.KeepPTX]
+            keep.dump_path = str(artifacts.folder() / "module")
+            keep.full_ptx_path = f"{keep.dump_path}.{options[compiler.GPUArch].value or envar.arch}.ptx"
+        artifacts.expected = Path(options[compiler.KeepPTX].full_ptx_path)
+
+    @functools.wraps(compile_module)
+    def compile_and_read(self: Any, module: Any, pipeline: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        if "dump-ptx-path=" not in pipeline:
+            return compile_module(self, module, pipeline, *args, **kwargs)
+        artifacts.prepare()
+        try:
+            result = compile_module(self, module, pipeline, *args, **kwargs)
+        except BaseException:
+            artifacts.clear()
+            raise
+        if artifacts.expected.is_file():  # none for a program without kernels
+            engine.compiled(artifacts.remember(result))
+        return result
+
+    @functools.wraps(read_artifacts)
+    def read_and_clear(self: Any) -> None:  # noqa: ANN401
+        read_artifacts(self)
+        artifacts.clear()
+
+    compiler.CompileOptions.apply_envar_settings = apply_with_ptx
+    compiler.Compiler.compile = compile_and_read
+    jit_executor.JitFunctionArtifacts.__post_init__ = read_and_clear
+
+
+def _build_engines_without_driver(compiler: Any, artifacts: _Artifacts, engine: Engine) -> None:  # noqa: ANN401
+    """Give host code our answers instead of the DSL's CUDA runtime library."""
+
+    def jit(self: Any, module: Any, opt_level: int = 2, shared_libs: object = ()) -> Any:  # noqa: ANN401, ARG001
+        built = self.execution_engine.ExecutionEngine(module, opt_level=opt_level, shared_libs=())
+        for name, address in engine.addresses(artifacts.text(module)).items():
+            built.raw_register_runtime(name, ctypes.c_void_p(address))
+        return built
+
+    compiler.Compiler.jit = functools.wraps(compiler.Compiler.jit)(jit)
+
+
+def _run_through(executor: Any, engine: Engine) -> None:  # noqa: ANN401
+    """Send every call of a compiled function through the engine."""
+    run = executor.run_compiled_program
+
+    @functools.wraps(run)
+    def run_on_simulator(self: Any, arguments: list[Any]) -> object:  # noqa: ANN401
+        return engine.run(lambda: run(self, arguments))
+
+    executor.run_compiled_program = run_on_simulator
+
+
+def _import_as_global(tensor_class: Any, engine: Engine) -> None:  # noqa: ANN401
+    """Show CPU tensors to DLPack import as global memory."""
+    initialise = tensor_class.__init__
+
+    @functools.wraps(initialise)
+    def initialise_as_global(self: Any, tensor: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        initialise(self, engine.shown_as_global(tensor), *args, **kwargs)
+
+    tensor_class.__init__ = initialise_as_global

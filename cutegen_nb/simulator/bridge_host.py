@@ -1,0 +1,327 @@
+"""The CUDA runtime that the host half of a compiled function finds: answers instead of a driver.
+
+The DSL compiles the host half of a program to ordinary CPU code whose outside calls carry the names
+below (``nm -u`` on the dumped object).  Each is answered from here, and a launch is written down with
+copies of its parameters.  Nothing is executed inside a callback, because an exception cannot leave one:
+:meth:`HostCalls.take` hands the launches to Python after the host code has returned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cutegen_nb.core.evaluation import NotJudgedReason
+from cutegen_nb.simulator import ptx
+from cutegen_nb.simulator.bridge_device import (
+    MAX_BLOCK_DIM,
+    MAX_GRID_DIM,
+    MAX_THREADS_PER_BLOCK,
+    DeviceFacts,
+)
+from cutegen_nb.simulator.bridge_names import REFUSED_NAMES, SUCCEEDING_NAMES
+from cutegen_nb.simulator.faults import SimulatorFault
+from cutegen_nb.simulator.machine import Launch
+
+SUCCESS = 0
+INVALID_VALUE = 1
+INVALID_CONFIGURATION = 9
+INVALID_RESOURCE_HANDLE = 400
+NOT_FOUND = 500
+NOT_SUPPORTED = 801
+
+_CLUSTER_DIMENSION = 4  # cudaLaunchAttributeClusterDimension
+_FIRST_HANDLE = 0x1000
+
+_INT = ctypes.c_int
+_UINT = ctypes.c_uint
+_POINTER = ctypes.c_void_p
+_SIZE = ctypes.c_size_t
+
+
+class UnansweredCall(SimulatorFault):
+    """The program or its host code called a part of CUDA that the simulator does not answer."""
+
+    kind = "unanswered-call"
+    not_judged = NotJudgedReason.UNSUPPORTED_OPCODE
+
+
+class UnknownPtx(SimulatorFault):
+    """The compiler wrote PTX that the parser does not know."""
+
+    kind = "unknown-ptx"
+    not_judged = NotJudgedReason.UNSUPPORTED_OPCODE
+
+
+class _LaunchAttribute(ctypes.Structure):
+    """``cudaLaunchAttribute``: an identifier and a union of 64 bytes."""
+
+    _fields_ = (("identifier", _UINT), ("padding", _UINT), ("value", ctypes.c_uint32 * 16))
+
+
+class _LaunchConfig(ctypes.Structure):
+    """``cudaLaunchConfig_t`` (CUDA runtime API, data structures)."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("dynamic_smem_bytes", _SIZE),
+        ("stream", _POINTER),
+        ("attributes", ctypes.POINTER(_LaunchAttribute)),
+        ("attribute_count", _UINT),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedLaunch:
+    """A launch the host code asked for, not yet executed."""
+
+    module: ptx.Module
+    """The PTX that holds the kernel."""
+    kernel: str
+    """Its name there."""
+    launch: Launch
+    """Grid, block, dynamic shared memory, cluster."""
+    parameters: tuple[bytes, ...]
+    """The kernel's parameters as they were at the call."""
+
+
+@dataclass(slots=True)
+class _Library:
+    """One loaded module."""
+
+    text: str
+    """Its PTX."""
+    module: ptx.Module | None = None
+    """Parsed, once something is about to run."""
+
+
+@dataclass(slots=True)
+class HostCalls:
+    """Answers to the host half of every compiled function of this process."""
+
+    device: DeviceFacts
+    """What questions about the device are answered from."""
+    _refusals: list[str] = field(default_factory=list)
+    _libraries: dict[int, _Library] = field(default_factory=dict)
+    _kernels: dict[int, tuple[_Library, str]] = field(default_factory=dict)
+    _launches: list[RecordedLaunch] = field(default_factory=list)
+    _callbacks: list[object] = field(default_factory=list)
+    _shared: dict[str, int] = field(default_factory=dict)
+
+    def addresses(self, text: str) -> dict[str, int]:
+        """Address of an answer for each name that host code may call; ``text`` is the engine's PTX.
+
+        The loading call is made anew for each engine, so that two compilations whose kernels share a
+        name stay apart.  The callbacks stay alive as long as this object.
+        """
+        if not self._shared:
+            refused = {name: (_function(), self._refusal(name)) for name in REFUSED_NAMES}
+            answers = {**refused, **self._answers()}
+            self._shared.update({name: self._keep(kind, call) for name, (kind, call) in answers.items()})
+
+        def load(library: int, *_: object) -> int:
+            handle = _FIRST_HANDLE + len(self._libraries)
+            self._libraries[handle] = _Library(text)
+            _write(library, handle, ctypes.c_uint64)
+            return SUCCESS
+
+        kind = _function(_POINTER, _POINTER, _POINTER, _POINTER, _UINT, _POINTER, _POINTER, _UINT)
+        return {**self._shared, "_cudaLibraryLoadData": self._keep(kind, load)}
+
+    def parse_loaded(self) -> None:
+        """Parse the PTX of every library loaded since.
+
+        Raises:
+            SimulatorFault: the PTX holds what the parser does not know.
+        """
+        for library in self._libraries.values():
+            if library.module is None:
+                library.module = _parsed(library.text)
+
+    def raise_refusal(self) -> None:
+        """Raise the first call since the last :meth:`clear` that could not be answered, if there is one.
+
+        Raises:
+            SimulatorFault: there is one.
+        """
+        if self._refusals:
+            raise UnansweredCall(self._refusals[0])
+
+    def clear(self) -> None:
+        """Forget what the host code asked for and was not given yet."""
+        self._launches.clear()
+        self._refusals.clear()
+
+    def take(self) -> tuple[RecordedLaunch, ...]:
+        """The launches asked for since the last call, in order."""
+        launches = tuple(self._launches)
+        self._launches.clear()
+        return launches
+
+    def _keep(self, kind: Callable[[Callable[..., int]], object], call: Callable[..., int]) -> int:
+        callback = kind(call)
+        self._callbacks.append(callback)
+        address = ctypes.cast(callback, _POINTER).value  # type: ignore[arg-type]
+        if address is None:
+            raise ValueError(f"ctypes gave no address for {call!r}")
+        return address
+
+    def _refusal(self, name: str) -> Callable[[], int]:
+        def refuse() -> int:
+            self._refusals.append(_unanswered_sentence(f"The compiled host code called {name.lstrip('_')}"))
+            return NOT_SUPPORTED
+
+        return refuse
+
+    def _answers(self) -> dict[str, tuple[Callable[[Callable[..., int]], object], Callable[..., int]]]:
+        succeed = (_function(), lambda: SUCCESS)
+        return {
+            "_cudaLibraryGetKernel": (_function(_POINTER, _POINTER, _POINTER), self._get_kernel),
+            "_cudaLaunchKernelEx": (_function(_POINTER, _POINTER, _POINTER), self._launch_extended),
+            "_cudaLaunchKernel": (
+                _function(_POINTER, *[_UINT] * 6, _POINTER, _SIZE, _POINTER),
+                self._launch_plain,
+            ),
+            "_cudaDeviceGetAttribute": (_function(_POINTER, _INT, _INT), self._device_attribute),
+            "_cuKernelGetAttribute": (_function(_POINTER, _INT, _POINTER, _INT), _write_zero),
+            "_cudaOccupancyMaxActiveBlocksPerMultiprocessor": (
+                _function(_POINTER, _POINTER, _INT, _SIZE),
+                self._occupancy,
+            ),
+            "_cudaGetDevice": (_function(_POINTER), _write_zero),
+            "_cuDeviceGet": (_function(_POINTER, _INT), _write_zero),
+            "_cudaGetDeviceCount": (_function(_POINTER), lambda count: _write(count, 1, _INT)),
+            "cuda_dialect_print_on_error": (_function(_INT), self._check),
+            "cuda_dialect_assert_success": (_function(_INT), self._check),
+            **dict.fromkeys(SUCCEEDING_NAMES, succeed),
+        }
+
+    def _check(self, code: int) -> int:
+        """What the host code does with a code it does not return: a GPU's runtime would print or abort."""
+        if code != SUCCESS:
+            self._refusals.append(
+                f"The compiled host code met CUDA error {code}; look at its launch configuration."
+            )
+        return code
+
+    def _get_kernel(self, kernel: int, library: int, name: int) -> int:
+        owner = self._libraries.get(library)
+        if owner is None:
+            return INVALID_RESOURCE_HANDLE
+        text = ctypes.string_at(name).decode(errors="replace")
+        handle = (_FIRST_HANDLE << 16) + len(self._kernels)
+        self._kernels[handle] = (owner, text)
+        return _write(kernel, handle, ctypes.c_uint64)
+
+    def _device_attribute(self, value: int, number: int, _device: int) -> int:
+        answer = self.device.attribute(number)
+        return INVALID_VALUE if answer is None else _write(value, answer, _INT)
+
+    def _occupancy(self, value: int, _kernel: int, threads: int, smem_bytes: int) -> int:
+        return _write(value, self.device.resident_blocks(threads, smem_bytes), _INT)
+
+    def _launch_extended(self, config: int, kernel: int, arguments: int) -> int:
+        decoded = _LaunchConfig.from_address(config)
+        attributes = [decoded.attributes[index] for index in range(decoded.attribute_count)]
+        clusters = [item.value for item in attributes if item.identifier == _CLUSTER_DIMENSION]
+        return self._record(
+            Launch(
+                grid=_three(decoded.grid),
+                block=_three(decoded.block),
+                dynamic_smem_bytes=int(decoded.dynamic_smem_bytes),
+                cluster=_three(clusters[0][:3]) if clusters else (1, 1, 1),
+            ),
+            kernel,
+            arguments,
+        )
+
+    def _launch_plain(self, kernel: int, *sizes: int) -> int:
+        *dimensions, arguments, smem_bytes, _stream = sizes
+        launch = Launch(
+            grid=_three(dimensions[:3]),
+            block=_three(dimensions[3:]),
+            dynamic_smem_bytes=smem_bytes,
+            cluster=(1, 1, 1),
+        )
+        return self._record(launch, kernel, arguments)
+
+    def _record(self, launch: Launch, kernel: int, arguments: int) -> int:
+        library, name = self._kernels.get(kernel, (None, ""))
+        if library is None:
+            return INVALID_RESOURCE_HANDLE
+        if library.module is None or name not in library.module.kernels:
+            self._refusals.append(
+                f"The kernel {name!r} was launched on a path that the simulator does not follow "
+                "(TVM-FFI or a precompiled object); compile with cute.compile and call the result."
+            )
+            return NOT_FOUND
+        refused = self._limits(launch, library.module.kernels[name].static_smem_bytes)
+        if refused != SUCCESS:
+            return refused
+        declared = library.module.kernels[name].parameters
+        pointers = (ctypes.c_uint64 * len(declared)).from_address(arguments) if declared else ()
+        parameters = tuple(
+            ctypes.string_at(pointer, parameter.size_bytes)
+            for pointer, parameter in zip(pointers, declared, strict=True)
+        )
+        self._launches.append(
+            RecordedLaunch(module=library.module, kernel=name, launch=launch, parameters=parameters)
+        )
+        return SUCCESS
+
+    def _limits(self, launch: Launch, static_smem_bytes: int) -> int:
+        """The error a GPU returns for a launch outside its limits, without running it."""
+        if min(*launch.grid, *launch.block, *launch.cluster) < 1:
+            return INVALID_CONFIGURATION
+        too_large = any(size > most for size, most in zip(launch.grid, MAX_GRID_DIM, strict=True)) or any(
+            size > most for size, most in zip(launch.block, MAX_BLOCK_DIM, strict=True)
+        )
+        if too_large or _product(launch.block) > MAX_THREADS_PER_BLOCK:
+            return INVALID_CONFIGURATION
+        if any(size % step for size, step in zip(launch.grid, launch.cluster, strict=True)):
+            return INVALID_CONFIGURATION
+        smem_bytes = static_smem_bytes + launch.dynamic_smem_bytes
+        return SUCCESS if smem_bytes <= self.device.smem_per_block_optin_bytes else INVALID_VALUE
+
+
+def unanswered(what: str) -> UnansweredCall:
+    """The fault for a call that has no answer; ``what`` is a main clause such as ``The program called x``."""
+    return UnansweredCall(_unanswered_sentence(what))
+
+
+def _unanswered_sentence(what: str) -> str:
+    return (
+        f"{what}, which the simulator does not answer; launch kernels on torch tensors instead, "
+        "or evaluate on a GPU."
+    )
+
+
+def _parsed(text: str) -> ptx.Module:
+    try:
+        return ptx.parse(text)
+    except ptx.PtxSyntaxError as error:
+        raise UnknownPtx(f"{error} Write it another way, or run on a GPU.") from error
+
+
+def _function(*arguments: type) -> Callable[[Callable[..., int]], object]:
+    """The C type of a callback that returns an error code."""
+    return ctypes.CFUNCTYPE(_INT, *arguments)
+
+
+def _write(address: int, value: int, kind: type[ctypes.c_int | ctypes.c_uint64]) -> int:
+    kind.from_address(address).value = value
+    return SUCCESS
+
+
+def _write_zero(address: int, *_: object) -> int:
+    return _write(address, 0, _INT)
+
+
+def _three(values: Sequence[int] | ctypes.Array[ctypes.c_uint32]) -> tuple[int, int, int]:
+    return int(values[0]), int(values[1]), int(values[2])
+
+
+def _product(values: tuple[int, int, int]) -> int:
+    return values[0] * values[1] * values[2]

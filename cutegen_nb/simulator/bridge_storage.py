@@ -1,0 +1,122 @@
+"""CPU tensors shown to the DSL as global memory, and which storages a kernel may touch.
+
+What a pointer may reach is the torch *storage* behind it, as on a GPU the allocation is.  A storage is
+known from the moment a program takes its address: at DLPack conversion and at ``Tensor.data_ptr``.
+Only a weak reference is kept, so a freed tensor's range is out of bounds again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from cutegen_nb.simulator.memory import GlobalMemory
+
+_CUDA_DEVICE_TYPE = 2  # kDLCUDA in dlpack.h
+_DEVICE_OFFSET_BYTES = 8  # DLTensor begins: void *data; DLDevice {int32 device_type; int32 device_id}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A storage whose address a program has taken."""
+
+    reference: StorageWeakRef
+    """Expires with the storage, whoever else holds the memory's address."""
+    size_bytes: int
+    """Its whole extent."""
+    label: str
+    """What findings call it."""
+
+
+@dataclass(slots=True)
+class Storages:
+    """The storages whose addresses the program has taken."""
+
+    _memory: GlobalMemory = field(default_factory=GlobalMemory)
+    _known: dict[int, _Known] = field(default_factory=dict)
+    _new: set[int] = field(default_factory=set)
+    _labels: dict[int, tuple[StorageWeakRef, str]] = field(default_factory=dict)
+
+    def register(self, tensor: torch.Tensor) -> None:
+        """Make the storage behind a tensor reachable by kernels. Views share their base's storage."""
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - the only way to see past the habits
+            storage = tensor.untyped_storage()
+            address, size_bytes = storage.data_ptr(), storage.nbytes()
+            if address == 0 or size_bytes == 0:
+                return
+            if self._alive(address) and self._known[address].size_bytes == size_bytes:
+                return
+            self._known[address] = _Known(
+                reference=StorageWeakRef(storage),
+                size_bytes=size_bytes,
+                label=f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}",
+            )
+            self._new.add(address)
+
+    def label(self, tensor: torch.Tensor, name: str) -> None:
+        """Name a tensor's storage for findings; it need not be registered yet."""
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+        self._labels[address] = (StorageWeakRef(storage), name)
+        self._new.add(address)
+
+    def memory(self) -> GlobalMemory:
+        """Global memory as it is now: every storage that is still alive."""
+        for address in [address for address in self._known if not self._alive(address)]:
+            del self._known[address]
+            self._memory.forget(address)
+        for address in self._new & self._known.keys():
+            known = self._known[address]
+            self._memory.register(address, known.size_bytes, self._label(address) or known.label)
+        self._new.clear()
+        return self._memory
+
+    def shown_as_global(self, value: object) -> object:
+        """What the DSL's DLPack import gets: a CPU tensor as global memory, anything else as it is."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        self.register(value)
+        return GlobalMemoryView(value)
+
+    def _alive(self, address: int) -> bool:
+        known = self._known.get(address)
+        return known is not None and not known.reference.expired()
+
+    def _label(self, address: int) -> str:
+        reference, name = self._labels.get(address, (None, ""))
+        return name if reference is not None and not reference.expired() else ""
+
+
+class GlobalMemoryView:
+    """Exports a CPU tensor through DLPack with its device rewritten to CUDA.
+
+    Without this the DSL gives it the generic address space, and whatever needs global memory
+    (``cp.async``, many copy atoms) fails to compile.
+    """
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """CUDA device 0."""
+        return (_CUDA_DEVICE_TYPE, 0)
+
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        """A capsule of the tensor's own memory.
+
+        Raises:
+            BufferError: the tensor requires a gradient, as on a GPU; detach it first.
+        """
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            capsule = self._tensor.__dlpack__()
+        get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        get_pointer.restype = ctypes.c_void_p
+        get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+        address = get_pointer(capsule, b"dltensor")
+        device = (ctypes.c_int32 * 2).from_address(address + _DEVICE_OFFSET_BYTES)
+        device[0], device[1] = _CUDA_DEVICE_TYPE, 0
+        return capsule

@@ -1,0 +1,212 @@
+"""What code for a GPU takes for granted in torch, made true on CPU tensors.
+
+Inside :func:`habits` every CPU tensor presents itself as lying on ``cuda:0``: ``x.device``, ``x.is_cuda``,
+``x.get_device()``.  Presenting *all* of them, not only those that went through ``.cuda()``, makes the
+most real code work: devices of any two tensors compare equal, ``torch.empty(..., device=x.device)`` and
+``torch.device(str(x.device))`` lead back here, a model's ``if x.is_cuda`` takes the kernel's branch.  The
+price: a program that forgot to move a tensor to the GPU is not found out here, and a tensor that went
+through ``.cpu()`` (a copy, as on a GPU) still says ``cuda:0``.
+
+Streams and events exist and do nothing; a time between two events is 0.0, never a measurement.
+Operators themselves run on the CPU, unchanged.  The changes are undone on leaving ``with``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
+
+from cutegen_nb.simulator.bridge_cuda import cuda_module_answers
+from cutegen_nb.simulator.bridge_device import DeviceFacts
+from cutegen_nb.simulator.bridge_storage import Storages
+
+_HOST = torch.device("cpu")
+_PRESENTED = torch.device("cuda", 0)
+
+_Arguments = tuple[Any, ...]
+_Answer = Callable[[Callable[..., Any], _Arguments, dict[str, Any]], Any]
+
+
+@contextmanager
+def habits(device: DeviceFacts, storages: Storages) -> Iterator[None]:
+    """Make a GPU's habits true on CPU tensors of this thread until ``with`` is left.
+
+    ``device`` is what questions are answered from; storages whose ``data_ptr`` is taken are registered
+    in ``storages``, so that pointers built from it are known.
+    """
+    with ExitStack() as changes:
+        for name, value in cuda_module_answers(device).items():
+            changes.enter_context(_replaced(torch.cuda, name, value))
+        changes.enter_context(_replaced(torch, "Generator", _Generator))
+        # Not among the answers: torch checks the stream's type before it asks them.
+        changes.enter_context(_replaced(torch.Tensor, "record_stream", lambda *_: None))
+        changes.enter_context(_replaced(DeviceContext, "__torch_function__", _default_device))
+        changes.callback(_forget_default_device)
+        changes.enter_context(_Habits(storages))
+        yield
+
+
+@contextmanager
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    missing = object()
+    before = getattr(owner, name, missing)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+class _Habits(TorchFunctionMode):
+    """Answers questions about devices and sends what asks for a GPU to the CPU."""
+
+    def __init__(self, storages: Storages) -> None:
+        super().__init__()
+        self._answers: Mapping[Callable[..., Any], _Answer] = {
+            **_ANSWERS,
+            torch.Tensor.data_ptr: _registering(storages),
+        }
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: _Arguments = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the function returns
+        """Answer one call; torch suspends the mode meanwhile, so its own code sees CPU tensors."""
+        kwargs = kwargs or {}
+        answer = self._answers.get(func)
+        if answer is not None:
+            return answer(func, args, kwargs)
+        if "device" in kwargs:
+            kwargs["device"] = _hosted(kwargs["device"])
+        if "pin_memory" in kwargs:
+            kwargs["pin_memory"] = False
+        if any(type(value) is torch.device for value in args):
+            args = tuple(_hosted(value) if type(value) is torch.device else value for value in args)
+        return func(*args, **kwargs)
+
+
+def _is_cuda(device: object) -> bool:
+    if isinstance(device, torch.device):
+        return device.type == "cuda"
+    if isinstance(device, str):
+        return device == "cuda" or device.startswith("cuda:")
+    return isinstance(device, int) and not isinstance(device, bool)
+
+
+def _hosted(device: object) -> object:
+    """The CPU for any spelling of a GPU: ``"cuda"``, ``"cuda:0"``, ``0``, ``torch.device("cuda")``."""
+    return _HOST if _is_cuda(device) else device
+
+
+def _device(func: Callable[..., Any], args: _Arguments, _: dict[str, Any]) -> torch.device:
+    real = func(*args)
+    return _PRESENTED if real.type == "cpu" else real
+
+
+def _is_on_gpu(_: Callable[..., Any], args: _Arguments, __: dict[str, Any]) -> bool:
+    return bool(args[0].device.type == "cpu")
+
+
+def _is_on_cpu(_: Callable[..., Any], __: _Arguments, ___: dict[str, Any]) -> bool:
+    return False
+
+
+def _itself(_: Callable[..., Any], args: _Arguments, __: dict[str, Any]) -> torch.Tensor:
+    return args[0]
+
+
+def _copied(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> torch.Tensor:
+    """``.cpu()``: on a GPU the result never shares memory with its source."""
+    result = func(*args, **kwargs)
+    return result.clone() if result is args[0] else result
+
+
+def _moved(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> torch.Tensor:
+    """``.to(...)`` with the device as any argument."""
+    to_host = any(str(value) == "cpu" for value in (*args[1:2], kwargs.get("device")) if value is not None)
+    args = (args[0], *(_hosted(value) if index == 0 else value for index, value in enumerate(args[1:])))
+    kwargs = {name: _hosted(value) if name == "device" else value for name, value in kwargs.items()}
+    return _copied(func, args, kwargs) if to_host else func(*args, **kwargs)
+
+
+def _typed(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> object:
+    """``.type()`` names a CUDA type; ``.type("torch.cuda.FloatTensor")`` gives a CPU one."""
+    plain = (value.replace("torch.cuda.", "torch.") if isinstance(value, str) else value for value in args)
+    result = func(*plain, **kwargs)
+    return result.replace("torch.", "torch.cuda.", 1) if isinstance(result, str) else result
+
+
+def _index(_: Callable[..., Any], __: _Arguments, ___: dict[str, Any]) -> int:
+    return 0
+
+
+def _registering(storages: Storages) -> _Answer:
+    def address(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> int:
+        storages.register(args[0])
+        return int(func(*args, **kwargs))
+
+    return address
+
+
+_ANSWERS: dict[Callable[..., Any], _Answer] = {
+    torch.Tensor.device.__get__: _device,
+    torch.Tensor.is_cuda.__get__: _is_on_gpu,
+    torch.Tensor.is_cpu.__get__: _is_on_cpu,
+    torch.Tensor.cuda: _itself,
+    torch.Tensor.cpu: _copied,
+    torch.Tensor.to: _moved,
+    torch.Tensor.type: _typed,
+    torch.Tensor.get_device: _index,
+    torch.get_device: _index,
+    torch.Tensor.pin_memory: _itself,
+}
+
+
+def _default_device(
+    context: DeviceContext,
+    func: Callable[..., Any],
+    types: object,
+    args: _Arguments = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:  # noqa: ANN401
+    """``torch.set_default_device("cuda")`` and ``with torch.device("cuda")``: tensors stay on the CPU."""
+    if context.device.type == "cuda":
+        return func(*args, **(kwargs or {}))
+    return _REAL_DEFAULT_DEVICE(context, func, types, args, kwargs)
+
+
+_REAL_DEFAULT_DEVICE = DeviceContext.__torch_function__
+
+
+def _forget_default_device() -> None:
+    """A default of ``cuda`` set inside must not outlive the habits that make it work."""
+    if torch.get_default_device().type == "cuda":
+        torch.set_default_device(None)
+
+
+class _GeneratorKind(type):
+    """Generators made here are torch's own."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _REAL_GENERATOR)
+
+
+_REAL_GENERATOR = torch.Generator
+
+
+class _Generator(metaclass=_GeneratorKind):
+    """``torch.Generator(device="cuda")`` gives a CPU generator."""
+
+    def __new__(cls, device: object = "cpu") -> Any:  # noqa: ANN401
+        return _REAL_GENERATOR(device=_hosted(device))
