@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Verdict
 from cutegen_nb.gpu.faults import CONSTRUCTING, IMPORTING, CandidateFault, blamed
 from cutegen_nb.gpu.problem_source import LoadedProblem, seed_everything
@@ -20,9 +21,17 @@ FILE_NAME = "candidate.py"
 
 
 def write_source(source: str, folder: Path) -> Path:
-    """Put the candidate into `folder` as a file: the DSL reads a kernel's source with ``inspect``."""
+    """Put the candidate into `folder` as a file: the DSL reads a kernel's source with ``inspect``.
+
+    Raises EvaluatorError when the disk does not take it.
+    """
     path = folder / FILE_NAME
-    path.write_text(source, encoding="utf-8")
+    try:
+        path.write_text(source, encoding="utf-8")
+    except OSError as error:
+        raise EvaluatorError(
+            f"The candidate could not be written to {path} ({error}); free space there."
+        ) from error
     return path
 
 

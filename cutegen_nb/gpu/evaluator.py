@@ -16,7 +16,7 @@ from cutegen_nb.core import errors
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.errors import EvaluatorError, ProblemError, WorkerDied
+from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, ProblemError, WorkerDied
 from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
@@ -26,6 +26,8 @@ from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
 
 FACTS_DEADLINE_S = 60.0
 """For tracing a problem; its file is the person's own and may still loop."""
+DEADLINE_ON_SIMULATOR_S = 60.0
+DEADLINE_ON_GPU_S = 180.0
 SEEDS_ON_GPU = 5
 SEEDS_ON_SIMULATOR = 3
 """Fewer on the simulator, where a run of a kernel takes seconds and not microseconds."""
@@ -61,7 +63,7 @@ class KernelEvaluator:
         *,
         device: str = "auto",
         architecture: str | None = None,
-        deadline_s: float = 60.0,
+        deadline_s: float | None = None,
         memory_bytes: int = 4 << 30,
         seeds: int | None = None,
         baselines: tuple[str, ...] = ("eager",),
@@ -71,7 +73,8 @@ class KernelEvaluator:
         Args:
             device: ``auto`` (a GPU where there is one), ``cuda`` or ``simulator``.
             architecture: What the simulator stands for; a GPU states its own.
-            deadline_s: Wall time for one evaluation, compilation included.
+            deadline_s: Wall time for one evaluation, compilation included; by default 60 s on the simulator
+                and 180 s on a GPU, where baselines are compiled too.
             memory_bytes: Address space a worker may add on the simulator; resident memory on a GPU host.
             seeds: Input seeds for each evaluation; by default 3 on the simulator and 5 on a GPU.
             baselines: What a GPU's times are compared with: ``eager``, ``torch.compile``.
@@ -82,16 +85,39 @@ class KernelEvaluator:
         self._memory_bytes = memory_bytes
         self._seeds = seeds
         self._baselines = baselines
+        self._chosen: Device | None = None
         self._device: Device | None = None
         self._server: ForkServer | None = None
         self._facts: dict[str, ProblemFacts] = {}
         self._gates: dict[str, list[dict[str, Any]]] = {}
 
     async def device(self) -> Device:
-        """What candidates run on. Raises DeviceUnavailable."""
+        """What candidates run on; a GPU's bandwidth is measured once. Raises DeviceUnavailable."""
         if self._device is None:
-            self._device = await asyncio.to_thread(devices.choose, self._wanted, self._wanted_architecture)
+            chosen = await self._choice()
+            simulated = chosen.kind is DeviceKind.SIMULATOR
+            self._device = chosen if simulated else await self._measured(chosen)
         return self._device
+
+    async def _choice(self) -> Device:
+        if self._chosen is None:
+            self._chosen = await asyncio.to_thread(devices.choose, self._wanted, self._wanted_architecture)
+        return self._chosen
+
+    async def _measured(self, chosen: Device) -> Device:
+        heard = _Heard(lambda _: None)
+        await self._run({"kind": "measure"}, Limits(deadline_s=FACTS_DEADLINE_S), heard)
+        _raise_ours(heard)
+        if heard.result is None:
+            raise DeviceUnavailable(f"{chosen.name} did not answer; `nvidia-smi` may show why.")
+        found = heard.result
+        return dataclasses.replace(
+            chosen,
+            bandwidth_bytes_per_s=float(found["bandwidth"]),
+            sm_count=int(found["sm_count"]),
+            l2_bytes=int(found["l2_bytes"]),
+            source=f"copy bandwidth measured here; peaks from {chosen.source}",
+        )
 
     async def warm_up(self) -> None:
         """Have the template import torch and the DSL now, so that the first verdict comes sooner."""
@@ -152,7 +178,7 @@ class KernelEvaluator:
         simulated = (await self.device()).kind is DeviceKind.SIMULATOR
         rewrites = facts.scaled.rewrites if simulated else ()
         limits = Limits(
-            deadline_s=self._deadline_s,
+            deadline_s=self._deadline_s or (DEADLINE_ON_SIMULATOR_S if simulated else DEADLINE_ON_GPU_S),
             address_space_bytes=await self._address_space(),
             resident_bytes=None if simulated else self._resident_limit(),
         )
@@ -208,13 +234,13 @@ class KernelEvaluator:
 
     async def _forks(self) -> ForkServer:
         if self._server is None:
-            device = await self.device()
+            device = await self._choice()
             kind = "simulator" if device.kind is DeviceKind.SIMULATOR else "cuda"
             self._server = ForkServer(kind, device.architecture)
         return self._server
 
     async def _address_space(self) -> int | None:
-        device = await self.device()
+        device = await self._choice()
         return self._memory_bytes if device.kind is DeviceKind.SIMULATOR else None
 
     def _resident_limit(self) -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import cutegen_nb
-from cutegen_nb.core.errors import WorkerDied
+from cutegen_nb.core.errors import EvaluatorError, WorkerDied
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.channel import MalformedRecord, pack, receive
 
@@ -84,7 +84,7 @@ class ForkServer:
         if self.alive:
             return
         self.close()
-        scratch = Path(tempfile.mkdtemp(prefix="cutegen-"))
+        scratch = _new_folder("cutegen-", None)
         here, there = socket.socketpair()
         package_root = str(Path(cutegen_nb.__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH", "")
@@ -147,7 +147,7 @@ class ForkServer:
     def folder(self) -> Path:
         """A new empty folder for one evaluation, inside the template's scratch folder."""
         assert self._scratch is not None
-        return Path(tempfile.mkdtemp(prefix="evaluation-", dir=self._scratch))
+        return _new_folder("evaluation-", self._scratch)
 
     async def run(self, request: dict[str, Any], limits: Limits, answer: Answer) -> Run:
         """Have one forked worker carry `request` out; `answer` hears its records.
@@ -228,6 +228,16 @@ class ForkServer:
                 process.wait()
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _new_folder(prefix: str, inside: Path | None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
+    except OSError as error:
+        place = inside or tempfile.gettempdir()
+        raise EvaluatorError(
+            f"No folder could be made in {place} ({error}); free space or set TMPDIR."
+        ) from error
 
 
 async def _listen(

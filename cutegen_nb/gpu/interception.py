@@ -121,7 +121,6 @@ def _harness_parts() -> dict[str, Any]:
         "torch.allclose": torch.allclose,
         "torch.equal": torch.equal,
         "torch.isfinite": torch.isfinite,
-        "torch.manual_seed": torch.manual_seed,
         "torch.rand": torch.rand,
         "torch.randn": torch.randn,
         "torch.empty": torch.empty,

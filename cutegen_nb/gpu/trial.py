@@ -20,7 +20,7 @@ from cutegen_nb.gpu import correctness, inputs
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
 from cutegen_nb.gpu.ground import Ground
-from cutegen_nb.gpu.interception import ForwardWatch, judge_compute
+from cutegen_nb.gpu.interception import ForwardWatch, judge_compute, threads
 from cutegen_nb.gpu.problem_source import LoadedProblem
 
 Stage = Callable[[str], None]
@@ -85,6 +85,8 @@ class Evidence:
     """On a GPU."""
     compile_s: float = 0.0
     """What the first call took."""
+    threads: int = 0
+    """Of the process after the first call, when everything is compiled."""
 
 
 def cheated(kind: str, message: str, state: Evidence) -> tuple[Outcome, str]:
@@ -114,6 +116,7 @@ class Trial:
         outputs, watch = self._forward(given)
         if first:
             state.compile_s = time.monotonic() - began
+            state.threads = threads()
             state.profile = self._profile()
         expected_inputs = _clone(drawn)
         wanted = _tensors(self.reference(*expected_inputs))
@@ -153,6 +156,12 @@ class Trial:
                     state,
                 )
             state.checks.append("a kernel was launched")
+        more = threads() - state.threads
+        if more > 0:
+            message = (
+                f"{more} thread(s) were started after the first call and still run: work outside the clock?"
+            )
+            state.findings.append(Finding(kind="threads", message=message, severity=Severity.FLAG))
         if self.task.time_it is not None:
             stage("timing")
             state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds))

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
 from cutegen_nb.gpu import problem_source, trace
 from cutegen_nb.gpu.channel import Channel
@@ -83,10 +83,18 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
     try:
         if request["kind"] == "facts":
             _facts(request, channel)
+        elif request["kind"] == "measure":
+            _measure(channel)
         else:
             _evaluate(request, channel, surroundings)
     except CutegenError as error:
         channel.send("error", error=type(error).__name__, message=str(error))
+    except torch.OutOfMemoryError as error:
+        message = (
+            f"The GPU's memory does not hold this problem with its reference and float64 oracle: {error}. "
+            "Make the problem smaller or use the simulator."
+        )
+        channel.send("error", error="EvaluatorError", message=message)
     except SystemExit as error:
         # Only a problem's own code gets here: a candidate's exit is a verdict already.
         channel.send(
@@ -106,6 +114,24 @@ def _facts(request: dict[str, Any], channel: Channel) -> None:
     channel.send("stage", text="tracing the problem")
     facts = trace.trace_facts(problem)
     channel.send("facts", facts=encode(facts))
+
+
+def _measure(channel: Channel) -> None:
+    """What only the device itself can say of it."""
+    from cutegen_nb.gpu.timing import copy_bandwidth  # noqa: PLC0415 - needs a GPU
+
+    if not torch.cuda.is_available():
+        raise DeviceUnavailable(
+            f"torch {torch.__version__} finds no CUDA device although nvidia-smi names one; "
+            "install a CUDA build of torch or use --device simulator."
+        )
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    channel.send(
+        "measured",
+        bandwidth=copy_bandwidth(),
+        sm_count=int(properties.multi_processor_count),
+        l2_bytes=int(properties.L2_cache_size),
+    )
 
 
 def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundings) -> None:
