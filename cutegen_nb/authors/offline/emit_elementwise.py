@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cutegen_nb.authors.offline.expressions import body
-from cutegen_nb.authors.offline.loops import Loop, LoopNest, loop_nest
+from cutegen_nb.authors.offline.kernel_text import KernelText
+from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
 from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
 from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.templates import indented, joined, render
@@ -13,30 +12,6 @@ from cutegen_nb.authors.offline.variants import Variant
 
 TRIPS = 4
 """Turns of the grid-stride loop a thread makes at least."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelText:
-    """One kernel with its launcher, and what the module around it must define."""
-
-    name: str
-    """Of the ``@cute.jit`` launcher."""
-    source: str
-    """Kernel and launcher."""
-    nest: LoopNest
-    """Loops that the host views the tensors for."""
-    tensors: tuple[Operand, ...]
-    """Arguments in order."""
-    counts: tuple[str, ...]
-    """Names of the numbers that follow them."""
-    needed: frozenset[str]
-    """View functions the launcher calls."""
-    constants: dict[str, str]
-    """Module-level constants by name."""
-    vector: tuple[Loop, int] | None = None
-    """For a kernel whose vector length the host chooses: the loop it must divide, and the largest length."""
-    scratch: tuple[Operand, ...] = ()
-    """Partial results that the host allocates, arguments after the tensors."""
 
 
 def emit_elementwise(

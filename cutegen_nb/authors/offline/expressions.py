@@ -244,9 +244,8 @@ def _text(expr: Expr, emit: object) -> tuple[str, int]:
     if op.startswith("to:"):
         text, level = parts[0]
         return f"{text if level == _ATOM else f'({text})'}.to({op.removeprefix('to:')})", _ATOM
-    if op == "select":
-        op = "cutlass.select_"
-    else:
-        op = f"cute.math.{op}"
     arguments = ", ".join(typed_text(arg, text) for arg, (text, _) in zip(expr.args, parts, strict=True))
-    return f"{op}({arguments})", _ATOM
+    if op == "select":
+        # select_ gives a bare MLIR value; the type makes it a DSL value again.
+        return f"cutlass.{expr.kind.value}(cutlass.select_({arguments}))", _ATOM
+    return f"cute.math.{op}({arguments})", _ATOM

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.emit_elementwise import KernelText, emit_elementwise
+from cutegen_nb.authors.offline.emit_elementwise import emit_elementwise
+from cutegen_nb.authors.offline.kernel_text import KernelText
+from cutegen_nb.authors.offline.emit_joining import emit_joining
+from cutegen_nb.authors.offline.emit_rows import RowKernel
+from cutegen_nb.authors.offline.emit_strided import StridedVectors
 from cutegen_nb.authors.offline.module import module_text, temporary_dtypes
 from cutegen_nb.authors.offline.plan import Kernel, Plan, plan
 from cutegen_nb.authors.offline.reading import read
+from cutegen_nb.authors.offline.rows_text import is_strided, row_nest
 from cutegen_nb.authors.offline.state import constructor
 from cutegen_nb.authors.offline.strategies import ladder
 from cutegen_nb.authors.offline.variants import Variant, fold
@@ -30,7 +35,7 @@ class FusedLoopsWriter:
         fused = plan(read(facts))
         steps = ladder(fused)
         variant = fold(steps.start, applied)
-        chosen = plan(read(facts), fuse=False) if variant.split else fused
+        chosen = plan(read(facts), fuse=False, merge=variant.one_pass) if variant.split else fused
         return Written(source=_source(problem, chosen, variant), rationale=steps.rationale(applied, variant))
 
 
@@ -52,4 +57,10 @@ def _kernel_name(chosen: Plan, position: int) -> str:
 
 def _emitted(kernel: Kernel, chosen: Plan, variant: Variant, name: str) -> tuple[KernelText, ...]:
     dtypes = temporary_dtypes(chosen)
-    return (emit_elementwise(kernel, chosen, variant, name, dtypes),)
+    if not kernel.reductions:
+        return (emit_elementwise(kernel, chosen, variant, name, dtypes),)
+    strided = is_strided(kernel, row_nest(kernel))
+    rows = RowKernel(kernel, chosen, variant, name, dtypes, partial=variant.split, strided=strided)
+    vectors = strided and variant.vectors and not rows.cached
+    text = StridedVectors(rows).text() if vectors else rows.text()
+    return (text, emit_joining(rows, f"{name}_join")) if variant.split else (text,)

@@ -22,6 +22,7 @@ class Sizes:
     def __init__(self, plan: Plan) -> None:
         self.program: Program = plan.program
         self.by_axis: dict[Axis, str] = {}
+        self.by_axes: dict[tuple[Axis, ...], str] = {}
         self.by_dim: dict[tuple[str, int], str] = {}
         for buffer in self.program.buffers.values():
             for dim in range(len(buffer.shape)):
@@ -45,6 +46,8 @@ class Sizes:
         for dim, axes in enumerate(access.index):
             text = self.by_dim.get((access.value, dim))
             unknown = [axis for axis in axes if axis not in self.by_axis]
+            if text is not None and axes:
+                self.by_axes.setdefault(axes, text)
             if text is None or not unknown:
                 continue
             if len(axes) == 1:
@@ -76,6 +79,11 @@ class Sizes:
                     return " * ".join(name for name, _ in chosen)
         if extent.full == extent.scaled:
             return str(extent.full)
+        for length in range(1, LARGEST_PRODUCT + 1):
+            for chosen in combinations(dims, length):
+                whole = elements([size for _, size in chosen])
+                if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
+                    return f"{' * '.join(name for name, _ in chosen)} // {whole.full // extent.full}"
         raise Declined(f"the size {extent.full} in the reference cannot be read from its inputs")
 
     def axis(self, axis: Axis) -> str:
@@ -83,7 +91,8 @@ class Sizes:
         return self.by_axis[axis]
 
     def _product(self, axes: Sequence[Axis]) -> str:
-        return " * ".join(_factor(self.by_axis[axis]) for axis in axes) if axes else "1"
+        known = self.by_axes.get(tuple(axes))
+        return known or " * ".join(_factor(self.by_axis[axis]) for axis in axes) or "1"
 
     def loop(self, loop: Loop) -> str:
         """Text of the extent of a loop."""
@@ -92,12 +101,12 @@ class Sizes:
     def count(self, extent: Extent, nest: LoopNest) -> str:
         """Text of a count: the columns of the kernel where it is their number."""
         if nest.cols and elements([loop.extent for loop in nest.cols]) == extent:
-            return " * ".join(_factor(self.loop(loop)) for loop in nest.cols)
+            return self._product([axis for loop in nest.cols for axis in loop.axes])
         return self.number(extent)
 
 
 def _factor(text: str) -> str:
-    return text if re.fullmatch(r"\w+( \* \w+)*", text) else f"({text})"
+    return text if re.fullmatch(r"\w+( \* \w+)*|\([^()]*\)", text) else f"({text})"
 
 
 def view(access: Access, nest: LoopNest, sizes: Sizes) -> str:

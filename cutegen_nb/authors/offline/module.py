@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_nb.authors.offline.emit_elementwise import KernelText
+from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.expressions import kind_of
 from cutegen_nb.authors.offline.host import Sizes, allocation, host_view, size_lines, view
 from cutegen_nb.authors.offline.operands import Operand
@@ -43,7 +43,7 @@ def module_text(
     for text in launches:
         constants.update(text.constants)
         needed |= text.needed
-    sources = [render("views", needed=needed).rstrip("\n")] if needed else []
+    sources = [text for part in ("joins", "views") if (text := render(part, needed=needed).strip("\n"))]
     sources += [text.source.rstrip("\n") for text in launches]
     gcd = any("math." in line for line in forward)
     imports = [*(["import math"] if gcd else []), *_IMPORTS, *built.imports]
@@ -106,9 +106,12 @@ LONGEST_LAUNCH = 100
 
 def _launch(kernel: Kernel, text: KernelText, sizes: Sizes) -> list[str]:
     """Lines that view each tensor as the kernel runs over it, and the launch."""
-    shown = {tensor: view(tensor.access, text.nest, sizes) for tensor in text.tensors}
+    shown: dict[Operand | Scratch, str] = {t: view(t.access, text.nest, sizes) for t in text.tensors}
     numbers = [f"float({sizes.count(extent, text.nest)})" for _, extent in kernel.counts]
-    lines = []
+    lines = _scratch_lines(text, sizes)
+    if text.scratch:
+        shown |= {scratch: scratch.host for scratch in text.scratch}
+        numbers.append("splits")
     if text.vector is not None:
         loop, widest = text.vector
         lines.append("# A vector must not cross the end of the fastest dimension.")
@@ -118,12 +121,40 @@ def _launch(kernel: Kernel, text: KernelText, sizes: Sizes) -> list[str]:
         return [*lines, call]
     names: list[str] = []
     for tensor, words in shown.items():
-        if words == tensor.access.value:
+        if isinstance(tensor, Scratch) or words == tensor.access.value:
             names.append(words)
             continue
         names.append(_view_name(tensor, set(names)))
         lines.append(f"{names[-1]} = {words}")
     return [*lines, _call(text.name, names, numbers)]
+
+
+CTAS_WANTED = 1056
+"""Eight CTAs for each of the 132 SMs of an H100 or H200."""
+COLUMNS_A_SPLIT = 8192
+"""Below so many columns a split costs more than it brings."""
+
+
+def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
+    """Lines that decide on the number of splits and allocate what they leave behind."""
+    if not text.splits:
+        return []
+    rows = " * ".join(f"({sizes.loop(loop)})" for loop in text.nest.rows if loop.axes) or "1"
+    cols = " * ".join(f"({sizes.loop(loop)})" for loop in text.nest.cols) or "1"
+    few = text.scratch[0].rows_fastest
+    wanted, least = (CTAS_WANTED * 256, 32) if few else (CTAS_WANTED, COLUMNS_A_SPLIT)
+    device = text.tensors[0].access.value
+    lines = [
+        f"rows, cols = {rows}, {cols}",
+        "# Enough splits to occupy the GPU, each with enough columns to be worth its start.",
+        f"splits = max(1, min(cols // {least}, {wanted} // rows))",
+    ]
+    for scratch in text.scratch:
+        shape, turn = ("splits, rows", ".t()") if scratch.rows_fastest else ("rows, splits", "")
+        lines.append(
+            f"{scratch.host} = torch.empty(({shape}), dtype=torch.{scratch.dtype}, device={device}.device){turn}"
+        )
+    return lines
 
 
 def _call(name: str, tensors: list[str], numbers: list[str]) -> str:

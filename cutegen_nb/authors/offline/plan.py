@@ -137,9 +137,10 @@ def _draft(shape: Shape, reduced: tuple[int, ...]) -> _Draft:
 
 
 class _Planner:
-    def __init__(self, program: Program, *, fuse: bool) -> None:
+    def __init__(self, program: Program, *, fuse: bool, merge: bool) -> None:
         self.program = program
         self.fuse = fuse
+        self.merge = merge
         self.host_views: set[str] = set()
         self.targets = {name for name in program.outputs if not program.ops[name].reduction}
         self.drafts: list[_Draft] = []
@@ -247,10 +248,16 @@ class _Planner:
             access.value in self.program.buffers or self.producer.get(access.value, position) < position
             for access in kernel.loads
         )
-        if not early or (not self.fuse and len(kernel.passes) > 1):
+        if not early or (not self.fuse and self._passes(kernel) > 1):
             draft.axes = saved
             return False
         return True
+
+    def _passes(self, kernel: Kernel) -> int:
+        """How often the kernel would read its rows for its reductions."""
+        from cutegen_nb.authors.offline.states import states  # noqa: PLC0415 - it builds on this module
+
+        return len(states(kernel.passes, merge=self.merge))
 
     def _build(self, draft: _Draft) -> Kernel:
         while True:
@@ -330,9 +337,12 @@ def _levels(reductions: list[Reduction]) -> tuple[tuple[Reduction, ...], ...]:
     return tuple(tuple(item for item in reductions if level[item.name] == at) for at in groups)
 
 
-def plan(program: Program, *, fuse: bool = True) -> Plan:
-    """Plan a program. With `fuse` off every reduction that another waits for gets a kernel of its own.
+def plan(program: Program, *, fuse: bool = True, merge: bool = False) -> Plan:
+    """Plan a program.
+
+    With `fuse` off every reduction that another waits for gets a kernel of its own, except, with
+    `merge`, one that can run together with it.
 
     Raises Declined, naming the operation, where there is no rule.
     """
-    return _Planner(program, fuse=fuse).plan()
+    return _Planner(program, fuse=fuse, merge=merge).plan()

@@ -31,7 +31,13 @@ _REDUCTIONS = {
     "sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "argmax": "argmax", "argmin": "argmin",
     "any": "any", "all": "all",
 }  # fmt: skip
-_RESERVED = frozenset({"torch", "cutlass", "cute", "self", "cuda", "math"})
+_RESERVED = frozenset(
+    "torch cutlass cute self cuda math dense i j v row rows col cols chunk chunks lane warp split splits span first "
+    "vectors tidx bidx gdim smem stream add multiply larger smaller larger_at smaller_at add_both merge_softmax "
+    "across_warp elementwise reduce_rows float min max".split()
+)
+"""Names the generated file uses for itself."""
+_TEMPORARY = re.compile(r"(t|u|row|count|number)\d*$")
 
 
 def read(facts: ProblemFacts) -> Program:
@@ -47,7 +53,7 @@ def read(facts: ProblemFacts) -> Program:
 def identifier(name: str) -> str:
     """`name` as a Python identifier that shadows nothing the kernels use."""
     clean = re.sub(r"\W", "_", name).strip("_") or "value"
-    if clean[0].isdigit() or keyword.iskeyword(clean) or clean in _RESERVED:
+    if clean[0].isdigit() or keyword.iskeyword(clean) or clean in _RESERVED or _TEMPORARY.match(clean):
         clean = f"v_{clean}"
     return clean
 
@@ -59,7 +65,7 @@ class _Reader:
         self.ops: dict[str, Op] = {}
         self.names: dict[tuple[str, int], str] = {}
         self.needed = _needed(full)
-        self.extents: set[Extent] = set()
+        self.known: dict[object, str] = {}
 
     def program(self) -> Program:
         arguments = self._inputs()
@@ -124,7 +130,6 @@ class _Reader:
 
     def _buffer(self, value: str, name: str, spec: TensorSpec, small: TensorSpec, text: str) -> None:
         shape = _paired(spec, small)
-        self.extents.update(shape)
         self.names[value, 0] = name
         self.buffers[name] = Buffer(name=name, shape=shape, dtype=spec.dtype, text=text)
 
@@ -136,9 +141,12 @@ class _Reader:
 
     def add(self, op: str, args: tuple[Operand, ...], shape: Shape, dtype: str, **more: object) -> str:
         """Append an operation and return its name."""
-        name = self._fresh(
-            identifier(str(more.pop("name", "") or f"{op.removeprefix('reduce:')}_{len(self.ops)}"))
-        )
+        wanted = str(more.pop("name", "") or f"{op.removeprefix('reduce:')}_{len(self.ops)}")
+        # The same operation on the same operands is computed once: a variance computes a mean of its own.
+        key = (op, args, shape, dtype, tuple(sorted(more.items())))
+        if key in self.known:
+            return self.known[key]
+        name = self.known[key] = self._fresh(identifier(wanted))
         self.ops[name] = Op(name=name, op=op, args=args, shape=shape, dtype=dtype, **more)  # type: ignore[arg-type]
         return name
 
@@ -269,12 +277,11 @@ class _Reader:
         assert isinstance(source, Name)
         shape = self._shape(source.name)
         given = _at(args, options, 1, "dim")
-        given = None if isinstance(given, bool) else given
-        unbiased = next((arg for arg in args if isinstance(arg, bool)), True)
-        correction = options.get("correction")
-        correction = int(unbiased) if correction is None else correction
-        dims = self._dims(given, len(shape))
-        keep = bool(options.get("keepdim"))
+        dims = self._dims(None if isinstance(given, bool) else given, len(shape))
+        # ``correction`` counts; ``unbiased``, a flag in older overloads, means 1 or 0.
+        correction = _at(args, options, 2, "correction")
+        correction = 1 if correction is None else int(correction)  # type: ignore[call-overload]
+        keep = bool(_at(args, options, 3, "keepdim"))
         mean = self._mean([source, dims], {"keepdim": True}, dtype, f"{node.name}_mean")
         centred = self.add("sub", (source, Name(mean)), shape, dtype)
         squares = self.add("square", (Name(centred),), shape, dtype)

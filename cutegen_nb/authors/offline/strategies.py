@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cutegen_nb.authors.offline.ir import elements
 from cutegen_nb.authors.offline.loops import loop_nest
-from cutegen_nb.authors.offline.plan import Plan
+from cutegen_nb.authors.offline.lowering import Axis
+from cutegen_nb.authors.offline.plan import Kernel, Plan
+from cutegen_nb.authors.offline.rows_text import is_strided, row_nest
 from cutegen_nb.authors.offline.variants import (
     COALESCED,
+    CTA_PER_ROW,
     GRID_STRIDE,
     IN_FLIGHT,
+    ONE_PASS,
     SIMPLEST,
+    SPLIT,
     VECTORISE,
+    WARP_PER_ROW,
     Variant,
 )
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
@@ -77,9 +84,87 @@ ELEMENTWISE = {
 }
 
 
+ROWS = {
+    WARP_PER_ROW: _strategy(
+        WARP_PER_ROW,
+        "Give each row to a warp whose lanes take neighbouring columns and join their parts by exchanges: 32 "
+        "accesses share a few sectors instead of touching one each.",
+        "-gmem_load_sectors",
+    ),
+    CTA_PER_ROW: _strategy(
+        CTA_PER_ROW,
+        "Give each row to a CTA whose threads take neighbouring columns; warps join their parts through shared "
+        "memory.",
+        "-gmem_load_sectors",
+    ),
+    COALESCED: _strategy(
+        COALESCED,
+        "Let neighbouring threads take neighbouring columns instead of a run each, so that a warp's accesses "
+        "share sectors.",
+        "-gmem_load_sectors",
+    ),
+    VECTORISE: _strategy(
+        VECTORISE,
+        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an eighth for fp16.",
+        "-gmem_requests",
+        "-warp_instructions",
+    ),
+    ONE_PASS: _strategy(
+        ONE_PASS,
+        "Read each row once for its reductions: keep it in registers where it fits, otherwise run dependent "
+        "reductions together (online softmax; mean and deviations around the first element).",
+        "-gmem_load_sectors",
+    ),
+    SPLIT: _strategy(
+        SPLIT,
+        "Share each row among several CTAs whose partial results a second kernel joins, so that few long rows "
+        "still occupy every SM.",
+        "-latency_ms",
+    ),
+    IN_FLIGHT: _strategy(
+        IN_FLIGHT,
+        "Unroll the loop over a row by four, so that a thread has several loads in flight and pays for the loop "
+        "once in four turns.",
+        "-warp_instructions",
+        "-latency_ms",
+    ),
+}
+
+FEW_ROWS = 512
+"""Fewer rows than this leave most of a GPU's threads idle when a thread or a warp takes a row."""
+VERY_FEW_ROWS = 16
+"""Fewer rows than this leave most of its SMs idle even when a CTA takes a row."""
+LONG_ROW = 2048
+"""From so many columns on a row keeps a CTA busy."""
+FEW_THREADS = 65536
+"""Fewer strided rows than this leave most of a GPU's threads idle."""
+
+
 def ladder(plan: Plan) -> Ladder:
     """The ladder of the plan's largest kernel."""
+    reducing = [kernel for kernel in plan.kernels if kernel.reductions]
+    if reducing:
+        return _row_ladder(max(reducing, key=lambda kernel: _size((*kernel.rows, *kernel.cols))))
     uncoalesced = any(len(loop_nest(kernel, merge=False).all) > 1 for kernel in plan.kernels)
     names = ([COALESCED] if uncoalesced else []) + [VECTORISE, IN_FLIGHT, GRID_STRIDE]
     start = SIMPLEST if uncoalesced else Variant(coalesced=True)
     return Ladder(start, tuple(ELEMENTWISE[name] for name in names))
+
+
+def _size(axes: tuple[Axis, ...]) -> int:
+    return elements([axis.extent for axis in axes]).full
+
+
+def _row_ladder(kernel: Kernel) -> Ladder:
+    rows, cols = _size(kernel.rows), _size(kernel.cols)
+    rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
+    once = [ONE_PASS] if rereads else []
+    if is_strided(kernel, row_nest(kernel)):
+        names = [*once, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT, VECTORISE]
+        return Ladder(Variant(coalesced=True), tuple(ROWS[name] for name in names))
+    if rows < FEW_ROWS:
+        alone = rows < VERY_FEW_ROWS
+        names = [COALESCED, VECTORISE, *once, *([] if alone else [SPLIT]), IN_FLIGHT]
+        return Ladder(Variant(lanes="cta", split=alone), tuple(ROWS[name] for name in names))
+    names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
+    return Ladder(SIMPLEST, tuple(ROWS[name] for name in names))

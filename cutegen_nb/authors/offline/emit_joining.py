@@ -1,0 +1,83 @@
+"""The second kernel of a split reduction: it joins what the splits of each row left behind."""
+
+from __future__ import annotations
+
+from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
+from cutegen_nb.authors.offline.emit_rows import RowKernel, called
+from cutegen_nb.authors.offline.loops import LoopNest
+from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.rows_text import expression_lines
+from cutegen_nb.authors.offline.templates import indented, joined, render
+
+
+def emit_joining(partial: RowKernel, name: str) -> KernelText:
+    """The joining kernel for the states that `partial` leaves behind."""
+    return _Joining(partial, name).text()
+
+
+class _Joining:
+    def __init__(self, partial: RowKernel, name: str) -> None:
+        self.partial, self.name = partial, name
+        self.nest = LoopNest(partial.nest.rows, ())
+        self.scratch: tuple[Scratch, ...] = partial.scratch()
+        exprs = {s.access.register: s.expr for s in partial.kernel.row_stores}
+        self.exprs = exprs
+        self.loads = partial.wanted(exprs, varying=False)
+        self.lanes = "thread" if partial.strided else "warp"
+
+    def text(self) -> KernelText:
+        tensors: tuple[Operand, ...] = (*self.loads, *self.partial.row_stores)
+        names = [t.tensor for t in tensors] + [s.tensor for s in self.scratch]
+        numbers = [*self.partial.counts, "SPLITS"]
+        views = []
+        if len(self.nest.rows) > 1:
+            shown = ", ".join(t.tensor for t in tensors)
+            views = [f"{shown}{',' if len(tensors) == 1 else ''} = [fastest_first(m) for m in ({shown},)]"]
+        joins = {s.join for group in self.partial.states for s in group}
+        source = render(
+            f"rows_{self.lanes}",
+            name=self.name,
+            doc="Joins the parts of each row and finishes it.",
+            params=", ".join(
+                [*(f"{n}: cute.Tensor" for n in names), *(f"{n}: cutlass.Constexpr" for n in numbers)]
+            ),
+            arguments=", ".join([*names, *numbers]),
+            views=joined(views),
+            block=self.partial.block,
+            rows=f"cute.size({self.scratch[0].tensor}, mode=[0])",
+            split="",
+            setup="",
+            body=joined(self._body()),
+        )
+        return KernelText(
+            name=self.name,
+            source=source,
+            nest=self.nest,
+            tensors=tensors,
+            counts=self.partial.counts,
+            needed=frozenset(joins | ({"across_warp"} if self.lanes == "warp" else set()))
+            | frozenset({"fastest_first"} if views else ()),
+            constants={"THREADS": f"{self.partial.threads}  # {self.partial.threads // 32} warps"},
+            scratch=self.scratch,
+        )
+
+    def _body(self) -> list[str]:
+        lines = [load.load("row") for load in self.loads]
+        states = [state for group in self.partial.states for state in group]
+        for state in states:
+            lines += state.starts
+        run = "lane, SPLITS, 32" if self.lanes == "warp" else "SPLITS"
+        tensors = {scratch.name: scratch.tensor for scratch in self.scratch}
+        inner = [state.joined([f"{tensors[name]}[row, part]" for name in state.names]) for state in states]
+        lines += [f"for part in cutlass.range({run}):", *indented(inner)]
+        for state in states:
+            if self.lanes == "warp":
+                lines.append(state.across_warp)
+            if state.shift:
+                lines.append(f"{state.shift} = {tensors[state.shift]}[row, 0]")
+            count = expression_lines({"count": state.count})[1]["count"] if state.count is not None else ""
+            lines += state.finish(count)
+        statements, values = expression_lines(self.exprs)
+        stores = [t.store("row", called(t, values[t.register])) for t in self.partial.row_stores]
+        written = [*statements, *stores]
+        return lines + (["if lane == 0:", *indented(written)] if self.lanes == "warp" else written)

@@ -1,0 +1,227 @@
+"""What a thread carries while it reduces: how it starts, takes in an element, and joins another's.
+
+Two reductions in a row can share one reading of the data: a softmax's maximum and its sum of
+exponentials (Milakov and Gimelshein, 2018), and a mean and its sum of squared deviations, taken
+around the row's first element so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, kind_of
+from cutegen_nb.authors.offline.plan import Reduction, leaves
+
+LOWEST_FLOAT32 = "-3.4028234663852886e38"
+"""Start of an online softmax: −inf would make −inf − (−inf) = NaN before the first element."""
+
+_JOIN = {
+    "sum": "add", "prod": "multiply", "max": "larger", "min": "smaller", "any": "larger", "all": "smaller",
+    "argmax": "larger_at", "argmin": "smaller_at", "softmax": "merge_softmax", "moments": "add_both",
+}  # fmt: skip
+_START = {
+    "sum": {"f": "0.0", "i": "0"},
+    "prod": {"f": "1.0", "i": "1"},
+    "max": {"f": 'float("-inf")', "Int32": "-(2**31)", "Int64": "-(2**63)"},
+    "min": {"f": 'float("inf")', "Int32": "2**31 - 1", "Int64": "2**63 - 1"},
+    "any": {"i": "0"},
+    "all": {"i": "1"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One register of a state."""
+
+    name: str
+    """In the kernel."""
+    kind: Kind
+    """What it holds."""
+    start: str
+    """Its value before the first element, as a literal."""
+
+    @property
+    def initial(self) -> str:
+        """A line that sets it."""
+        return f"{self.name} = cutlass.{self.kind.value}({self.start})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The state of one reduction, or of two that run as one."""
+
+    how: str
+    """As in Reduction, or ``softmax`` or ``moments``."""
+    parts: tuple[Part, ...]
+    """Its registers."""
+    expr: Expr
+    """The element taken in."""
+    results: tuple[str, ...]
+    """Names of the reductions it finishes."""
+    count: Expr | None = None
+    """For moments: how many elements a row has."""
+
+    @property
+    def join(self) -> str:
+        """Name of the function that joins two states."""
+        return _JOIN[self.how]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the registers."""
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def needs_place(self) -> bool:
+        """Whether the element's column takes part."""
+        return self.how.startswith("arg")
+
+    @property
+    def shift(self) -> str:
+        """For moments: the register with the row's first element; empty otherwise."""
+        return f"{self.results[0]}_shift" if self.how == "moments" else ""
+
+    @property
+    def starts(self) -> list[str]:
+        """Lines that set the registers."""
+        return [part.initial for part in self.parts]
+
+    def take(self, value: str) -> str:
+        """A line that takes in an element."""
+        names = ", ".join(self.names)
+        if self.how == "sum":
+            return f"{names} = {names} + {value}"
+        if self.how == "prod":
+            return f"{names} = {names} * {value}"
+        if self.how == "softmax":
+            return f"{names} = {self.join}({names}, {value}, cutlass.Float32(1.0))"
+        if self.needs_place:
+            return f"{names} = {self.join}({names}, {value}, col)"
+        if self.how == "moments":
+            return f"{names} = {self.join}({names}, {value}, {value} * {value})"
+        return f"({names},) = {self.join}({names}, {value})"
+
+    def joined(self, others: Sequence[str]) -> str:
+        """A line that joins another state, given by the texts of its parts."""
+        left = ", ".join(self.names)
+        target = left if len(self.parts) > 1 else f"({left},)"
+        if self.how == "sum":
+            return f"{left} = {left} + {others[0]}"
+        return f"{target} = {self.join}({left}, {', '.join(others)})"
+
+    @property
+    def across_warp(self) -> str:
+        """A line that joins the 32 lanes of a warp."""
+        names = ", ".join(self.names)
+        group = names if len(self.parts) > 1 else f"({names},)"
+        return f"{group} = across_warp({self.join}, ({names}{',' if len(self.parts) == 1 else ''}))"
+
+    def finish(self, count: str) -> list[str]:
+        """Lines that turn the joined state into the results, where they are not the state itself."""
+        if self.needs_place:
+            return [f"{self.results[0]} = {self.names[1]}.to(cutlass.Int64)"]
+        if self.names[0].endswith("_flag"):
+            return [f"{self.results[0]} = {self.names[0]} != 0"]
+        if self.how != "moments":
+            return []
+        total, squares = self.names
+        first, second = self.results
+        return [
+            f"{second} = {squares} - {total} * {total} / {count}",
+            f"{first} = {self.shift} * {count} + {total}",
+        ]
+
+
+def state_of(item: Reduction) -> State:
+    """The state of a single reduction."""
+    kind = kind_of(item.dtype)
+    if item.how in ("any", "all"):
+        expr = cast(cast(item.expr, Kind.BOOL), Kind.I32)
+        flag = _part(f"{item.name}_flag", item.how, Kind.I32)
+        return State(how=item.how, parts=(flag,), expr=expr, results=(item.name,))
+    if item.how.startswith("arg"):
+        held = Kind.I32 if item.expr.kind is Kind.BOOL else item.expr.kind
+        best = _part(f"{item.name}_best", item.how.removeprefix("arg"), held)
+        place = Part(name=f"{item.name}_at", kind=Kind.I32, start="2**31 - 1")
+        return State(how=item.how, parts=(best, place), expr=cast(item.expr, held), results=(item.name,))
+    if kind is Kind.BOOL:
+        flag = _part(f"{item.name}_flag", item.how, Kind.I32)
+        return State(how=item.how, parts=(flag,), expr=cast(item.expr, Kind.I32), results=(item.name,))
+    part = _part(item.name, item.how, kind)
+    return State(how=item.how, parts=(part,), expr=cast(item.expr, kind), results=(item.name,))
+
+
+def _part(name: str, how: str, kind: Kind) -> Part:
+    table = _START[how]
+    start = table.get(kind.value) or table.get("f" if kind in (Kind.F32, Kind.F64) else "i") or "0"
+    return Part(name=name, kind=kind, start=start)
+
+
+def states(passes: Sequence[Sequence[Reduction]], *, merge: bool) -> tuple[tuple[State, ...], ...]:
+    """The states of each pass; with `merge`, pairs that can share a reading of the data do."""
+    remaining = [list(group) for group in passes]
+    result: list[tuple[State, ...]] = []
+    merged: list[list[State]] = [[] for _ in remaining]
+    if merge:
+        for at in range(len(remaining) - 1):
+            for item in list(remaining[at]):
+                partner = next((other for other in remaining[at + 1] if _pair(item, other)), None)
+                if partner is not None:
+                    merged[at].append(_joint(item, partner))
+                    remaining[at].remove(item)
+                    remaining[at + 1].remove(partner)
+    for group, joint in zip(remaining, merged, strict=True):
+        current = (*joint, *(state_of(item) for item in group))
+        if current:
+            result.append(current)
+    return tuple(result)
+
+
+def _pair(first: Reduction, second: Reduction) -> str:
+    """``softmax`` or ``moments`` when `second` can be computed while `first` is; otherwise empty."""
+    if second.how != "sum" or first.expr.kind is not Kind.F32 or first.name not in leaves(second.expr):
+        return ""
+    element = second.expr
+    if first.how == "max" and isinstance(element, Apply) and element.op == "exp":
+        return "softmax" if _is_difference(element.args[0], first) else ""
+    if first.how == "sum" and isinstance(element, Apply) and element.op == "*":
+        left, right = element.args
+        return "moments" if left is right and _is_deviation(left, first) else ""
+    return ""
+
+
+def _is_difference(expr: Expr, first: Reduction) -> bool:
+    """Whether `expr` is the element of `first` less its result."""
+    if not (isinstance(expr, Apply) and expr.op == "-" and expr.args[0] is first.expr):
+        return False
+    right = expr.args[1]
+    return isinstance(right, Leaf) and right.name == first.name
+
+
+def _is_deviation(expr: Expr, first: Reduction) -> bool:
+    """Whether `expr` is the element of `first` less its mean."""
+    if not (isinstance(expr, Apply) and expr.op == "-" and expr.args[0] is first.expr):
+        return False
+    mean = expr.args[1]
+    return isinstance(mean, Apply) and mean.op == "/" and _names(mean.args[0], first.name)
+
+
+def _names(expr: Expr, name: str) -> bool:
+    return isinstance(expr, Leaf) and expr.name == name
+
+
+def _joint(first: Reduction, second: Reduction) -> State:
+    results = (first.name, second.name)
+    if _pair(first, second) == "softmax":
+        parts = (
+            Part(name=first.name, kind=Kind.F32, start=LOWEST_FLOAT32),
+            Part(name=second.name, kind=Kind.F32, start="0.0"),
+        )
+        return State(how="softmax", parts=parts, expr=first.expr, results=results)
+    parts = tuple(Part(name=f"{name}_part", kind=Kind.F32, start="0.0") for name in results)
+    deviation = second.expr.args[0] if isinstance(second.expr, Apply) else second.expr
+    mean = deviation.args[1] if isinstance(deviation, Apply) else deviation
+    count = mean.args[1] if isinstance(mean, Apply) else None
+    element = Apply("-", (first.expr, Leaf(f"{first.name}_shift", Kind.F32)), Kind.F32)
+    return State(how="moments", parts=parts, expr=element, results=results, count=count)
