@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from cutegen_nb.simulator.values import S64, Array, Separable, Value, any_bits
 
 _NOTHING: Array = np.zeros(1, np.int64)
 _RANK = 2
+
+
+class At(NamedTuple):
+    """Addresses of a request as an instruction gives them."""
+
+    value: Value
+    """Register with the base address."""
+    offset: int
+    """Bytes added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +63,11 @@ class Listed:
         return position if self.lanes is None else int(self.lanes[position])
 
 
-def split(lanes: Lanes, mask: Mask | None, value: Value, offset: int) -> Split | None:
+def split(mask: Mask | None, at: At) -> Split | None:
     """The request as column and row; None where its addresses or its mask do not separate."""
     if mask is not None and mask.array.shape[0] != 1:
         return None
+    value, offset = at
     if value.__class__ is Separable:
         column, row = wide(value.column).ravel(), wide(value.row).ravel()
     else:
@@ -78,8 +88,9 @@ def split(lanes: Lanes, mask: Mask | None, value: Value, offset: int) -> Split |
     return Split(column, row if len(row) == 1 else row[active], active)
 
 
-def listed(lanes: Lanes, mask: Mask | None, value: Value, offset: int) -> Listed:
+def listed(lanes: Lanes, mask: Mask | None, at: At) -> Listed:
     """The request address by address."""
+    value, offset = at
     if mask is not None and value.__class__ is Separable:
         cta, thread = np.divmod(mask.index, lanes.threads)
         addresses = wide(value.column).ravel()[cta] + wide(value.row).ravel()[thread]
@@ -108,31 +119,28 @@ def listed_of(lanes: Lanes, request: Split) -> Listed:
     return Listed(addresses, index.ravel())
 
 
-def raise_misaligned(lanes: Lanes, request: Listed, size: int, instruction: Instruction, where: str) -> NoReturn:
+def raise_misaligned(
+    lanes: Lanes, request: Listed, size: int, instruction: Instruction, where: str
+) -> NoReturn:
     """Report the first thread whose address is no multiple of its width."""
     position = int(np.flatnonzero(request.addresses & (size - 1))[0])
     address = int(request.addresses[position])
-    raise fault(
-        Misaligned, lanes, request.lane(position), instruction,
-        f"a {size}-byte access at {where}, address {address:#x}, which is no multiple of {size}",
-        f"Align it to {size} bytes or use narrower accesses.",
-    )  # fmt: skip
+    what = f"a {size}-byte access at {where}, address {address:#x}, which is no multiple of {size}"
+    advice = f"Align it to {size} bytes or use narrower accesses."
+    raise _fault(Misaligned, lanes, request.lane(position), instruction, f"{what}|{advice}")
 
 
 def raise_outside(lanes: Lanes, lane: int, instruction: Instruction, what: str) -> NoReturn:
     """Report an access outside what the kernel may touch."""
-    raise fault(
-        OutOfBounds, lanes, lane, instruction, what,
-        "Guard the access with a predicate, or correct the index or the grid.",
-    )  # fmt: skip
+    advice = "Guard the access with a predicate, or correct the index or the grid."
+    raise _fault(OutOfBounds, lanes, lane, instruction, f"{what}|{advice}")
 
 
-def fault(
-    kind: type[SimulatorFault], lanes: Lanes, lane: int, instruction: Instruction, what: str, advice: str
+def _fault(
+    kind: type[SimulatorFault], lanes: Lanes, lane: int, instruction: Instruction, text: str
 ) -> SimulatorFault:
-    """A fault of one thread, with its line."""
+    """A fault of one thread, with its line; ``text`` is what happened and the advice, parted by ``|``."""
     thread, cta = lanes.place_of(lane)
-    message = (
-        f"Thread {thread} of CTA {cta}: {what} ({instruction.name}, {place(instruction)}). {advice}"
-    )
+    what, _, advice = text.partition("|")
+    message = f"Thread {thread} of CTA {cta}: {what} ({instruction.name}, {place(instruction)}). {advice}"
     return kind(message, instruction, thread=thread, cta=cta)

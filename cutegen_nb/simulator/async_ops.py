@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.simulator import global_ops, shared_ops
+from cutegen_nb.simulator.addressing import At
 from cutegen_nb.simulator.faults import Trapped, place, unsupported
 from cutegen_nb.simulator.flatten import ASSERT, PRINT
 from cutegen_nb.simulator.global_ops import GlobalForm
@@ -30,8 +31,7 @@ _WORD = 4
 class PendingCopy:
     """One cp.async that has not arrived."""
 
-    address: Value
-    offset: int
+    at: At
     data: list[Value]
     mask: Mask | None
     form: SharedForm
@@ -70,15 +70,15 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
     if not isinstance(size_operand, Immediate) or int(size_operand.value) not in _COPY_SIZES:
         raise unsupported(instruction, "copy size")
     size = int(size_operand.value)
-    rest = instruction.operands[3:] if not any("cache_hint" in one for one in instruction.modifiers) else (
-        instruction.operands[3:-1]
+    rest = (
+        instruction.operands[3:]
+        if not any("cache_hint" in one for one in instruction.modifiers)
+        else (instruction.operands[3:-1])
     )
     valid = lowering.source(instruction, rest[0], "u32") if rest else None
     words = size // _WORD
     reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words)
-    writing = SharedForm(
-        instruction=instruction, tally=lowering.tally, width=_WORD, count=words, stores=True
-    )
+    writing = SharedForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words, stores=True)
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         registers = lanes.registers
@@ -88,10 +88,10 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
         if active is NONE:
             data: list[Value] = [np.uint32(0)] * words
         else:
-            data = global_ops.load(lanes, active, registers[source], source_offset, reading)
+            data = global_ops.load(lanes, active, At(registers[source], source_offset), reading)
         if asked.ndim or int(asked) != size:
             data = [_kept(one, index, asked) for index, one in enumerate(data)]
-        begin(lanes, whole, registers[target], offset, data, writing)
+        begin(lanes, whole, At(registers[target], offset), data, writing)
 
     return run
 
@@ -103,15 +103,13 @@ def _kept(word: Value, index: int, asked: Value) -> Value:
     return word & ones
 
 
-def begin(
-    lanes: Lanes, mask: Mask | None, address: Value, offset: int, data: list[Value], form: SharedForm
-) -> None:
+def begin(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
     """Put a copy on its way."""
     if lanes.async_groups is None:
         lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
     waiting = np.ones((1, 1), np.bool_) if mask is None else mask.array
     waiting = np.broadcast_to(waiting, (lanes.ctas, lanes.threads))
-    copy = PendingCopy(address, offset, data, mask, form, lanes.async_groups, waiting)
+    copy = PendingCopy(at, data, mask, form, lanes.async_groups, waiting)
     lanes.async_copies.append(copy)
 
 
@@ -138,8 +136,8 @@ def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
             continue
         same = due.all()
         active = None if same else Mask(lanes, due)
-        shared_ops.store(lanes, copy.mask if (due == copy.waiting).all() else active, copy.address, copy.offset,
-                         copy.data, copy.form)  # fmt: skip
+        whole = copy.mask if (due == copy.waiting).all() else active
+        shared_ops.store(lanes, whole, copy.at, copy.data, copy.form)
         rest = copy.waiting & ~due
         if rest.any():
             copy.waiting = rest

@@ -8,19 +8,19 @@ busiest address has threads.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cutegen_nb.simulator import formats, global_ops, shared_ops
-from cutegen_nb.simulator.addressing import listed
+from cutegen_nb.simulator.addressing import At, listed
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
-from cutegen_nb.simulator.load_store import HINTS, address_of, windows
+from cutegen_nb.simulator.load_store import BASES, HINTS, address_of, windows
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, items, opcode
 from cutegen_nb.simulator.memory import UNSIGNED
-from cutegen_nb.simulator.move_ops import GENERIC_SHARED
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction
 from cutegen_nb.simulator.shared_ops import SharedForm
 from cutegen_nb.simulator.values import DTYPES, Array, Value
@@ -30,7 +30,10 @@ Combine = Callable[..., Array]
 """Old value, operand and, for cas, a second operand → new value."""
 
 
-@opcode("atom", forms="global, shared, generic; add, min, max, and, or, xor, exch, cas, inc, dec; f16x2, bf16x2 add")
+@opcode(
+    "atom",
+    forms="global, shared, generic; add, min, max, and, or, xor, exch, cas, inc, dec; f16x2, bf16x2 add",
+)
 def _atom(instruction: Instruction, lowering: Lowering) -> Operation:
     return _atomic(instruction, lowering, returns=True)
 
@@ -61,12 +64,13 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
     ]
     puts = [lowering.writer(instruction, one) for one in items(target)] if target is not None else []
     wanted = target is not None and any(lowering.is_read(one) for one in items(target))
-    ufunc, dtype = _function(instruction, name, kind)
+    function = _function(instruction, name, kind)
     width = TYPE_BYTES[kind]
-    everywhere = GlobalForm(
-        instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True, atomic=True
+    shape = {"width": width, "count": count}
+    forms = (
+        GlobalForm(instruction=instruction, tally=lowering.tally, stores=True, atomic=True, **shape),
+        SharedForm(instruction=instruction, tally=lowering.tally, stores=True, **shape),
     )
-    inside = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True)
     if kind.startswith(("f", "bf")) and name == "add":
         lowering.tally.flop_kind = f"cuda.{kind.removesuffix('x2')}"
         lowering.tally.flops_each = count * (2 if kind.endswith("x2") else 1)
@@ -75,16 +79,12 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
         registers = lanes.registers
         given = [[_flat(lanes, registers[one], width) for one in group] for group in sources]
         olds = [np.zeros(lanes.lane_count, UNSIGNED[width]) for _ in range(count)] if wanted else []
-        value, at = registers[slot], offset
-        places = [(own or space, mask)] if own or space else windows(lanes, mask, value, offset)
-        for place, active in places:
-            base = at - GENERIC_SHARED if place == "shared" and not (own or space) else at
-            for elements, index, chosen in _targets(lanes, active, value, base, place, everywhere, inside):
-                for element in range(count):
-                    parts = [one[element] if chosen is None else one[element][chosen] for one in given]
-                    old = apply(elements, index + element, parts, ufunc, dtype, wanted=wanted)
-                    if wanted and old is not None:
-                        olds[element][slice(None) if chosen is None else chosen] = old
+        for elements, index, chosen in _places(lanes, mask, At(registers[slot], offset), own or space, forms):
+            for element in range(count):
+                parts = [one[element] if chosen is None else one[element][chosen] for one in given]
+                old = apply(elements, index + element, parts, function, wanted=wanted)
+                if old is not None:
+                    olds[element][slice(None) if chosen is None else chosen] = old
         for put, old in zip(puts, olds, strict=False):
             put(lanes, mask, old.reshape(lanes.ctas, lanes.threads))
 
@@ -96,49 +96,78 @@ def _flat(lanes: Lanes, value: Value, width: int) -> Array:
     return np.broadcast_to(plain, (lanes.ctas, lanes.threads)).reshape(-1)
 
 
-def _targets(
-    lanes: Lanes, mask: Mask | None, value: Value, offset: int, space: str, everywhere: GlobalForm, inside: SharedForm
+def _places(
+    lanes: Lanes, mask: Mask | None, at: At, space: str, forms: tuple[GlobalForm, SharedForm]
 ) -> list[tuple[Array, Array, Array | None]]:
     """Memory as elements, the index of each address, and the lanes they belong to (None for all)."""
     if space == "shared":
-        request = shared_ops.checked(lanes, mask, value, offset, inside)
-        elements = lanes.shared.view(UNSIGNED[inside.width]).reshape(-1)
-        return [(elements, shared_ops.flat_addresses(lanes, request) // inside.width, request.lanes)]
-    if space != "global":
-        raise unsupported(inside.instruction, f"atomic on .{space}")
-    request = listed(lanes, mask, value, offset)
-    global_ops.count(lanes, mask, everywhere)
+        return [_in_shared(lanes, mask, at, forms[1])]
+    if space == "global":
+        return _in_global(lanes, mask, at, forms[0])
+    if space:
+        raise unsupported(forms[0].instruction, f"atomic on .{space}")
+    found: list[tuple[Array, Array, Array | None]] = []
+    for window, active in windows(lanes, mask, at):
+        found += _places(lanes, active, At(at.value, at.offset - BASES[window]), window, forms)
+    return found
+
+
+def _in_shared(
+    lanes: Lanes, mask: Mask | None, at: At, form: SharedForm
+) -> tuple[Array, Array, Array | None]:
+    request = shared_ops.checked(lanes, mask, at, form)
+    elements = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
+    return elements, shared_ops.flat_addresses(lanes, request) // form.width, request.lanes
+
+
+def _in_global(
+    lanes: Lanes, mask: Mask | None, at: At, form: GlobalForm
+) -> list[tuple[Array, Array, Array | None]]:
+    request = listed(lanes, mask, at)
+    global_ops.count(lanes, mask, form)
     found = []
-    for allocation, positions in global_ops.resolve(lanes, request, everywhere):
-        elements, start = allocation.elements(everywhere.width)
+    for allocation, positions in global_ops.resolve(lanes, request, form):
+        elements, start = allocation.elements(form.width)
         addresses = request.addresses if positions is None else request.addresses[positions]
-        found.append((elements, (addresses - start) // everywhere.width, global_ops.targets(request, positions)))
+        found.append((elements, (addresses - start) // form.width, global_ops.targets(request, positions)))
     return found
 
 
 # -- functions ------------------------------------------------------------------------------------------------
-def _function(instruction: Instruction, name: str, kind: str) -> tuple[Combine, np.dtype[Any]]:
-    """How an atomic combines old value and operands, over arrays of its dtype."""
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How an atomic combines old value and operands."""
+
+    combine: Combine
+    """Old values, operands → new values."""
+    dtype: np.dtype[Any]
+    """What memory and operands are viewed as."""
+
+
+def _function(instruction: Instruction, name: str, kind: str) -> Function:
     dtype = DTYPES[kind]
-    if name == "exch":
-        return (lambda old, new: new), UNSIGNED[dtype.itemsize]
-    if name == "cas":
-        return (lambda old, expected, new: np.where(old == expected, new, old)), UNSIGNED[dtype.itemsize]
-    if name == "inc":
-        return (lambda old, limit: np.where(old >= limit, dtype.type(0), old + dtype.type(1))), dtype
-    if name == "dec":
-        return (lambda old, limit: np.where((old == 0) | (old > limit), limit, old - dtype.type(1))), dtype
-    if name in {"and", "or", "xor"}:
-        return {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name], UNSIGNED[dtype.itemsize]
-    if kind in {"f32", "f64"} or dtype.kind in "iu" and kind[0] in "us":
-        return {"add": np.add, "min": np.minimum, "max": np.maximum}[name], dtype
-    if name == "add" and kind in {"f16", "bf16", "f16x2", "bf16x2"}:
-        half = kind.removesuffix("x2")
-        add = _half_add(half)
-        if kind == half:
-            return add, formats.U16
-        return (lambda old, new: formats.paired(add, old, new)), DTYPES["u32"]
-    raise unsupported(instruction)
+    bits = UNSIGNED[dtype.itemsize]
+    one, zero = dtype.type(1), dtype.type(0)
+    unusual: dict[str, Function] = {
+        "exch": Function(lambda _, new: new, bits),
+        "cas": Function(lambda old, expected, new: np.where(old == expected, new, old), bits),
+        "inc": Function(lambda old, limit: np.where(old >= limit, zero, old + one), dtype),
+        "dec": Function(lambda old, limit: np.where((old == 0) | (old > limit), limit, old - one), dtype),
+        "and": Function(np.bitwise_and, bits),
+        "or": Function(np.bitwise_or, bits),
+        "xor": Function(np.bitwise_xor, bits),
+    }
+    if name in unusual:
+        return unusual[name]
+    if kind in {"f32", "f64"} or (dtype.kind in "iu" and kind[0] in "us"):
+        return Function({"add": np.add, "min": np.minimum, "max": np.maximum}[name], dtype)
+    half = kind.removesuffix("x2")
+    if name != "add" or half not in {"f16", "bf16"}:
+        raise unsupported(instruction)
+    add = _half_add(half)
+    if kind == half:
+        return Function(add, formats.U16)
+    return Function(lambda old, new: formats.paired(add, old, new), DTYPES["u32"])
 
 
 def _half_add(half: str) -> Combine:
@@ -148,13 +177,14 @@ def _half_add(half: str) -> Combine:
 
 
 def apply(
-    elements: Array, index: Array, operands: list[Array], function: Combine, dtype: np.dtype[Any], *, wanted: bool
+    elements: Array, index: Array, operands: list[Array], function: Function, *, wanted: bool
 ) -> Array | None:
     """Act on ``elements[index]`` in order; gives the old values where they are wanted."""
+    combine, dtype = function.combine, function.dtype
     memory = elements.view(dtype)
     given = [np.ascontiguousarray(one).view(dtype) for one in operands]
-    if isinstance(function, np.ufunc) and not wanted:
-        function.at(memory, index, given[0])
+    if isinstance(combine, np.ufunc) and not wanted:
+        combine.at(memory, index, given[0])
         return None
     order = np.argsort(index, kind="stable")
     ordered = index[order]
@@ -162,8 +192,8 @@ def apply(
     first[1:] = ordered[1:] != ordered[:-1]
     starts = np.flatnonzero(first)
     turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    if isinstance(function, np.ufunc) and function is np.add and dtype.kind in "iu":
-        return _sum_before(memory, index, order, starts, given[0], dtype)
+    if combine is np.add and dtype.kind in "iu":
+        return _sum_before(memory, index, order, starts, given[0])
     olds = np.zeros(len(index), dtype)
     by_turn = np.argsort(turn, kind="stable")
     counts = np.bincount(turn) if len(turn) else np.zeros(0, np.int64)
@@ -173,14 +203,13 @@ def apply(
         at += int(count)
         old = memory[index[who]]
         olds[who] = old
-        memory[index[who]] = function(old, *(one[who] for one in given))
-    return olds.view(elements.dtype)
+        memory[index[who]] = combine(old, *(one[who] for one in given))
+    return olds.view(elements.dtype) if wanted else None
 
 
-def _sum_before(
-    memory: Array, index: Array, order: Array, starts: Array, given: Array, dtype: np.dtype[Any]
-) -> Array:
+def _sum_before(memory: Array, index: Array, order: Array, starts: Array, given: Array) -> Array:
     """Old values of integer additions: what was there, plus what earlier threads added."""
+    dtype = memory.dtype
     added = given[order]
     before = np.cumsum(added, dtype=dtype) - added
     lengths = np.diff(np.append(starts, len(order)))

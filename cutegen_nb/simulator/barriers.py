@@ -24,7 +24,11 @@ def passed(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
     assert end is not None
     if "arrive" in end.modifiers:
         number = int(_operand(segment, lanes, 0))
-        warps = np.full((1, 1), lanes.warps_per_cta) if mask is None else (mask.bits() != 0).sum(axis=1, keepdims=True)
+        warps = (
+            np.full((1, 1), lanes.warps_per_cta)
+            if mask is None
+            else (mask.bits() != 0).sum(axis=1, keepdims=True)
+        )
         lanes.arrivals[number] = lanes.arrivals.get(number, np.zeros((1, 1), np.int64)) + warps * WARP
         return
     if segment.put is None:
@@ -90,7 +94,9 @@ def released(
     return result
 
 
-def _check_aligned(lanes: Lanes, segments: Sequence[Segment], pc: Array, now: Array, places: list[int]) -> None:
+def _check_aligned(
+    lanes: Lanes, segments: Sequence[Segment], pc: Array, now: Array, places: list[int]
+) -> None:
     here = [at for at in places if ((pc == at) & now).any()]
     for at in here:
         end = segments[at].end
@@ -130,7 +136,9 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int) ->
         if is_barrier(segment):
             count = _operand(segment, lanes, 1)
             detail = f" (barrier {_operand(segment, lanes, 0)}{f', for {count} threads' if count else ''})"
-        parts.append(f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} {place(instruction)}")
+        parts.append(
+            f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} {place(instruction)}"
+        )
     gone = int((row == done).sum())
     if gone:
         parts.append(f"{gone} threads have exited")

@@ -97,8 +97,8 @@ def profile_of(
         for file, line in sorted(by_line)
     )
     total = _Sum()
-    for one in by_line.values():
-        total.merge(one)
+    for line_sum in by_line.values():
+        total.merge(line_sum)
     return LaunchProfile(
         kernel=kernel, grid=grid, block=block, dynamic_smem_bytes=dynamic_smem_bytes,
         static_smem_bytes=static_smem_bytes, counters=total.counters(), lines=lines,

@@ -98,9 +98,7 @@ class _Copier:
         if depth:
             flat.labels[prefix + "return"] = len(flat.body)
 
-    def _call(
-        self, instruction: Instruction, prefix: str, symbol: Callable[[str], str], depth: int
-    ) -> None:
+    def _call(self, instruction: Instruction, prefix: str, symbol: Callable[[str], str], depth: int) -> None:
         vectors = [one for one in instruction.operands if isinstance(one, Vector)]
         names = [one for one in instruction.operands if isinstance(one, Symbol)]
         returns_first = isinstance(instruction.operands[0], Vector)

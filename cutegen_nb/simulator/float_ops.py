@@ -12,7 +12,7 @@ from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.integer_ops import INTEGERS, plain1, plain2, plain3
 from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction
-from cutegen_nb.simulator.values import DTYPES, F32, F64, U32, Value
+from cutegen_nb.simulator.values import DTYPES, F32, F64, Value
 
 U16 = formats.U16
 Function = Callable[..., Value]
@@ -39,7 +39,9 @@ def arithmetic(
     count = len(instruction.operands) - 1
     slots = lowering.sources(instruction, (kind,) * count)
     if kind in {"f32", "f64"}:
-        return lowering.assign(instruction, _direct(_wrapped(function, flush=flush, clamp=clamp), DTYPES[kind], slots))
+        return lowering.assign(
+            instruction, _direct(_wrapped(function, flush=flush, clamp=clamp), DTYPES[kind], slots)
+        )
     half = kind.removesuffix("x2")
     if half not in _WIDEN:
         return _pair_of_singles(instruction, lowering, kind, function, slots)
@@ -64,7 +66,9 @@ def _pair_of_singles(
 
     def compute(registers: list[Value]) -> Value:
         parts = [
-            np.ascontiguousarray(registers[slot].view(DTYPES["u64"])).view(F32).reshape((*registers[slot].shape, 2))
+            np.ascontiguousarray(registers[slot].view(DTYPES["u64"]))
+            .view(F32)
+            .reshape((*registers[slot].shape, 2))
             for slot in slots
         ]
         return np.ascontiguousarray(function(*parts)).view(DTYPES["u64"])[..., 0]
@@ -197,6 +201,15 @@ def _half_fma(
 
 
 # -- min, max, abs, neg, copysign -----------------------------------------------------------------------------
+_EXTREMES: dict[tuple[bool, bool], Any] = {
+    (True, True): np.minimum,
+    (True, False): np.fmin,
+    (False, True): np.maximum,
+    (False, False): np.fmax,
+}
+"""Ufunc by whether it is the least, and whether NaN goes through (without ``.NaN`` the other operand wins)."""
+
+
 @opcode("min", "max", forms="u/s16–64; f16, bf16, x2, f32, f64 with ftz, NaN")
 def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
@@ -207,10 +220,7 @@ def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers.done()
     count_flops(lowering, kind)
     least = instruction.opcode == "min"
-    if propagates:
-        ufunc = np.minimum if least else np.maximum
-    else:
-        ufunc = np.fmin if least else np.fmax
+    ufunc = _EXTREMES[least, propagates]
     return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=False)
 
 
@@ -241,7 +251,12 @@ def _copysign(instruction: Instruction, lowering: Lowering) -> Operation:
     (kind,) = modifiers.types()
     modifiers.done()
     return arithmetic(
-        instruction, lowering, kind, lambda sign, magnitude: np.copysign(magnitude, sign), flush=False, clamp=False
+        instruction,
+        lowering,
+        kind,
+        lambda sign, magnitude: np.copysign(magnitude, sign),
+        flush=False,
+        clamp=False,
     )
 
 
@@ -310,7 +325,8 @@ def _root(instruction: Instruction, lowering: Lowering) -> Operation:
     count_flops(lowering, kind)
     exact = _EXACT[instruction.opcode]
     if kind == "f64":
-        function: Function = exact if mode == "rn" else lambda x: _upper_half(exact(_upper_half(x)))
+        # rsqrt.approx.f64 is one ulp; with .ftz only the upper 32 bits are read and written.
+        function: Function = (lambda x: _upper_half(exact(_upper_half(x)))) if flush else exact
         if mode not in {"rn", "approx"}:
             raise unsupported(instruction)
         return arithmetic(instruction, lowering, kind, function, flush=False, clamp=False)
@@ -384,4 +400,3 @@ def tanh(x: Value) -> Value:
 _APPROXIMATE: dict[str, Function] = {
     "ex2": ex2, "lg2": lg2, "sin": _circular(np.sin), "cos": _circular(np.cos), "tanh": tanh,
 }  # fmt: skip
-__all__ = ["U32", "arithmetic", "count_flops", "ex2", "lg2", "tanh"]

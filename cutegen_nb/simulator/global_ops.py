@@ -12,7 +12,7 @@ import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
 from cutegen_nb.simulator import addressing
-from cutegen_nb.simulator.addressing import Listed, Split, listed, listed_of, split
+from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
@@ -50,16 +50,16 @@ class GlobalForm:
         return self.width * self.count
 
 
-def load(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: GlobalForm) -> list[Value]:
+def load(lanes: Lanes, mask: Mask | None, at: At, form: GlobalForm) -> list[Value]:
     """Elements at the addresses, each as unsigned bits of ``form.width`` bytes; zero in inactive lanes."""
-    request = split(lanes, mask, value, offset)
+    request = split(mask, at)
     if request is not None:
         allocation = _separable(lanes, request, form)
         if allocation is not None:
             count(lanes, mask, form)
             count_split(lanes, mask, request, allocation, form)
             return [_read(lanes, request, allocation, form, index) for index in range(form.count)]
-    one_by_one = listed(lanes, mask, value, offset)
+    one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
     results: list[Value] = []
@@ -78,11 +78,9 @@ def load(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: Globa
     return results
 
 
-def store(
-    lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value], form: GlobalForm
-) -> None:
+def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: GlobalForm) -> None:
     """Write elements, given as unsigned bits of ``form.width`` bytes."""
-    request = split(lanes, mask, value, offset)
+    request = split(mask, at)
     if request is not None:
         allocation = _separable(lanes, request, form)
         if allocation is not None:
@@ -91,7 +89,7 @@ def store(
             for index, one in enumerate(data):
                 _write(request, allocation, form, index, one)
             return
-    one_by_one = listed(lanes, mask, value, offset)
+    one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
     for index, one in enumerate(data):
@@ -137,7 +135,9 @@ def resolve(lanes: Lanes, request: Listed, form: GlobalForm) -> list[tuple[Alloc
     else:
         found.extend(_groups(lanes, request, form))
     if int(np.bitwise_or.reduce(addresses)) & (form.size - 1):
-        where = lanes.memory.describe(int(addresses[np.flatnonzero(addresses & (form.size - 1))[0]]), form.size)
+        where = lanes.memory.describe(
+            int(addresses[np.flatnonzero(addresses & (form.size - 1))[0]]), form.size
+        )
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, where)
     for allocation, positions in found:
         _count_listed(lanes, request, allocation, positions, form)

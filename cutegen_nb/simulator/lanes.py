@@ -124,7 +124,7 @@ class Lanes:
         self._warp_of_lane: Array | None = None
 
     def place_of(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """threadIdx and blockIdx of a lane, an index into the flattened batch."""
+        """ThreadIdx and blockIdx of a lane, an index into the flattened batch."""
         cta, thread = divmod(lane, self.threads)
         return _coordinates(thread, self.block), _coordinates(self.first_cta + cta, self.grid)
 

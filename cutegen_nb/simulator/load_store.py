@@ -8,13 +8,22 @@ from typing import Any
 import numpy as np
 
 from cutegen_nb.simulator import global_ops, shared_ops, values
+from cutegen_nb.simulator.addressing import At
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
 from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
-from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol
+from cutegen_nb.simulator.ptx_model import (
+    TYPE_BYTES,
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+)
 from cutegen_nb.simulator.shared_ops import SharedForm
 from cutegen_nb.simulator.values import S64, U64, Value
 
@@ -25,8 +34,8 @@ HINTS = (
 """Modifiers that say how memory is cached or ordered: threads here run in step, so they change nothing."""
 _SPACES = ("global", "shared", "shared::cta", "local", "param", "param::entry", "param::func", "const")
 
-Reader = Callable[[Lanes, Mask | None, Value, int], list[Value]]
-Writer = Callable[[Lanes, Mask | None, Value, int, list[Value]], None]
+Reader = Callable[[Lanes, Mask | None, At], list[Value]]
+Writer = Callable[[Lanes, Mask | None, At, list[Value]], None]
 
 
 def parse_access(instruction: Instruction) -> tuple[str, int, str]:
@@ -68,12 +77,12 @@ def _load(instruction: Instruction, lowering: Lowering) -> Operation:
     targets = items(instruction.operands[0])
     if len(targets) != count:
         raise unsupported(instruction, f"{len(targets)} destinations")
-    read = _reader(instruction, lowering, own or space, UNSIGNED[TYPE_BYTES[kind]].itemsize, count)
+    read = _reader(instruction, lowering, own or space, (UNSIGNED[TYPE_BYTES[kind]].itemsize, count))
     puts = [lowering.writer(instruction, one) for one in targets]
     extend = [_extension(lowering.width(one, kind), kind) for one in targets]
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
-        data = read(lanes, mask, lanes.registers[slot], offset)
+        data = read(lanes, mask, At(lanes.registers[slot], offset))
         for put, wider, value in zip(puts, extend, data, strict=True):
             put(lanes, mask, wider(value) if wider else value)
 
@@ -98,14 +107,14 @@ def _store(instruction: Instruction, lowering: Lowering) -> Operation:
     sources = items(instruction.operands[1])
     if len(sources) != count:
         raise unsupported(instruction, f"{len(sources)} sources")
-    write = _writer(instruction, lowering, own or space, UNSIGNED[TYPE_BYTES[kind]].itemsize, count)
+    write = _writer(instruction, lowering, own or space, (UNSIGNED[TYPE_BYTES[kind]].itemsize, count))
     slots = [lowering.source(instruction, one, kind) for one in sources]
     cuts = [narrowing(lowering, one, kind) for one in sources]
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         registers = lanes.registers
         data = [cut(registers[one]) for cut, one in zip(cuts, slots, strict=True)]
-        write(lanes, mask, registers[slot], offset, data)
+        write(lanes, mask, At(registers[slot], offset), data)
 
     return run
 
@@ -121,31 +130,27 @@ def narrowing(lowering: Lowering, operand: Operand, kind: str) -> Callable[[Valu
 
 
 # -- by state space -------------------------------------------------------------------------------------------
-def _reader(instruction: Instruction, lowering: Lowering, space: str, width: int, count: int) -> Reader:
+def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tuple[int, int]) -> Reader:
+    """Loads of ``shape`` (width, count) from a state space; no space means generic addresses."""
+    width, count = shape
     everywhere = GlobalForm(
         instruction=instruction, tally=lowering.tally, width=width, count=count, counted=space != "const"
     )
     inside = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=count)
-    if space in {"global", "const"}:
-        return lambda lanes, mask, value, offset: global_ops.load(lanes, mask, value, offset, everywhere)
-    if space == "shared":
-        return lambda lanes, mask, value, offset: shared_ops.load(lanes, mask, value, offset, inside)
-    if space == "local":
-        return lambda lanes, mask, value, offset: shared_ops.load_local(lanes, mask, value, offset, inside)
-    if space == "param":
-        return lambda lanes, mask, value, offset: shared_ops.load_parameter(lanes, value, offset, inside)
+    readers: dict[str, Reader] = {
+        "global": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
+        "const": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
+        "shared": lambda lanes, mask, at: shared_ops.load(lanes, mask, at, inside),
+        "local": lambda lanes, mask, at: shared_ops.load_local(lanes, mask, at, inside),
+        "param": lambda lanes, mask, at: shared_ops.load_parameter(lanes, at, inside),
+    }
+    if space:
+        return readers[space]
 
-    def generic(lanes: Lanes, mask: Mask | None, value: Value, offset: int) -> list[Value]:
-        parts = windows(lanes, mask, value, offset)
+    def generic(lanes: Lanes, mask: Mask | None, at: At) -> list[Value]:
         results: list[Value] | None = None
-        for window, active in parts:
-            base = offset - _BASES[window]
-            if window == "shared":
-                data = shared_ops.load(lanes, active, value, base, inside)
-            elif window == "local":
-                data = shared_ops.load_local(lanes, active, value, base, inside)
-            else:
-                data = global_ops.load(lanes, active, value, base, everywhere)
+        for window, active in windows(lanes, mask, at):
+            data = readers[window](lanes, active, At(at.value, at.offset - BASES[window]))
             if results is None or active is None:
                 results = data
             else:
@@ -155,42 +160,36 @@ def _reader(instruction: Instruction, lowering: Lowering, space: str, width: int
     return generic
 
 
-def _writer(instruction: Instruction, lowering: Lowering, space: str, width: int, count: int) -> Writer:
-    everywhere = GlobalForm(
-        instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True
-    )
-    inside = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True)
-    if space == "global":
-        return lambda lanes, mask, value, offset, data: global_ops.store(
-            lanes, mask, value, offset, data, everywhere
-        )
-    if space == "shared":
-        return lambda lanes, mask, value, offset, data: shared_ops.store(lanes, mask, value, offset, data, inside)
-    if space == "local":
-        return lambda lanes, mask, value, offset, data: shared_ops.store_local(
-            lanes, mask, value, offset, data, inside
-        )
-    if space:
+def _writer(instruction: Instruction, lowering: Lowering, space: str, shape: tuple[int, int]) -> Writer:
+    """Stores of ``shape`` (width, count) to a state space; no space means generic addresses."""
+    width, count = shape
+    tally = lowering.tally
+    everywhere = GlobalForm(instruction=instruction, tally=tally, width=width, count=count, stores=True)
+    inside = SharedForm(instruction=instruction, tally=tally, width=width, count=count, stores=True)
+    writers: dict[str, Writer] = {
+        "global": lambda lanes, mask, at, data: global_ops.store(lanes, mask, at, data, everywhere),
+        "shared": lambda lanes, mask, at, data: shared_ops.store(lanes, mask, at, data, inside),
+        "local": lambda lanes, mask, at, data: shared_ops.store_local(lanes, mask, at, data, inside),
+    }
+    if space and space not in writers:
         raise unsupported(instruction, f"writing to .{space}")
+    if space:
+        return writers[space]
 
-    def generic(lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value]) -> None:
-        for window, active in windows(lanes, mask, value, offset):
-            base = offset - _BASES[window]
-            if window == "shared":
-                shared_ops.store(lanes, active, value, base, data, inside)
-            elif window == "local":
-                shared_ops.store_local(lanes, active, value, base, data, inside)
-            else:
-                global_ops.store(lanes, active, value, base, data, everywhere)
+    def generic(lanes: Lanes, mask: Mask | None, at: At, data: list[Value]) -> None:
+        for window, active in windows(lanes, mask, at):
+            writers[window](lanes, active, At(at.value, at.offset - BASES[window]), data)
 
     return generic
 
 
-_BASES = {"global": 0, "shared": GENERIC_SHARED, "local": GENERIC_LOCAL}
+BASES = {"global": 0, "shared": GENERIC_SHARED, "local": GENERIC_LOCAL}
+"""Where each window begins in the generic address space."""
 
 
-def windows(lanes: Lanes, mask: Mask | None, value: Value, offset: int) -> list[tuple[str, Mask | None]]:
+def windows(lanes: Lanes, mask: Mask | None, at: At) -> list[tuple[str, Mask | None]]:
     """Which window generic addresses lie in, with the lanes for each."""
+    value, offset = at
     plain: Any = value.view(U64 if value.__class__ is values.Separable else value.dtype).view(S64) + offset
     if mask is None and plain.size:
         low, high = _window(int(plain.min())), _window(int(plain.max()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -12,7 +12,15 @@ from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.flatten import SPECIAL
 from cutegen_nb.simulator.lanes import Lanes, Mask
-from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Immediate, Instruction, Operand, Register, Symbol, Vector
+from cutegen_nb.simulator.ptx_model import (
+    TYPE_BYTES,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
 from cutegen_nb.simulator.values import DTYPES, Value
 
 Operation = Callable[[Lanes, Mask | None], None]
@@ -193,7 +201,9 @@ class Lowering:
         return [self.source(instruction, one, kind) for one, kind in zip(given, kinds, strict=True)]
 
     # -- destinations ---------------------------------------------------------------------------------------
-    def writer(self, instruction: Instruction, operand: Operand) -> Callable[[Lanes, Mask | None, Value], None]:
+    def writer(
+        self, instruction: Instruction, operand: Operand
+    ) -> Callable[[Lanes, Mask | None, Value], None]:
         """Function that puts a value into a register, under a mask where that matters.
 
         Raises:

@@ -60,7 +60,9 @@ def run(
     """
     kernel = module.kernels.get(kernel_name)
     if kernel is None:
-        raise BadLaunch(f"The PTX has no kernel {kernel_name!r}; it has {', '.join(sorted(module.kernels)) or 'none'}.")
+        raise BadLaunch(
+            f"The PTX has no kernel {kernel_name!r}; it has {', '.join(sorted(module.kernels)) or 'none'}."
+        )
     _check(kernel, launch)
     program = program_of(module, kernel)
     for array, label in program.own_memory:
@@ -81,7 +83,9 @@ def run(
     )  # fmt: skip
 
 
-def _run_batches(program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, tally: Tally) -> None:
+def _run_batches(
+    program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, tally: Tally
+) -> None:
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
     shared = program.dynamic_smem_offset + launch.dynamic_smem_bytes

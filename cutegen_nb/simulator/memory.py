@@ -29,7 +29,7 @@ class Allocation:
         """Name for messages."""
         self.owner = owner
         """Keeps memory of our own alive; None for memory that others own."""
-        raw = (ctypes.c_ubyte * size_bytes).from_address(address)
+        raw: Any = (ctypes.c_ubyte * size_bytes).from_address(address)
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(raw, dtype=np.uint8)
         """The memory itself."""
         self._views: dict[int, tuple[npt.NDArray[Any], int]] = {}

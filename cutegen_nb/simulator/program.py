@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutegen_nb.simulator import async_ops, atomics, float_ops, load_store, move_ops, warp_ops
+from cutegen_nb.simulator import (
+    async_ops,
+    atomics,
+    bit_ops,
+    compare_ops,
+    convert_ops,
+    float_ops,
+    load_store,
+    move_ops,
+    warp_ops,
+)
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.flatten import FlatKernel, flatten
@@ -30,7 +40,9 @@ from cutegen_nb.simulator.ptx_model import (
 )
 from cutegen_nb.simulator.values import Array
 
-LOADED = (async_ops, atomics, float_ops, load_store, move_ops, warp_ops)
+LOADED = (
+    async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store, move_ops, warp_ops,
+)  # fmt: skip
 """Modules that fill the registry when imported."""
 CONTROL: dict[str, str] = {
     "bra": "uniform and divergent, guarded",
@@ -196,9 +208,7 @@ class _Assembler:
                 starts.add(index)
         return sorted(index for index in starts if index < len(body)) or [0]
 
-    def _segment(
-        self, body: Sequence[Instruction], lowering: Lowering, number: dict[int, int]
-    ) -> Segment:
+    def _segment(self, body: Sequence[Instruction], lowering: Lowering, number: dict[int, int]) -> Segment:
         instructions: list[tuple[Instruction, InstructionTally]] = []
         operations: list[Operation] = []
         end: Instruction | None = None
@@ -224,19 +234,17 @@ class _Assembler:
             self._finish(segment, end, lowering, number)
         return segment
 
-    def _finish(
-        self, segment: Segment, end: Instruction, lowering: Lowering, number: dict[int, int]
-    ) -> None:
+    def _finish(self, segment: Segment, end: Instruction, lowering: Lowering, number: dict[int, int]) -> None:
         if end.guard is not None:
             segment.guard, segment.negated = lowering.register(end.guard.name), end.guard.negated
         if end.opcode == "bra":
             (label,) = (one for one in end.operands if isinstance(one, Symbol))
             segment.target = number[self._flat.labels[label.name]]
         elif end.opcode == "brx":
-            index, label = end.operands
-            assert isinstance(label, Symbol)
+            index, table = end.operands
+            assert isinstance(table, Symbol)
             segment.operand_slots = (lowering.source(end, index, "u32"),)
-            names = self._flat.branch_targets[label.name]
+            names = self._flat.branch_targets[table.name]
             segment.targets = tuple(number[self._flat.labels[name]] for name in names)
         elif end.opcode in {"bar", "barrier"}:
             self._finish_barrier(segment, end, lowering)
@@ -289,7 +297,7 @@ def _registers(item: Instruction) -> tuple[set[str], set[str]]:
     """Registers an instruction reads and writes."""
     sources: set[str] = set()
     targets: set[str] = set()
-    has_target = item.opcode not in _SIDE_ONLY and not (item.opcode == "cp")
+    has_target = item.opcode not in _SIDE_ONLY and item.opcode != "cp"
     if item.opcode in {"bar", "barrier"} and "red" in item.modifiers:
         has_target = True
     for index, operand in enumerate(item.operands):

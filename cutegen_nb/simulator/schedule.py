@@ -13,7 +13,7 @@ import numpy as np
 from cutegen_nb.simulator import barriers
 from cutegen_nb.simulator.async_ops import arrive
 from cutegen_nb.simulator.barriers import is_barrier
-from cutegen_nb.simulator.faults import Trapped, UnsupportedOpcode, place, unsupported
+from cutegen_nb.simulator.faults import Trapped, place
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.program import Program, Segment
 from cutegen_nb.simulator.values import S32, U32, Array, Value
@@ -42,10 +42,7 @@ def run_batch(program: Program, lanes: Lanes) -> None:
             at += 1
             continue
         following = _after(segment, at, lanes, None, done)
-        if isinstance(following, int):
-            at = following
-        else:
-            at = _Divergence(program, lanes, following).run()
+        at = following if isinstance(following, int) else _Divergence(program, lanes, following).run()
     arrive(lanes, None, None)
 
 
@@ -169,9 +166,7 @@ class _Divergence:
 
     def _release(self, places: list[int]) -> None:
         at = [one for one in places if is_barrier(self._segments[one])]
-        released = barriers.released(
-            self._lanes, self._segments, self._pc, self._done, at, self._released
-        )
+        released = barriers.released(self._lanes, self._segments, self._pc, self._done, at, self._released)
         if not (released & ~self._released).any():
             raise barriers.deadlock(self._lanes, self._segments, self._pc, self._done)
         self._widen(released.shape[0])
@@ -208,7 +203,9 @@ class _Divergence:
         if isinstance(following, int):
             self._pc = np.where(mask.array, np.int32(following), self._pc)
             return
-        moved = self._shaped(np.broadcast_to(following, np.broadcast_shapes(following.shape, (1, lanes.threads))))
+        moved = self._shaped(
+            np.broadcast_to(following, np.broadcast_shapes(following.shape, (1, lanes.threads)))
+        )
         self._pc = np.where(mask.array, moved, self._pc).astype(np.int32)
         if self._released.shape != self._pc.shape:
             self._released = np.broadcast_to(self._released, self._pc.shape).copy()
@@ -221,6 +218,3 @@ def by_warp_bits(lanes: Lanes, truth: Array) -> Array:
 
 def _each(lanes: Lanes, per_warp: Array) -> Array:
     return by_thread(lanes, np.broadcast_to(per_warp[..., None], (*per_warp.shape, 32)))
-
-
-__all__ = ["UnsupportedOpcode", "run_batch", "unsupported"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.simulator import addressing
-from cutegen_nb.simulator.addressing import Listed, Split, listed, listed_of, split
+from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.global_ops import fitted
 from cutegen_nb.simulator.lanes import Lanes, Mask
@@ -41,14 +41,14 @@ class SharedForm:
         return self.width * self.count
 
 
-def load(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> list[Value]:
+def load(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Value]:
     """Elements of each CTA's own shared memory, as unsigned bits; zero in inactive lanes."""
-    request = split(lanes, mask, value, offset)
+    request = split(mask, at)
     if request is not None and len(request.column) == 1:
         _check(lanes, request, form)
         _count_split(lanes, mask, request, form)
         return [_read(lanes, request, form, index) for index in range(form.count)]
-    one_by_one = checked(lanes, mask, value, offset, form)
+    one_by_one = checked(lanes, mask, at, form)
     words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
     first = _flat_index(lanes, one_by_one, form)
     results = []
@@ -62,18 +62,16 @@ def load(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: Share
     return results
 
 
-def store(
-    lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value], form: SharedForm
-) -> None:
+def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
     """Write elements, given as unsigned bits, to each CTA's own shared memory."""
-    request = split(lanes, mask, value, offset)
+    request = split(mask, at)
     if request is not None and len(request.column) == 1:
         _check(lanes, request, form)
         _count_split(lanes, mask, request, form)
         for index, one in enumerate(data):
             _write(lanes, request, form, index, one)
         return
-    one_by_one = checked(lanes, mask, value, offset, form)
+    one_by_one = checked(lanes, mask, at, form)
     words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
     first = _flat_index(lanes, one_by_one, form)
     for index, one in enumerate(data):
@@ -81,14 +79,14 @@ def store(
         words[first + index] = flat if one_by_one.lanes is None else flat[one_by_one.lanes]
 
 
-def checked(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> Listed:
+def checked(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> Listed:
     """The request address by address, checked and counted.
 
     Raises:
         OutOfBounds: an address outside the CTA's shared memory.
         Misaligned: an address that is no multiple of the width.
     """
-    request = listed(lanes, mask, value, offset)
+    request = listed(lanes, mask, at)
     _check_listed(lanes, request, form)
     where = request.lanes
     warps = lanes.warp_of_lane if where is None else lanes.warp_of_lane[where]
@@ -196,9 +194,9 @@ def _add(form: SharedForm, threads: int, passes: tuple[int, int]) -> None:
 
 
 # -- local and parameter memory -------------------------------------------------------------------------------
-def load_local(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> list[Value]:
+def load_local(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Value]:
     """Elements of each thread's own local memory."""
-    first = _local_index(lanes, mask, value, offset, form)
+    first = _local_index(lanes, mask, at, form)
     words = lanes.local.view(UNSIGNED[form.width])
     if isinstance(first, int):
         return [words[:, :, first + index].copy() for index in range(form.count)]
@@ -211,11 +209,9 @@ def load_local(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form:
     return results
 
 
-def store_local(
-    lanes: Lanes, mask: Mask | None, value: Value, offset: int, data: list[Value], form: SharedForm
-) -> None:
+def store_local(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
     """Write elements to each thread's own local memory."""
-    first = _local_index(lanes, mask, value, offset, form)
+    first = _local_index(lanes, mask, at, form)
     words = lanes.local.view(UNSIGNED[form.width])
     for index, one in enumerate(data):
         if isinstance(first, int):
@@ -233,13 +229,18 @@ def _lanes_of(lanes: Lanes, mask: Mask | None) -> Array:
     return np.arange(lanes.lane_count) if mask is None else mask.index
 
 
-def _local_index(lanes: Lanes, mask: Mask | None, value: Value, offset: int, form: SharedForm) -> int | Array:
+def _local_index(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> int | Array:
     """Index of the first element: one number where all threads use the same offset, else one a thread."""
     limit = lanes.local.shape[2]
+    value, offset = at
     plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value)
-    if plain.ndim == 0 and 0 <= int(plain) + offset <= limit - form.size and not (int(plain) + offset) % form.size:
+    if (
+        plain.ndim == 0
+        and 0 <= int(plain) + offset <= limit - form.size
+        and not (int(plain) + offset) % form.size
+    ):
         return (int(plain) + offset) // form.width
-    request = listed(lanes, mask, value, offset)
+    request = listed(lanes, mask, at)
     outside = (request.addresses < 0) | (request.addresses + form.size > limit)
     if outside.any():
         position = int(np.flatnonzero(outside)[0])
@@ -253,12 +254,13 @@ def _local_index(lanes: Lanes, mask: Mask | None, value: Value, offset: int, for
     return (_lanes_of(lanes, mask) * limit + request.addresses) // form.width
 
 
-def load_parameter(lanes: Lanes, value: Value, offset: int, form: SharedForm) -> list[Value]:
+def load_parameter(lanes: Lanes, at: At, form: SharedForm) -> list[Value]:
     """Elements of the kernel's parameters.
 
     Raises:
         OutOfBounds: an address outside them.
     """
+    value, offset = at
     plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value) + offset
     low, high = int(plain.min()), int(plain.max()) + form.size
     if low < 0 or high > len(lanes.parameters):

@@ -121,8 +121,10 @@ def negative(x: Value) -> Value:
 
 def subtract(x: Value, y: Value) -> Value:
     """Modular difference."""
-    if x.__class__ is not Separable and y.__class__ is not Separable and (
-        not x.ndim or not y.ndim or x.shape == y.shape
+    if (
+        x.__class__ is not Separable
+        and y.__class__ is not Separable
+        and (not x.ndim or not y.ndim or x.shape == y.shape)
     ):
         return np.subtract(x, y)
     return add(x, negative(y))
@@ -208,7 +210,9 @@ def shift_right(x: Value, bits: Value, dtype: np.dtype[Any]) -> Value:
     if bits.ndim == 0:
         if int(bits) < width:
             return np.right_shift(x, dtype.type(bits))
-        return np.right_shift(x, dtype.type(width - 1)) if dtype.kind == "i" else np.multiply(x, dtype.type(0))
+        return (
+            np.right_shift(x, dtype.type(width - 1)) if dtype.kind == "i" else np.multiply(x, dtype.type(0))
+        )
     moved = np.right_shift(x, np.minimum(bits, width - 1).astype(dtype))
     return moved if dtype.kind == "i" else np.where(bits < width, moved, dtype.type(0))
 

@@ -84,7 +84,11 @@ def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
         warps = by_warp(lanes, value, U32)
         if amount.ndim == 0 and control.ndim == 0:
             source, inside = _sources(mode, int(amount), int(control))
-            moved = warps.take(source, axis=2) if mode != "bfly" or not inside.all() else _butterfly(warps, int(amount))
+            moved = (
+                warps.take(source, axis=2)
+                if mode != "bfly" or not inside.all()
+                else _butterfly(warps, int(amount))
+            )
             truth = np.broadcast_to(inside, warps.shape)
         else:
             source, truth = _sources_each(lanes, mode, amount, control)
@@ -113,7 +117,9 @@ def _sources(mode: str, amount: int, control: int) -> tuple[Array, Array]:
 
 def _sources_each(lanes: Lanes, mode: str, amount: Value, control: Value) -> tuple[Array, Array]:
     each = by_warp(lanes, np.broadcast_to(amount, np.broadcast_shapes(amount.shape, (1, lanes.threads))), U32)
-    which = by_warp(lanes, np.broadcast_to(control, np.broadcast_shapes(control.shape, (1, lanes.threads))), U32)
+    which = by_warp(
+        lanes, np.broadcast_to(control, np.broadcast_shapes(control.shape, (1, lanes.threads))), U32
+    )
     return _source_of(mode, _LANE, (each & np.uint32(31)).astype(S64), which.astype(S64))
 
 
@@ -220,7 +226,9 @@ def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         value = lanes.registers[a].view(dtype)
-        whole = by_warp(lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype)
+        whole = by_warp(
+            lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype
+        )
         named = lanes.registers[member].view(U32)
         each = named if named.ndim == 0 else by_warp(lanes, named, U32)
         present = (active_bits(lanes, mask)[..., None] & _BIT & each) != 0
@@ -265,7 +273,9 @@ def _match(instruction: Instruction, lowering: Lowering) -> Operation:
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         value = lanes.registers[a].view(dtype)
-        whole = by_warp(lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype)
+        whole = by_warp(
+            lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype
+        )
         present = (active_bits(lanes, mask)[..., None] & _BIT) != 0
         same = (whole[..., :, None] == whole[..., None, :]) & present[..., None, :]
         bits = np.bitwise_or.reduce(np.where(same, _BIT, np.uint32(0)), axis=-1)
