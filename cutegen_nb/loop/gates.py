@@ -159,7 +159,7 @@ def _revision_text(
 ) -> str:
     lines = ["", f"r{len(session.rounds)}: {evaluation.label}. {evaluation.summary}"]
     if candidate.rationale:
-        lines.append(f"  {candidate.author}: {candidate.rationale}")
+        lines += [f"  {line}" for line in f"{candidate.author}: {candidate.rationale}".splitlines() if line]
     if comparison:
         lines.append(f"  {comparison.relation.value}: {comparison.reason}")
     if evaluation.profile:
