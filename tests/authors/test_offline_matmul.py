@@ -1,0 +1,227 @@
+"""The offline author's matrix products: what is planned, and what the written files compute."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.authors.offline.matmul import MatmulWriter
+from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.core.profile import Counters
+from cutegen_nb.gpu.trace import trace_facts
+
+ROOT = Path(__file__).parents[2]
+
+TEMPLATE = """
+import torch
+import torch.nn as nn
+
+{sizes}
+
+class Model(nn.Module):
+    def __init__(self{init_args}):
+        super().__init__()
+        {init}
+
+    def forward(self, {args}):
+        return {value}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return [{init_values}]
+"""
+
+
+def problem(value, sizes, args, **init):
+    """A problem in KernelBench's form; `args` maps forward's arguments to how they are drawn."""
+    parts = {"init": "pass", "init_args": "", "init_values": "", **init}
+    source = TEMPLATE.format(
+        value=value, sizes=sizes, args=", ".join(args), inputs=", ".join(args.values()), **parts
+    )
+    return Problem(name="given", source=source, form=ProblemForm.KERNELBENCH)
+
+
+SQUARE = "M, N, K = 160, 96, 72"
+AB = {"A": "torch.rand(M, K)", "B": "torch.rand(K, N)"}
+LINEAR = {"init": "self.gemm = nn.Linear(k, n)", "init_args": ", k, n", "init_values": "K, N"}
+
+PROBLEMS = {
+    "plain": problem("A @ B", SQUARE, AB),
+    "cube": problem("A @ B", "M = N = K = 256", AB),
+    "odd": problem("torch.matmul(A, B)", "M, N, K = 67, 131, 29", AB),
+    "both transposed": problem("A.T @ B.T", SQUARE, {"A": "torch.rand(K, M)", "B": "torch.rand(N, K)"}),
+    "first transposed": problem("A.T @ B", SQUARE, {"A": "torch.rand(K, M)", "B": "torch.rand(K, N)"}),
+    "second transposed": problem("A @ B.T", SQUARE, {"A": "torch.rand(M, K)", "B": "torch.rand(N, K)"}),
+    "result transposed": problem("(A @ B).T.relu()", SQUARE, AB),
+    "batched": problem("torch.bmm(A, B)", "L, M, N, K = 3, 70, 40, 33",
+                       {"A": "torch.rand(L, M, K)", "B": "torch.rand(L, K, N)"}),
+    "heads": problem("A @ B.transpose(-2, -1) * 0.5", "B1, H, M, N, K = 2, 3, 33, 20, 16",
+                     {"A": "torch.rand(B1, H, M, K)", "B": "torch.rand(B1, H, N, K)"}),
+    "four-dimensional": problem("torch.einsum('bijl,lk->bijk', A, B)", "b, i, j, l, k = 2, 3, 20, 24, 40",
+                                {"A": "torch.rand(b, i, j, l)", "B": "torch.rand(l, k)"}),
+    "column": problem("A @ x", "M, K = 50, 1001", {"A": "torch.rand(M, K)", "x": "torch.rand(K, 1)"}),
+    "triangle": problem("torch.triu(A @ B, 1)", "M = N = 150\nK = 40", AB),
+    "linear": problem("torch.nn.functional.gelu(self.gemm(x)) * 2", SQUARE, {"x": "torch.rand(M, K)"}, **LINEAR),
+    "residual": problem("torch.sigmoid(self.gemm(x) + r) + r", "B1, M, N, K = 2, 40, 48, 36",
+                        {"x": "torch.rand(B1, M, K)", "r": "torch.rand(B1, M, N)"}, **LINEAR),
+    "half": problem("self.gemm(x).relu()", SQUARE, {"x": "torch.rand(M, K).half()"},
+                    **{**LINEAR, "init": "self.gemm = nn.Linear(k, n).half()"}),
+    "bfloat16": problem("A @ B", "M, N, K = 40, 50, 70",
+                        {"A": "torch.rand(M, K).bfloat16()", "B": "torch.rand(K, N).bfloat16()"}),
+    "deep": problem("A @ B + 1", "M, N, K = 40, 24, 2048", AB),
+}  # fmt: skip
+
+PROGRAM = """
+import dataclasses, importlib.util, json, os, sys
+sys.path.insert(0, sys.argv[1])
+from cutegen_nb.simulator import bridge
+os.environ.update(bridge.prepare_environment("sm_80"))
+simulation = bridge.install("sm_80")
+import torch
+torch.set_num_threads(1)
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+answer = {}
+for name, reference_path, candidate_path in json.load(sys.stdin):
+    reference = load(reference_path)
+    torch.manual_seed(1)
+    model = reference.Model(*reference.get_init_inputs())
+    inputs = reference.get_inputs()
+    simulation.reset()
+    with torch.no_grad(), simulation.habits():
+        torch.manual_seed(1)
+        candidate = load(candidate_path).ModelNew(*reference.get_init_inputs())
+        candidate.load_state_dict(model.state_dict())
+        got = candidate.cuda()(*[x.cuda() for x in inputs]).cpu()
+    launches = [dataclasses.asdict(launch.counters) for launch in simulation.launches]
+    with torch.no_grad():
+        want = model(*inputs)
+        exact = model.double()(*[x.double() for x in inputs])
+    answer[name] = {
+        "shape": got.shape == want.shape, "dtype": got.dtype == want.dtype,
+        "error": ((got.double() - exact).abs().max() / exact.abs().max()).item(),
+        "launches": launches,
+    }
+print("RESULT" + json.dumps(answer))
+"""
+
+
+def facts_of(name):
+    return trace_facts(PROBLEMS[name])
+
+
+WHOLE_LADDER = ("cube", "linear", "column", "deep", "triangle")
+"""Problems run after every step; the others run after the first and the last, to keep the file fast."""
+
+
+def steps_of(name):
+    last = len(ladder(name))
+    return range(last + 1) if name in WHOLE_LADDER else (0, last)
+
+
+def ladder(name):
+    return [strategy.name for strategy in MatmulWriter().menu(facts_of(name))]
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """Every problem after steps of its ladder, run on the simulator in one process."""
+    folder = tmp_path_factory.mktemp("products")
+    cases = []
+    for name, given in PROBLEMS.items():
+        facts, names = facts_of(name), ladder(name)
+        stem = name.replace(" ", "_").replace("-", "_")
+        reference = folder / f"reference_{stem}.py"
+        reference.write_text(given.source)
+        for steps in steps_of(name):
+            candidate = folder / f"candidate_{stem}_{steps}.py"
+            candidate.write_text(MatmulWriter().write(given, facts, tuple(names[:steps])).source)
+            cases.append((f"{name}/{steps}", str(reference), str(candidate)))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(ROOT)],
+        input=json.dumps(cases), capture_output=True, text=True, timeout=280, check=False, cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads(done.stdout.rpartition("RESULT")[2])
+
+
+def counters(simulated, name, steps):
+    total = Counters()
+    for launch in simulated[f"{name}/{steps}"]["launches"]:
+        total += Counters(**launch)
+    return total
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_step_of_the_ladder_computes_the_product(simulated, name):
+    tolerance = {"half": 2e-3, "bfloat16": 8e-3}.get(name, 2e-6)
+    for steps in steps_of(name):
+        found = simulated[f"{name}/{steps}"]
+        assert found["shape"], (name, steps)
+        assert found["dtype"], (name, steps)
+        assert found["error"] < tolerance, (name, steps, found["error"])
+
+
+@pytest.mark.parametrize("name", ["cube", "linear", "column", "triangle"])
+def test_each_strategy_lowers_the_counters_it_names(simulated, name):
+    for step, strategy in enumerate(MatmulWriter().menu(facts_of(name)), 1):
+        before, after = counters(simulated, name, step - 1), counters(simulated, name, step)
+        for effect in strategy.effects:
+            if effect.counter == "latency_ms" or (name == "column" and strategy.name != "cta-per-output"):
+                continue
+            assert getattr(after, effect.counter) < getattr(before, effect.counter), (strategy.name, effect)
+
+
+def test_a_deep_product_of_few_tiles_is_split_and_summed_in_a_second_kernel(simulated):
+    assert ladder("deep")[-1] == "split-k"
+    assert len(simulated["deep/5"]["launches"]) == 2
+    assert len(simulated["deep/4"]["launches"]) == 1
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_no_number_of_the_problem_is_written_into_the_file(name):
+    names = ladder(name)
+    full = MatmulWriter().write(PROBLEMS[name], facts_of(name), tuple(names)).source
+    forward = full[full.index("def forward") :]
+    for number in ("67", "131", "29", "160", "96", "72", "150", "1000", "1001", "2048"):
+        assert number not in forward, forward
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("A @ B @ B.T", "more"),
+        ("torch.softmax(A @ B, 1)", "after a matrix product"),
+        ("torch.cumsum(A, 1) @ B", "before a matrix product"),
+        ("A.relu() @ B", "computed by the reference"),
+        ("(A @ B).sum(1)", "sum"),
+    ],
+)
+def test_what_is_no_single_product_with_pointwise_work_is_declined_in_one_sentence(value, reason):
+    facts = trace_facts(problem(value, SQUARE, AB))
+    with pytest.raises(Declined, match=reason) as caught:
+        MatmulWriter().menu(facts)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_strategy_is_declined_and_the_known_ones_are_named():
+    with pytest.raises(Declined, match="split-k"):
+        MatmulWriter().write(PROBLEMS["plain"], facts_of("plain"), ("warp-specialise",))
+
+
+def test_a_tensor_beyond_32_bit_offsets_is_declined():
+    facts = trace_facts(problem("A @ B", "M, N, K = 65536, 65536, 64", AB))
+    with pytest.raises(Declined, match="32 bits"):
+        MatmulWriter().menu(facts)
