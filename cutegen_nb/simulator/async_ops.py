@@ -1,7 +1,7 @@
 """Asynchronous copies, fences, and instructions without effect on values.
 
-``cp.async`` data arrives at the wait that covers its group, or at the kernel's end, never before: a read in between
-sees the old contents of shared memory, as it may on a GPU.
+``cp.async`` data arrives at the wait that covers its group, or at the kernel's end, never before: a read in
+between sees the old contents of shared memory, as it may on a GPU.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
     lanes.async_copies = kept
 
 
-# -- without effect on values ---------------------------------------------------------------------------------
+# -- without effect on values --------------------------------------------------------------------------------
 @opcode(
-    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "pmevent", "discard", "applypriority",
-    "setmaxnreg", forms="accepted; threads run in step, so they change nothing",
+    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "pmevent", "discard",
+    "applypriority", "setmaxnreg", forms="accepted; threads run in step, so they change nothing",
 )  # fmt: skip
 def _nothing(instruction: Instruction, lowering: Lowering) -> Operation:
     del instruction, lowering

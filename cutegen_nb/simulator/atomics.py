@@ -1,8 +1,8 @@
 """Atomics and reductions on global and shared memory (PTX ISA, ``atom``, ``red``).
 
-Threads act in lane order. Where nobody reads the old values the whole request is one unbuffered NumPy operation;
-where somebody does, threads that share an address take turns, so a request costs as many array operations as its
-busiest address has threads.
+Threads act in lane order. Where nobody reads the old values the whole request is one unbuffered NumPy
+operation; where somebody does, threads that share an address take turns, so a request costs as many array
+operations as its busiest address has threads.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
     wanted = target is not None and any(lowering.is_read(one) for one in items(target))
     function = _function(instruction, name, kind)
     width = TYPE_BYTES[kind]
-    shape = {"width": width, "count": count}
     forms = (
-        GlobalForm(instruction=instruction, tally=lowering.tally, stores=True, atomic=True, **shape),
-        SharedForm(instruction=instruction, tally=lowering.tally, stores=True, **shape),
+        GlobalForm(
+            instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True, atomic=True
+        ),
+        SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True),
     )
     if kind.startswith(("f", "bf")) and name == "add":
         lowering.tally.flop_kind = f"cuda.{kind.removesuffix('x2')}"
@@ -133,7 +134,7 @@ def _in_global(
     return found
 
 
-# -- functions ------------------------------------------------------------------------------------------------
+# -- functions -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Function:
     """How an atomic combines old value and operands."""
@@ -150,7 +151,7 @@ def _function(instruction: Instruction, name: str, kind: str) -> Function:
     one, zero = dtype.type(1), dtype.type(0)
     unusual: dict[str, Function] = {
         "exch": Function(lambda _, new: new, bits),
-        "cas": Function(lambda old, expected, new: np.where(old == expected, new, old), bits),
+        "cas": Function(_exchanged_if_equal, bits),
         "inc": Function(lambda old, limit: np.where(old >= limit, zero, old + one), dtype),
         "dec": Function(lambda old, limit: np.where((old == 0) | (old > limit), limit, old - one), dtype),
         "and": Function(np.bitwise_and, bits),
@@ -168,6 +169,10 @@ def _function(instruction: Instruction, name: str, kind: str) -> Function:
     if kind == half:
         return Function(add, formats.U16)
     return Function(lambda old, new: formats.paired(add, old, new), DTYPES["u32"])
+
+
+def _exchanged_if_equal(old: Array, expected: Array, new: Array) -> Array:
+    return np.where(old == expected, new, old)
 
 
 def _half_add(half: str) -> Combine:

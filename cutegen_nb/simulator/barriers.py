@@ -60,9 +60,7 @@ def _operand(segment: Segment, lanes: Lanes, index: int) -> int:
     raise unsupported(segment.end, "a barrier number or count that differs between threads")
 
 
-def released(
-    lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int, places: list[int], before: Array
-) -> Array:
+def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array) -> Array:
     """Lanes that may pass the barrier they are at: ``before``, and those whose barrier is complete now.
 
     A barrier without a count waits for every thread of the CTA that has not exited.
@@ -71,6 +69,8 @@ def released(
         Deadlock: threads of one warp wait at different aligned barriers.
     """
     result = before
+    done = len(segments)
+    places = [int(one) for one in np.unique(pc) if one != done and is_barrier(segments[one])]
     live = (pc != done).sum(axis=1, keepdims=True)
     groups: dict[tuple[int, int], Array] = {}
     for at in places:
@@ -110,15 +110,16 @@ def _check_aligned(
             others = [place(other.end) for other in (segments[one] for one in here if one != at) if other.end]
             thread, block = lanes.place_of(cta * lanes.threads + warp * WARP)
             raise Deadlock(
-                f"Divergent barrier: threads of warp {warp} of CTA {block} wait at {end.name} {place(end)} while "
-                f"others of that warp wait at another barrier {', '.join(others)}. On a GPU this hangs or is "
+                f"Divergent barrier: threads of warp {warp} of CTA {block} wait at {end.name} "
+                f"{place(end)} while others of that warp wait at another barrier {', '.join(others)}. On a GPU this hangs or is "
                 "undefined. Move the barrier out of the branch.",
                 end, thread=thread, cta=block,
             )  # fmt: skip
 
 
-def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int) -> Deadlock:
+def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array) -> Deadlock:
     """The fault for lanes that wait and nobody is left to come."""
+    done = len(segments)
     stuck = np.argwhere((pc != done).any(axis=1))
     cta = int(stuck[0, 0])
     row = pc[cta]
@@ -137,14 +138,15 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array, done: int) ->
             count = _operand(segment, lanes, 1)
             detail = f" (barrier {_operand(segment, lanes, 0)}{f', for {count} threads' if count else ''})"
         parts.append(
-            f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} {place(instruction)}"
+            f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} "
+            f"{place(instruction)}"
         )
     gone = int((row == done).sum())
     if gone:
         parts.append(f"{gone} threads have exited")
     _, block = lanes.place_of(cta * lanes.threads)
     return Deadlock(
-        f"Deadlock in CTA {block}: {'; '.join(parts)}. Let every thread that the instruction waits for reach it.",
+        f"Deadlock in CTA {block}: {'; '.join(parts)}. Let every thread it waits for reach it.",
         first, cta=block,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Logic, shifts, bit fields and permutations (PTX ISA, "Logic and Shift Instructions", "Integer Arithmetic")."""
+"""Logic, shifts, bit fields, permutations (PTX ISA, "Logic and Shift Instructions", "Integer Arithmetic")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import BOOL, DTYPES, S64, U32, U64, Value
 
 
-# -- logic and shifts -----------------------------------------------------------------------------------------
+# -- logic and shifts ----------------------------------------------------------------------------------------
 @opcode("and", "or", "xor", "not", "cnot", forms="pred, b16, b32, b64")
 def _logic(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
@@ -92,7 +92,7 @@ def _lop3(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(instruction, plain3(function, U32, a, b, c))
 
 
-# -- bit fields and counts ------------------------------------------------------------------------------------
+# -- bit fields and counts -----------------------------------------------------------------------------------
 @opcode("popc", "clz", "brev", "bfind", forms="b32, b64; bfind u and s with shiftamt")
 def _bits(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,16 +73,11 @@ class Tally:
 
 
 def profile_of(
-    *,
-    kernel: str,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    dynamic_smem_bytes: int,
-    static_smem_bytes: int,
+    empty: LaunchProfile,
     tally: Tally,
     segments: Sequence[Sequence[tuple[Instruction, InstructionTally]]],
 ) -> LaunchProfile:
-    """Put the counts of a launch together, in total and by line of Python."""
+    """Fill in the counts of a launch, in total and by line of Python."""
     by_line: dict[tuple[str, int], _Sum] = {}
     for segment, warps, threads in zip(segments, tally.warps, tally.threads, strict=True):
         if not warps:
@@ -99,11 +95,12 @@ def profile_of(
     total = _Sum()
     for line_sum in by_line.values():
         total.merge(line_sum)
-    return LaunchProfile(
-        kernel=kernel, grid=grid, block=block, dynamic_smem_bytes=dynamic_smem_bytes,
-        static_smem_bytes=static_smem_bytes, counters=total.counters(), lines=lines,
+    return replace(
+        empty,
+        counters=total.counters(),
+        lines=lines,
         gmem_distinct_sectors=tally.distinct_sectors(),
-    )  # fmt: skip
+    )
 
 
 _BRANCHES = frozenset({"bra", "brx"})

@@ -1,7 +1,7 @@
 """Device functions written out where they are called, so that the machine sees one flat kernel.
 
-A callee's registers, labels and variables get a prefix of their own at each call; its parameters are the caller's
-``.param`` variables, which live in local memory.
+A callee's registers, labels and variables get a prefix of their own at each call; its parameters are the
+caller's ``.param`` variables, which live in local memory.
 """
 
 from __future__ import annotations

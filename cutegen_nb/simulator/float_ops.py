@@ -29,7 +29,7 @@ def count_flops(lowering: Lowering, kind: str, each: int = 1) -> None:
     lowering.tally.flops_each = each * (_PACKED_PARTS if packed else 1)
 
 
-def arithmetic(
+def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
     instruction: Instruction, lowering: Lowering, kind: str, function: Function, *, flush: bool, clamp: bool
 ) -> Operation:
     """Operation of a float function of one to three operands of one type.
@@ -99,7 +99,7 @@ def _wrapped(function: Function, *, flush: bool, clamp: bool) -> Function:
     return run
 
 
-# -- add, sub, mul, fma ---------------------------------------------------------------------------------------
+# -- add, sub, mul, fma --------------------------------------------------------------------------------------
 _UFUNCS: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
@@ -200,14 +200,14 @@ def _half_fma(
     )
 
 
-# -- min, max, abs, neg, copysign -----------------------------------------------------------------------------
+# -- min, max, abs, neg, copysign ----------------------------------------------------------------------------
 _EXTREMES: dict[tuple[bool, bool], Any] = {
     (True, True): np.minimum,
     (True, False): np.fmin,
     (False, True): np.maximum,
     (False, False): np.fmax,
 }
-"""Ufunc by whether it is the least, and whether NaN goes through (without ``.NaN`` the other operand wins)."""
+"""Ufunc by whether it is the least, and whether NaN goes through (else the other operand wins)."""
 
 
 @opcode("min", "max", forms="u/s16–64; f16, bf16, x2, f32, f64 with ftz, NaN")
@@ -279,7 +279,7 @@ def _test(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(instruction, plain1(tests[what], DTYPES[kind], a))
 
 
-# -- division, roots and approximations -----------------------------------------------------------------------
+# -- division, roots and approximations ----------------------------------------------------------------------
 def _limited_divide(x: Value, y: Value) -> Value:
     """``div.approx.f32``: 2 ulp for 2⁻¹²⁶ ≤ abs(y) ≤ 2¹²⁶, zero beyond (PTX ISA, ``div``)."""
     result = formats.kept_bits(x.astype(F64) / y.astype(F64), 22)

@@ -91,8 +91,9 @@ def saturated(x: Value) -> Value:
 def multiply_add_single(x: Value, y: Value, z: Value) -> Value:
     """float32 ``x × y + z``.
 
-    The product is exact in float64; the sum rounds there once and to float32 once more, which differs from one
-    rounding only where the float64 sum falls within 2⁻⁵³ of a tie: about once in 10⁹ random operations, by one ulp.
+    The product is exact in float64; the sum rounds there once and to float32 once more, which differs from
+    one rounding only where the float64 sum falls within 2⁻⁵³ of a tie: about once in 10⁹ random operations,
+    by one ulp.
     """
     return multiply_add_wide(x, y, z).astype(F32)
 
@@ -107,15 +108,9 @@ def multiply_add_wide(x: Value, y: Value, z: Value) -> Value:
 
 
 def multiply_add_double(x: Value, y: Value, z: Value) -> Value:
-    """float64 ``x × y + z`` with the product's error carried (Dekker, Knuth): one rounding but for rare ties."""
+    """Float64 ``x × y + z``, the product's error carried (Dekker, Knuth): rounded once but for rare ties."""
     product = x * y
     plain = product + z
-    if not np.ndim(plain):
-        return _carried(x, y, z, product, plain)
-    return _carried(x, y, z, product, plain)
-
-
-def _carried(x: Value, y: Value, z: Value, product: Value, plain: Value) -> Value:
     splitter = np.float64(134217729.0)
     xh = x * splitter
     xh = xh - (xh - x)
@@ -132,9 +127,10 @@ def _carried(x: Value, y: Value, z: Value, product: Value, plain: Value) -> Valu
 def kept_bits(x: Value, bits: int) -> Value:
     """float64 → float32 with ``bits`` fraction bits, cut towards zero.
 
-    The rule for every approximate instruction with a relative error bound of 2**-bits: the exact result is cut to
-    that many bits, so the simulated error reaches towards the documented bound and never beyond, and results that
-    a GPU gives exactly (powers of two) stay exact. Subnormal results are rounded by the conversion.
+    The rule for every approximate instruction with a relative error bound of 2**-bits: the exact result is
+    cut to that many bits, so the simulated error reaches towards the documented bound and never beyond, and
+    results that a GPU gives exactly (powers of two) stay exact. Subnormal results are rounded by the
+    conversion.
     """
     drop = _DROPPED + 23 - bits
     cut = (x.view(U64) & U64.type(~((1 << drop) - 1) & 0xFFFFFFFFFFFFFFFF)).view(F64)

@@ -108,7 +108,7 @@ def targets(request: Listed, positions: Array | None) -> Array | None:
     return positions if request.lanes is None else request.lanes[positions]
 
 
-# -- checks ---------------------------------------------------------------------------------------------------
+# -- checks --------------------------------------------------------------------------------------------------
 def _separable(lanes: Lanes, request: Split, form: GlobalForm) -> Allocation | None:
     """The one allocation that holds the request; None where several might, or where there is a fault."""
     allocation = lanes.memory.find(request.low(), request.high() + form.size)
@@ -164,9 +164,9 @@ def _groups(lanes: Lanes, request: Listed, form: GlobalForm) -> list[tuple[Alloc
     return found
 
 
-# -- data -----------------------------------------------------------------------------------------------------
+# -- data ----------------------------------------------------------------------------------------------------
 def _strided(request: Split, allocation: Allocation, form: GlobalForm, index: int) -> Array | None:
-    """The request's elements as a view of shape (columns, columns, rows, rows); None if they lie irregularly."""
+    """The elements as a view of shape (columns, columns, rows, rows); None if they lie irregularly."""
     row = runs_of(request.row)
     if row is None or (row.inner < _SHORT_RUN and len(request.row) > _FEW):
         return None
@@ -224,7 +224,7 @@ def fitted(request: Split, data: Value) -> Value:
     return data[-1:] if len(request.column) == 1 else data
 
 
-# -- counts ---------------------------------------------------------------------------------------------------
+# -- counts --------------------------------------------------------------------------------------------------
 def count(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
     """Count requests and bytes."""
     if not form.counted:

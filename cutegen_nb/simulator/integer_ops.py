@@ -79,7 +79,7 @@ def plain3(
     return compute
 
 
-# -- add, sub, mul, mad ---------------------------------------------------------------------------------------
+# -- add, sub, mul, mad --------------------------------------------------------------------------------------
 def integer_add(instruction: Instruction, lowering: Lowering) -> Operation:
     """``add``, ``sub``, with ``.cc`` the carry out, with ``addc``/``subc`` the carry in."""
     modifiers = Modifiers(instruction)
@@ -264,7 +264,7 @@ def integer_mad(instruction: Instruction, lowering: Lowering) -> Operation:
     return run
 
 
-# -- division, remainder, min, max ----------------------------------------------------------------------------
+# -- division, remainder, min, max ---------------------------------------------------------------------------
 def integer_divide(instruction: Instruction, lowering: Lowering) -> Operation:
     """``div`` and ``rem``, which truncate towards zero; by zero the result is unspecified, here all ones."""
     modifiers = Modifiers(instruction)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,40 +74,53 @@ class Mask:
         return Mask(self.lanes, np.logical_and(self.array, predicate))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all batches of a launch share."""
+
+    grid: tuple[int, int, int]
+    """CTAs in x, y, z."""
+    block: tuple[int, int, int]
+    """Threads in x, y, z."""
+    cluster: tuple[int, int, int]
+    """CTAs of a cluster in x, y, z."""
+    memory: GlobalMemory
+    """Global memory."""
+    parameters: bytes
+    """Kernel parameters, laid out."""
+    shared_bytes: int
+    """Shared memory of a CTA, static and dynamic."""
+    local_bytes: int
+    """Local memory of a thread."""
+    tally: Tally
+    """Counts of the launch."""
+
+
 class Lanes:
     """One batch: ``ctas`` CTAs of ``threads`` threads that run side by side."""
 
-    def __init__(
-        self,
-        *,
-        registers: list[Value],
-        first_cta: int,
-        ctas: int,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        memory: GlobalMemory,
-        parameters: bytes,
-        shared_bytes: int,
-        local_bytes: int,
-        tally: Tally,
-    ) -> None:
+    def __init__(self, setting: Setting, registers: list[Value], first_cta: int, ctas: int) -> None:
         self.registers = registers
+        """Value of every slot of the program."""
         self.first_cta = first_cta
         self.ctas = ctas
-        self.grid = grid
-        self.block = block
-        self.threads = block[0] * block[1] * block[2]
+        self.grid = setting.grid
+        self.block = setting.block
+        self.cluster = setting.cluster
+        self.memory = setting.memory
+        self.parameters = setting.parameters
+        self.tally = setting.tally
+        self.threads = self.block[0] * self.block[1] * self.block[2]
         self.warps_per_cta = -(-self.threads // WARP)
         self.warps = ctas * self.warps_per_cta
         self.lane_count = ctas * self.threads
-        self.memory = memory
-        self.parameters = parameters
-        self.tally = tally
-        self.shared_limit = shared_bytes
+        self.shared_limit = setting.shared_bytes
         """Bytes of shared memory a CTA may use."""
-        self.shared: Array = np.zeros((ctas, -(-shared_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
+        self.shared: Array = np.zeros((ctas, -(-setting.shared_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
         """Shared memory, one row a CTA."""
-        self.local: Array = np.zeros((ctas, self.threads, -(-local_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
+        self.local: Array = np.zeros(
+            (ctas, self.threads, -(-setting.local_bytes // ROW_BYTES) * ROW_BYTES), np.uint8
+        )
         """Local memory, one row a thread."""
         self.async_groups: Array | None = None
         """Groups of asynchronous copies each thread has committed; None before the first."""

@@ -129,7 +129,7 @@ def narrowing(lowering: Lowering, operand: Operand, kind: str) -> Callable[[Valu
     return lambda value: value.view(whole).astype(unsigned)
 
 
-# -- by state space -------------------------------------------------------------------------------------------
+# -- by state space ------------------------------------------------------------------------------------------
 def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tuple[int, int]) -> Reader:
     """Loads of ``shape`` (width, count) from a state space; no space means generic addresses."""
     width, count = shape
@@ -142,7 +142,7 @@ def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tup
         "const": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
         "shared": lambda lanes, mask, at: shared_ops.load(lanes, mask, at, inside),
         "local": lambda lanes, mask, at: shared_ops.load_local(lanes, mask, at, inside),
-        "param": lambda lanes, mask, at: shared_ops.load_parameter(lanes, at, inside),
+        "param": lambda lanes, _, at: shared_ops.load_parameter(lanes, at, inside),
     }
     if space:
         return readers[space]

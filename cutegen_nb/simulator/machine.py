@@ -1,7 +1,7 @@
 """The SIMT machine: runs one kernel launch over PTX, launch configuration and memory, and counts what it did.
 
-CTAs run in batches small enough for the cache; within a batch one NumPy operation executes an instruction for every
-thread. Nothing here is a time.
+CTAs run in batches small enough for the cache; within a batch one NumPy operation executes an instruction for
+every thread. Nothing here is a time.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutegen_nb.core.profile import LaunchProfile
+from cutegen_nb.core.profile import Counters, LaunchProfile
 from cutegen_nb.simulator.counters import Tally, profile_of
 from cutegen_nb.simulator.faults import BadLaunch
-from cutegen_nb.simulator.lanes import Lanes
+from cutegen_nb.simulator.lanes import Lanes, Setting
 from cutegen_nb.simulator.memory import GlobalMemory
 from cutegen_nb.simulator.program import Program, program_of
 from cutegen_nb.simulator.ptx_model import Kernel, Module
 from cutegen_nb.simulator.schedule import run_batch
-from cutegen_nb.simulator.special_registers import special_values
-from cutegen_nb.simulator.values import Value
+from cutegen_nb.simulator.special_registers import special_value
 
 BATCH_LANES = 32_768
-"""Threads of a batch: their registers of 4 bytes are 128 KiB each, so an instruction stays in the L2 cache."""
+"""Threads of a batch: a 32-bit register of them is 128 KiB, so an instruction stays in the L2 cache."""
 _BATCH_BYTES = 256 << 20
 """Shared and local memory of a batch at most."""
 MAX_THREADS = 1024
@@ -77,10 +76,15 @@ def run(
     finally:
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
-    return profile_of(
-        kernel=kernel_name, grid=launch.grid, block=launch.block, dynamic_smem_bytes=launch.dynamic_smem_bytes,
-        static_smem_bytes=kernel.static_smem_bytes, tally=tally, segments=program.tallied(),
-    )  # fmt: skip
+    empty = LaunchProfile(
+        kernel=kernel_name,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_smem_bytes=launch.dynamic_smem_bytes,
+        static_smem_bytes=kernel.static_smem_bytes,
+        counters=Counters(),
+    )
+    return profile_of(empty, tally, program.tallied())
 
 
 def _run_batches(
@@ -88,18 +92,22 @@ def _run_batches(
 ) -> None:
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    shared = program.dynamic_smem_offset + launch.dynamic_smem_bytes
-    room = max(1, _BATCH_BYTES // max(1, shared + program.local_bytes * threads))
+    setting = Setting(
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        memory=memory,
+        parameters=parameters,
+        shared_bytes=program.dynamic_smem_offset + launch.dynamic_smem_bytes,
+        local_bytes=program.local_bytes,
+        tally=tally,
+    )
+    room = max(1, _BATCH_BYTES // max(1, setting.shared_bytes + program.local_bytes * threads))
     size = max(1, min(BATCH_LANES // threads, room))
     for first in range(0, ctas, size):
-        count = min(size, ctas - first)
-        registers: list[Value] = list(program.lowering.initial)
-        lanes = Lanes(
-            registers=registers, first_cta=first, ctas=count, grid=launch.grid, block=launch.block, memory=memory,
-            parameters=parameters, shared_bytes=shared, local_bytes=program.local_bytes, tally=tally,
-        )  # fmt: skip
+        lanes = Lanes(setting, list(program.lowering.initial), first, min(size, ctas - first))
         for name, slot in program.lowering.specials():
-            registers[slot] = special_values(name, lanes, launch.cluster)
+            lanes.registers[slot] = special_value(name, lanes)
         run_batch(program, lanes)
 
 
@@ -107,12 +115,12 @@ def _check(kernel: Kernel, launch: Launch) -> None:
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     if min(*launch.grid, *launch.block) < 1:
         raise BadLaunch(
-            f"Kernel {kernel.name}: grid {launch.grid} and block {launch.block} must have no zero; a GPU refuses "
-            "such a launch. Skip the launch when there is nothing to do."
+            f"Kernel {kernel.name}: grid {launch.grid} and block {launch.block} must have no zero; a GPU "
+            "refuses such a launch. Skip the launch when there is nothing to do."
         )
     if threads > MAX_THREADS:
         raise BadLaunch(
-            f"Kernel {kernel.name}: {threads} threads in a CTA; a GPU allows {MAX_THREADS}. Use a smaller block."
+            f"Kernel {kernel.name}: {threads} threads in a CTA; a GPU allows {MAX_THREADS}. Use fewer."
         )
     if kernel.required_threads is not None and kernel.required_threads != launch.block:
         raise BadLaunch(
@@ -131,7 +139,7 @@ def _packed(kernel: Kernel, parameters: tuple[bytes, ...]) -> bytes:
     for one, given in zip(kernel.parameters, parameters, strict=True):
         if len(given) != one.size_bytes:
             raise BadLaunch(
-                f"Kernel {kernel.name}: parameter {one.name} has {one.size_bytes} bytes, {len(given)} were given."
+                f"Kernel {kernel.name}: parameter {one.name} has {one.size_bytes} bytes, {len(given)} given."
             )
         data[one.offset_bytes : one.offset_bytes + one.size_bytes] = given
     return bytes(data)

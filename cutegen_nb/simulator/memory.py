@@ -35,7 +35,7 @@ class Allocation:
         self._views: dict[int, tuple[npt.NDArray[Any], int]] = {}
 
     def elements(self, width: int) -> tuple[npt.NDArray[Any], int]:
-        """The memory as unsigned numbers of ``width`` bytes, and the address of the first, a multiple of it."""
+        """The memory as unsigned numbers of ``width`` bytes, and the address of the first, aligned."""
         known = self._views.get(width)
         if known is None:
             skip = -self.address % width

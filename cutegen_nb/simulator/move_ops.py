@@ -22,7 +22,7 @@ GENERIC_LOCAL = 1 << 57
 WINDOWS = {"shared": GENERIC_SHARED, "local": GENERIC_LOCAL, "param": 0, "global": 0, "const": 0}
 
 
-# -- mov ------------------------------------------------------------------------------------------------------
+# -- mov -----------------------------------------------------------------------------------------------------
 @opcode("mov", forms="pred, b/u/s/f 16–64, packing and unpacking {…}, addresses of variables")
 def _mov(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)

@@ -1,8 +1,9 @@
 """How the addresses of one request lie: strided runs, sectors, banks.
 
-Sectors follow the memory hierarchy that Nsight Compute counts (32-byte sectors a request). Shared memory has 32
-banks of 4 bytes; a request of 64-bit elements is served in two halves of the warp and one of 128-bit elements in
-four quarters (CUDA C++ Programming Guide, "Shared Memory"), and lanes that read the same word share a pass.
+Sectors follow the memory hierarchy that Nsight Compute counts (32-byte sectors a request). Shared memory has
+32 banks of 4 bytes; a request of 64-bit elements is served in two halves of the warp and one of 128-bit
+elements in four quarters (CUDA C++ Programming Guide, "Shared Memory"), and lanes that read the same word
+share a pass.
 """
 
 from __future__ import annotations

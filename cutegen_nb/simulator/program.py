@@ -1,8 +1,8 @@
 """A kernel made ready to run: segments of straight code, memory laid out, operations built once.
 
-A segment begins where a branch can arrive or where threads must meet, and ends at the next such place or at an
-instruction that decides where threads go. All its instructions run for the same threads, so they are counted by
-segment.
+A segment begins where a branch can arrive or where threads must meet, and ends at the next such place or at
+an instruction that decides where threads go. All its instructions run for the same threads, so they are
+counted by segment.
 """
 
 from __future__ import annotations
@@ -268,12 +268,12 @@ def _aligned(offset: int, align: int) -> int:
     return -(-offset // max(1, align)) * max(1, align)
 
 
-# -- which registers matter where -----------------------------------------------------------------------------
+# -- which registers matter where ----------------------------------------------------------------------------
 def _uses(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> tuple[set[str], set[str]]:
     """Registers that are read at all, and those private to one segment.
 
-    A private register is written before it is read within one segment and seen nowhere else, so lanes that are not
-    active there never see what is written for them.
+    A private register is written before it is read within one segment and seen nowhere else, so lanes that
+    are not active there never see what is written for them.
     """
     read: set[str] = set()
     home: dict[str, int] = {}

@@ -45,7 +45,7 @@ class _ModuleReader(BodyReader):
                 self.debug_line()
             elif word == ".section":
                 self._skip_section()
-            elif word == ".pragma" or word == ".alias":
+            elif word in {".pragma", ".alias"}:
                 self.skip_statement()
             else:
                 self._declaration(kernels, functions, variables)

@@ -138,10 +138,10 @@ class Cursor:
         sign = -1 if self.accept("-") else 1
         line, text = self.line(), self.take()
         if text[:2] in {"0f", "0F"}:
-            bits = int(text[2:], 16)
+            bits = int("0x" + text[2:], 0)
             return Immediate(value=struct.unpack("<f", struct.pack("<I", bits))[0], bits=bits)
         if text[:2] in {"0d", "0D"}:
-            bits = int(text[2:], 16)
+            bits = int("0x" + text[2:], 0)
             return Immediate(value=struct.unpack("<d", struct.pack("<Q", bits))[0], bits=bits)
         try:
             if "." in text:

@@ -1,9 +1,9 @@
 """Who runs next: all lanes together while they agree, the lowest program counter first where they do not.
 
-Lanes that parted meet again where their paths join, because the compiler lays joins out after what leads to them.
-Every :data:`FAIR` steps the highest program counter goes first instead, so that a loop that waits for a thread
-further on ends. CTAs of one batch run side by side and batches one after the other: a kernel whose CTAs wait for
-CTAs of a later batch never ends here.
+Lanes that parted meet again where their paths join, because the compiler lays joins out after what leads to
+them. Every :data:`FAIR` steps the highest program counter goes first instead, so that a loop that waits for a
+thread further on ends. CTAs of one batch run side by side and batches one after the other: a kernel whose
+CTAs wait for CTAs of a later batch never ends here.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _trapped(segment: Segment, lanes: Lanes, mask: Mask | None) -> Trapped:
     lane = 0 if mask is None else int(mask.index[0])
     thread, cta = lanes.place_of(lane)
     return Trapped(
-        f"Thread {thread} of CTA {cta} executed {segment.end.name} ({place(segment.end)}): an assertion or an "
-        "unreachable place in the kernel. Correct the condition that leads there.",
+        f"Thread {thread} of CTA {cta} executed {segment.end.name} ({place(segment.end)}): an assertion or "
+        "an unreachable place in the kernel. Correct the condition that leads there.",
         segment.end, thread=thread, cta=cta,
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ class _Divergence:
                 active = self._ready(at)
                 if active.any():
                     return at, active
-            self._release(places)
+            self._release()
 
     def _meets(self, at: int) -> bool:
         segment = self._segments[at]
@@ -164,11 +164,10 @@ class _Divergence:
         lacking = by_thread(self._lanes, by_warp(self._lanes, each, U32) & missing[..., None])
         return here & (lacking == 0)
 
-    def _release(self, places: list[int]) -> None:
-        at = [one for one in places if is_barrier(self._segments[one])]
-        released = barriers.released(self._lanes, self._segments, self._pc, self._done, at, self._released)
+    def _release(self) -> None:
+        released = barriers.released(self._lanes, self._segments, self._pc, self._released)
         if not (released & ~self._released).any():
-            raise barriers.deadlock(self._lanes, self._segments, self._pc, self._done)
+            raise barriers.deadlock(self._lanes, self._segments, self._pc)
         self._widen(released.shape[0])
         self._released = released
 

@@ -127,7 +127,7 @@ def _check_listed(lanes: Lanes, request: Listed, form: SharedForm) -> None:
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, "shared memory")
 
 
-# -- data -----------------------------------------------------------------------------------------------------
+# -- data ----------------------------------------------------------------------------------------------------
 def _runs(request: Split) -> Runs | None:
     row = runs_of(request.row)
     if row is None or (row.inner < _SHORT_RUN and len(request.row) > _FEW):
@@ -172,7 +172,7 @@ def _write(lanes: Lanes, request: Split, form: SharedForm, index: int, data: Val
     words[:, (request.row + int(request.column[0])) // form.width + index] = np.broadcast_to(data, shape)
 
 
-# -- counts ---------------------------------------------------------------------------------------------------
+# -- counts --------------------------------------------------------------------------------------------------
 def _count_split(lanes: Lanes, mask: Mask | None, request: Split, form: SharedForm) -> None:
     del mask
     threads = np.arange(lanes.threads) if request.active is None else request.active
@@ -193,7 +193,7 @@ def _add(form: SharedForm, threads: int, passes: tuple[int, int]) -> None:
     tally.shared_ideal += passes[1]
 
 
-# -- local and parameter memory -------------------------------------------------------------------------------
+# -- local and parameter memory ------------------------------------------------------------------------------
 def load_local(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Value]:
     """Elements of each thread's own local memory."""
     first = _local_index(lanes, mask, at, form)
@@ -266,7 +266,7 @@ def load_parameter(lanes: Lanes, at: At, form: SharedForm) -> list[Value]:
     if low < 0 or high > len(lanes.parameters):
         addressing.raise_outside(
             lanes, 0, form.instruction,
-            f"reads byte {high - 1 if low >= 0 else low} of the kernel's {len(lanes.parameters)} parameter bytes",
+            f"reads byte {high - 1 if low >= 0 else low} of {len(lanes.parameters)} parameter bytes",
         )  # fmt: skip
     raw = np.frombuffer(lanes.parameters, np.uint8)
     results = []

@@ -12,15 +12,16 @@ SMS = 132
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def special_values(name: str, lanes: Lanes, cluster: tuple[int, int, int]) -> Value:
+def special_value(name: str, lanes: Lanes) -> Value:
     """Value of a special register at the start of a batch; clocks stand still at the batch's number.
 
     Raises:
         KeyError: the register is not known.
     """
+    cluster = lanes.cluster
     register, _, axis = name.partition(".")
     if axis:
-        return _component(register, _AXES[axis], lanes, cluster)
+        return _component(register, _AXES[axis], lanes)
     lane = lanes.lane_of_thread.astype(U32)[None]
     if register == "%laneid":
         return lane
@@ -48,7 +49,8 @@ def special_values(name: str, lanes: Lanes, cluster: tuple[int, int, int]) -> Va
     )  # fmt: skip
 
 
-def _component(register: str, index: int, lanes: Lanes, cluster: tuple[int, int, int]) -> Value:
+def _component(register: str, index: int, lanes: Lanes) -> Value:
+    cluster = lanes.cluster
     if register == "%tid":
         return _thread(index, lanes)
     if register == "%ctaid":

@@ -6,9 +6,9 @@ A register's value is one of
 - an array of shape ``(ctas, 1)``, ``(1, threads)`` or ``(ctas, threads)``, broadcast where it is narrower;
 - a :class:`Separable`: the modular sum of a column of per-CTA and a row of per-thread numbers, kept apart.
 
-Indices and addresses are nearly always separable, so their arithmetic costs ``ctas + threads`` elements instead
-of ``ctas × threads``, and the access they lead to can be classified once for all CTAs. Values are never changed
-in place: instructions share them.
+Indices and addresses are nearly always separable, so their arithmetic costs ``ctas + threads`` elements
+instead of ``ctas × threads``, and the access they lead to can be classified once for all CTAs. Values are
+never changed in place: instructions share them.
 """
 
 from __future__ import annotations

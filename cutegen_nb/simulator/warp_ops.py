@@ -1,7 +1,7 @@
 """Instructions over the threads of a warp (PTX ISA, "Parallel Synchronization and Communication").
 
-Values are brought to shape (ctas, warps, 32); a last warp that is not full is padded with threads that are not
-there. The schedule sees to it that the threads a ``.sync`` names are at the instruction together.
+Values are brought to shape (ctas, warps, 32); a last warp that is not full is padded with threads that are
+not there. The schedule sees to it that the threads a ``.sync`` names are at the instruction together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def spread(lanes: Lanes, per_warp: Array) -> Array:
     return by_thread(lanes, np.broadcast_to(per_warp[..., None], (*per_warp.shape, WARP)))
 
 
-# -- shfl -----------------------------------------------------------------------------------------------------
+# -- shfl ----------------------------------------------------------------------------------------------------
 @opcode("shfl", forms="sync up, down, bfly, idx; b32; with predicate")
 def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
@@ -142,7 +142,7 @@ def _source_of(mode: str, lane: Array, amount: Any, control: Any) -> tuple[Array
     return np.where(inside, source, lane), inside
 
 
-# -- votes ----------------------------------------------------------------------------------------------------
+# -- votes ---------------------------------------------------------------------------------------------------
 @opcode("vote", forms="sync all, any, uni (pred), ballot (b32)")
 def _vote(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
@@ -210,7 +210,7 @@ def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
     return run
 
 
-# -- reductions over a warp -----------------------------------------------------------------------------------
+# -- reductions over a warp ----------------------------------------------------------------------------------
 @opcode("redux", forms="sync add, min, max (u32, s32), and, or, xor (b32)")
 def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
