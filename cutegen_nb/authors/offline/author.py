@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.fused_loops import FusedLoopsWriter
+from cutegen_nb.authors.offline.matmul import MatmulWriter
 from cutegen_nb.authors.offline.writers import Writer
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import Declined
@@ -12,7 +13,7 @@ from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
-WRITERS: tuple[Writer, ...] = (FusedLoopsWriter(),)
+WRITERS: tuple[Writer, ...] = (MatmulWriter(), FusedLoopsWriter())
 """Asked in this order; the last one takes whatever is left."""
 
 
