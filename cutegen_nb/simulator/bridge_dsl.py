@@ -96,6 +96,16 @@ def install(engine: Engine, architecture: str) -> None:
     cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1
 
 
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 class _Artifacts:
     """Where the compiler writes PTX on its way to a string, and what came of each module."""
 
@@ -115,7 +125,10 @@ class _Artifacts:
         return Path(parent) / f"cutegen-{self._token}-{os.getpid()}"
 
     def prepare(self) -> None:
-        """Make room for what the compiler is about to write."""
+        """Make room for what the compiler is about to write, and tidy up after siblings killed in theirs."""
+        for left in self.folder().parent.glob(f"cutegen-{self._token}-*"):
+            if not _is_running(int(left.name.rpartition("-")[2])):
+                shutil.rmtree(left, ignore_errors=True)
         self.folder().mkdir(mode=0o700, exist_ok=True)
         self.expected.unlink(missing_ok=True)
 

@@ -97,7 +97,15 @@ def test_an_access_past_a_storage_is_a_fault_with_line_and_name_and_stops_later_
 
 @pytest.mark.parametrize(
     "case",
-    ["view_reaches_its_storage", "freed_memory", "launch_limits", "caught_fault_stays", "unanswered"],
+    [
+        "compile_error",
+        "nothing_left_behind",
+        "view_reaches_its_storage",
+        "freed_memory",
+        "launch_limits",
+        "caught_fault_stays",
+        "unanswered",
+    ],
 )
 def test_bounds_are_live_storages_and_faults_are_not_hidden(ampere, case):
     assert ampere["faults"].get(case) is True, ampere["faults"]

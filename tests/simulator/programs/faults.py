@@ -1,7 +1,9 @@
 """What goes wrong: accesses outside a storage, launches outside limits, calls without an answer."""
 
 import gc
+import os
 from contextlib import suppress
+from pathlib import Path
 
 import cuda.bindings.driver as cuda
 import cutlass
@@ -100,8 +102,33 @@ def unanswered(simulation):
     return fault is not None and "cuMemAlloc" in str(fault) and fault.not_judged is not None
 
 
+@cute.jit
+def does_not_compile(y: cute.Tensor):
+    fill_kernel(y).launch(grid=(1, 1, 1), block=(64, 1, 1))
+    y.no_such_method()
+
+
+def compile_error(simulation):
+    """The DSL's own error comes through, no fault is recorded, and the next compilation works."""
+    simulation.reset()
+    y = torch.zeros(64, device="cuda")
+    with suppress(Exception):
+        cute.compile(does_not_compile, from_dlpack(y))
+        return False
+    cute.compile(fill, from_dlpack(y), 1, 64)(from_dlpack(y), 1, 64)
+    return simulation.fault is None and bool(y.min() == 1.0)
+
+
+def nothing_left_behind(simulation):
+    """PTX is kept in memory; the place it passed through is gone."""
+    kept = list(Path("/dev/shm").glob(f"cutegen-*-{os.getpid()}"))
+    return kept == [] and len(simulation.ptx) > 0
+
+
 def check(simulation):
     cases = (
+        compile_error,
+        nothing_left_behind,
         past_the_end,
         view_reaches_its_storage,
         freed_memory,
