@@ -12,7 +12,7 @@ from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli_output import columns, evaluation_json, session_json, sessions_json
 from cutegen_nb.cli_terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.errors import ConfigurationError, UsageError
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Budget, Session
@@ -91,11 +91,11 @@ async def _refine(
     finally:
         await evaluator.close()
         terminal.clear()
-    path = _write_report(session, settings.folder / f"{session.name}.html")
+    path = _report_beside(session, settings.folder / f"{session.name}.html", terminal)
     status = PASSED if session.best else NONE_PASSED
     if options.json:
         return Answer(status=status, text=json.dumps(session_json(session, path), indent=2))
-    return Answer(status=status, text=f"{_table(session)}\nreport: {path}")
+    return Answer(status=status, text=f"{_table(session)}\nreport: {path or 'none'}")
 
 
 def _announce(session: Session, rounds: int, terminal: Terminal) -> None:
@@ -123,9 +123,21 @@ def _table(session: Session) -> str:
     return table(session)
 
 
-def _write_report(session: Session, path: Path) -> str:
-    from cutegen_nb.report.html import write_report  # noqa: PLC0415 - matplotlib takes a second to import
+def _report_beside(session: Session, path: Path, terminal: Terminal) -> str | None:
+    """Write the report of a session that has just run; a GPU host without the drawing packages has none."""
+    try:
+        return _write_report(session, path)
+    except ConfigurationError as error:
+        terminal.say(f"no report was written: {error}")
+        return None
 
+
+def _write_report(session: Session, path: Path) -> str:
+    try:
+        from cutegen_nb.report.html import write_report  # noqa: PLC0415 - matplotlib takes a second to import
+    except ImportError as error:
+        message = f"{error.name} is not installed: pip install {error.name}, then `cutegen-nb report`"
+        raise ConfigurationError(message) from error
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_report(session, str(path))

@@ -15,12 +15,12 @@ from typing import Any
 
 from cutegen_nb.authors.openai_compatible import KEY_VARIABLE
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.errors import ConfigurationError, CutegenError
+from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
 from cutegen_nb.wiring import Settings, make_evaluator
 
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 _SMI_TIMEOUT_S = 20
-_TESTED_DSL = "4.8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +75,13 @@ def _package(name: str) -> Line:
 
 
 def _dsl() -> Line:
-    version = _version("nvidia-cutlass-dsl")
-    if version is None:
-        return Line(item="CuTe DSL", value="not installed: pip install nvidia-cutlass-dsl", fine=False)
-    known = version == _TESTED_DSL or version.startswith(f"{_TESTED_DSL}.")
-    text = "a tested version" if known else f"not tested: {_TESTED_DSL}.* is"
-    return Line(item="CuTe DSL", value=f"{version} ({text})", fine=known)
+    try:
+        check_version()
+    except ConfigurationError as error:
+        return Line(item="CuTe DSL", value=str(error), fine=False)
+    found = _version(PACKAGE)
+    text = "tested" if found == TESTED_VERSION else f"of a known series; {TESTED_VERSION} is the tested one"
+    return Line(item="CuTe DSL", value=f"{found} ({text})")
 
 
 async def _gpu() -> Line:

@@ -18,7 +18,7 @@ from cutegen_nb.prompting.facts import tensor_text
 from cutegen_nb.prompting.feedback import round_label
 
 
-def session_json(session: Session, report: str) -> dict[str, Any]:
+def session_json(session: Session, report: str | None) -> dict[str, Any]:
     """The object that ``run`` and ``demo`` print."""
     best = session.best
     roof = place(session.facts, session.device)
