@@ -27,6 +27,7 @@ def write_source(source: str, folder: Path) -> Path:
     """
     path = folder / FILE_NAME
     try:
+        folder.mkdir(exist_ok=True)
         path.write_text(source, encoding="utf-8")
     except OSError as error:
         raise EvaluatorError(

@@ -7,7 +7,6 @@ import dataclasses
 import math
 import os
 import secrets
-import shutil
 import time
 from typing import Any
 
@@ -26,6 +25,7 @@ from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
 
 FACTS_DEADLINE_S = 60.0
 """For tracing a problem; its file is the person's own and may still loop."""
+STARTING = "starting"
 DEADLINE_ON_SIMULATOR_S = 60.0
 DEADLINE_ON_GPU_S = 180.0
 SEEDS_ON_GPU = 5
@@ -39,7 +39,7 @@ class _Heard:
 
     progress: Progress
     seeds: list[int] = dataclasses.field(default_factory=list)
-    stage: str = "starting"
+    stage: str = ""
     result: dict[str, Any] | None = None
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
@@ -174,7 +174,6 @@ class KernelEvaluator:
         self, problem: Problem, candidate: Candidate, facts: ProblemFacts, name: str, progress: Progress
     ) -> Evaluation:
         server = await self._forks()
-        await server.ready()
         simulated = (await self.device()).kind is DeviceKind.SIMULATOR
         rewrites = facts.scaled.rewrites if simulated else ()
         limits = Limits(
@@ -184,7 +183,7 @@ class KernelEvaluator:
         )
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
         heard = _Heard(progress, [secrets.randbits(31) for _ in range(count)])
-        folder = server.folder()
+        folder = f"evaluation-{secrets.token_hex(8)}"
         try:
             request = {
                 "kind": "evaluate",
@@ -193,25 +192,25 @@ class KernelEvaluator:
                 "digest": candidate.digest,
                 "rewrites": encode(rewrites),
                 "gates": self._gates.get(problem.digest, []),
-                "folder": str(folder),
+                "folder": folder,
                 "baselines": list(self._baselines),
                 "least_bytes": facts.full.least_bytes,
             }
             run = await self._run(request, limits, heard)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            server.discard(folder)
         return self._concluded(problem, run, limits, heard, name)
 
     def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: _Heard, name: str) -> Evaluation:
         if heard.result is None or run.malformed:
-            return without_result(run, limits, heard.stage, name)
+            return without_result(run, limits, heard.stage or STARTING, name)
         _raise_ours(heard)
         try:
             evaluation = decode(Evaluation, heard.result["evaluation"])
             gates = list(heard.result["gates"])
         except (KeyError, TypeError, ValueError) as error:
             broken = dataclasses.replace(run, malformed=f"a result that cannot be read ({error})")
-            return without_result(broken, limits, heard.stage, name)
+            return without_result(broken, limits, heard.stage or STARTING, name)
         if gates:
             self._gates.setdefault(problem.digest, gates)
         log = str(run.end["log"]) if run.end else ""
@@ -227,9 +226,12 @@ class KernelEvaluator:
         try:
             return await server.run(request, limits, heard)
         except WorkerDied:
-            if server.alive or heard.result is not None:
+            if server.alive:
                 raise
             server.close()
+            if heard.stage:
+                # It died with the worker at work: that was the worker's doing, not ours.
+                return Run(end=None)
             return await server.run(request, limits, heard)
 
     async def _forks(self) -> ForkServer:
@@ -283,5 +285,5 @@ def _raise_ours(heard: _Heard) -> None:
 
 def _unusable(run: Run, limits: Limits, stage: str) -> ProblemError:
     """A problem whose own code ended the worker that traced it."""
-    evaluation = without_result(run, limits, stage, "")
+    evaluation = without_result(run, limits, stage or STARTING, "")
     return ProblemError(f"The problem cannot be traced. {evaluation.summary}")

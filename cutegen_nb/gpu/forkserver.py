@@ -84,7 +84,7 @@ class ForkServer:
         if self.alive:
             return
         self.close()
-        scratch = _new_folder("cutegen-", None)
+        scratch = _new_scratch()
         here, there = socket.socketpair()
         package_root = str(Path(cutegen_nb.__file__).parent.parent)
         inherited = os.environ.get("PYTHONPATH", "")
@@ -144,10 +144,10 @@ class ForkServer:
             "`cutegen-nb doctor` says what is missing."
         )
 
-    def folder(self) -> Path:
-        """A new empty folder for one evaluation, inside the template's scratch folder."""
-        assert self._scratch is not None
-        return _new_folder("evaluation-", self._scratch)
+    def discard(self, folder: str) -> None:
+        """Remove a folder that a worker made in the template's scratch folder."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch / folder, ignore_errors=True)
 
     async def run(self, request: dict[str, Any], limits: Limits, answer: Answer) -> Run:
         """Have one forked worker carry `request` out; `answer` hears its records.
@@ -209,7 +209,17 @@ class ForkServer:
             malformed = await asyncio.wait_for(listening, _GRACE_S)
         finally:
             listening.cancel()
+        if end is None and not await self._survived():
+            raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.")
         return Run(end=end, malformed=malformed)
+
+    async def _survived(self) -> bool:
+        """Whether the template still runs, once its death has had time to show."""
+        for _ in range(10):
+            if not self.alive:
+                return False
+            await asyncio.sleep(0.01)
+        return True
 
     def close(self) -> None:
         """End the template, every worker, and remove the scratch folder. May be called again."""
@@ -230,13 +240,12 @@ class ForkServer:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _new_folder(prefix: str, inside: Path | None) -> Path:
+def _new_scratch() -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
+        return Path(tempfile.mkdtemp(prefix="cutegen-"))
     except OSError as error:
-        place = inside or tempfile.gettempdir()
         raise EvaluatorError(
-            f"No folder could be made in {place} ({error}); free space or set TMPDIR."
+            f"No folder could be made in {tempfile.gettempdir()} ({error}); free space there or set TMPDIR."
         ) from error
 
 

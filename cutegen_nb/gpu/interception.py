@@ -75,7 +75,7 @@ class ForwardWatch(TorchDispatchMode):
         if name in _UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result)
             if self._label is not None:
-                self._label(result, f"the tensor allocated in line {calling_line(self._path)}")
+                self._label(result, f"allocated in line {calling_line(self._path)}")
         elif name not in _ALLOWED or func.namespace not in {"aten", "prim"}:
             leaves = tree_leaves((args, kwargs, result))
             elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))

@@ -84,13 +84,11 @@ def _unwritten(mask: torch.Tensor) -> str:
     if count == size:
         return "no element was ever written: all still hold the poison put there before the run"
     first = int(flat.to(torch.uint8).argmax())
-    where = f"the first at flat index {first} of {size}"
+    what = "1 element was" if count == 1 else f"{count} elements were"
+    where = f"from flat index {first} of {size}"
     if count == size - first:
-        return (
-            f"{count} elements were never written, all of them at the end, {where}: "
-            "the grid or the bound of the last block stops short"
-        )
-    return f"{count} elements were never written, {where}"
+        return f"{what} never written, at the end, {where}: the grid or the last block's bound stops short"
+    return f"{what} never written, {where} on"
 
 
 def _whole(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> str:

@@ -12,6 +12,7 @@ import functools
 import gc
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -40,7 +41,9 @@ def main() -> int:
     gc.freeze()
     control.sendall(b"r")
     _serve(control, surroundings)
+    # The evaluator has closed its end, or was killed: nothing may be left of what it started.
     sandbox.end_family(os.getpid())
+    shutil.rmtree(arguments.scratch, ignore_errors=True)
     return 0
 
 

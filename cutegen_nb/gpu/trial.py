@@ -38,7 +38,7 @@ class Task:
     digest: str
     """Its SHA-256, taken before any of it ran."""
     folder: Path
-    """An empty folder of its own."""
+    """A folder of its own, made when it is needed."""
     gates: tuple[correctness.Gate, ...]
     """Gates found for this problem before; empty the first time."""
     time_it: Callable[[TimingTask], tuple[Timing | None, tuple[Finding, ...], Outcome | None]] | None

@@ -161,7 +161,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
         loaded=problem_source.load(problem, rewrites),
         source=request["source"],
         digest=request["digest"],
-        folder=Path(request["folder"]),
+        folder=Path.cwd() / request["folder"],
         gates=tuple(Gate(**gate) for gate in request["gates"]),
         time_it=time_it,
     )

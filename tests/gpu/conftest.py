@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def new_judge():
 
 @pytest.fixture(scope="session")
 def judge():
+    os.environ["SOME_API_KEY"] = "secret"  # for the test that no candidate sees it
     made = Judge(device="simulator", deadline_s=20.0, memory_bytes=1 << 30)
     yield made
     made.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -29,9 +31,8 @@ def test_the_environment_is_an_allow_list():
     assert seen["PATH"] == "/bin"
 
 
-def test_a_candidate_sees_no_key_and_no_home(new_judge, monkeypatch):
-    monkeypatch.setenv("SOME_API_KEY", "secret")
-    judge = new_judge()
+def test_a_candidate_sees_no_key_and_no_home(judge):
+    assert os.environ["SOME_API_KEY"] == "secret"
     code = "print('KEY', os.environ.get('SOME_API_KEY'), 'HOME', os.environ['HOME'])"
     evaluation = judge("relu", _with(judge, code))
     assert evaluation.passed, evaluation.summary
@@ -88,6 +89,13 @@ def test_a_killed_template_is_replaced(judge):
     assert judge("relu", "relu").passed
 
 
+def test_a_candidate_that_kills_the_template_is_judged_and_the_next_one_runs(judge):
+    parent_of_parent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
+    evaluation = judge("relu", _with(judge, f"os.kill({parent_of_parent}, 9); os.kill(os.getppid(), 9)"))
+    assert evaluation.outcome == Judged(verdict=Verdict.CRASHED), evaluation.summary
+    assert judge("relu", "relu").passed
+
+
 def test_killing_the_warden_is_a_verdict_and_leaves_nothing(judge):
     evaluation = judge("relu", _with(judge, "os.kill(os.getppid(), 9); __import__('time').sleep(30)"))
     assert evaluation.outcome == Judged(verdict=Verdict.CRASHED)
@@ -111,6 +119,27 @@ def test_closing_leaves_neither_process_nor_folder(new_judge):
     judge.close()
     assert not scratch.exists()
     assert not Path(f"/proc/{template}").exists()
+
+
+def test_a_killed_parent_leaves_neither_process_nor_folder(tmp_path):
+    code = (
+        "import asyncio, os\n"
+        "from cutegen_nb.gpu.forkserver import ForkServer\n"
+        "server = ForkServer('simulator', 'sm_80')\n"
+        "asyncio.run(server.ready())\n"
+        "print(server.process_id, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    template = int(done.stdout)
+    until = time.monotonic() + 5.0
+    while Path(f"/proc/{template}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{template}").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_twenty_bad_candidates_in_a_row_leave_the_parent_as_it_was(judge):
