@@ -53,6 +53,7 @@ def lowering_table() -> Table:
 
 def _own_formulas() -> Table:
     return {
+        aten.view.default: _view,
         aten.hardtanh.default: _hardtanh,
         aten.relu6.default: lambda x: torch.clamp(x, 0, 6),
         aten.hardsigmoid.default: _hardsigmoid,
@@ -78,6 +79,17 @@ def _own_formulas() -> Table:
         aten._fused_rms_norm.default: _rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
     }
+
+
+def _view(x: Tensor, shape: list[int]) -> Tensor:
+    """A view of what is not contiguous goes over a copy, which the reading drops again.
+
+    A formula here may return other strides than the operator it stands for, and a view that ``forward``
+    took of that operator's result need not be possible any more. A graph states values, not strides.
+    """
+    if x.is_contiguous():
+        return NotImplemented  # make_fx then records the view itself
+    return torch.ops.aten.view.default(x.contiguous(), shape)
 
 
 def _hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:

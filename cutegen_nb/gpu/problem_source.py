@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import inspect
 import linecache
 import random
@@ -11,7 +12,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -107,12 +108,20 @@ class LoadedProblem:
     """Literals changed on loading; empty for the size in the file."""
     namespace: dict[str, Any]
     """The module's globals."""
+    init_cache: list[list[Any]] = field(default_factory=list)
+    """Empty until the constructor's arguments have been made."""
 
     def init_inputs(self) -> list[Any]:
         """What ``Model`` is constructed with: ``get_init_inputs()``, or nothing where there is none.
 
-        Runs under one fixed seed, so that reference and candidate get the same values.
+        Called once, under a seed of its own; every later call gives a copy and draws nothing, so that
+        reference and candidate get the same values and neither can change the other's.
         """
+        if not self.init_cache:
+            self.init_cache.append(self._made_init_inputs())
+        return copy.deepcopy(self.init_cache[0])
+
+    def _made_init_inputs(self) -> list[Any]:
         maker = self.namespace.get("get_init_inputs")
         if self.problem.form is ProblemForm.FUNCTION or maker is None:
             return []

@@ -22,7 +22,9 @@ _PHASES = ((32, 32), (32, 8), (16, 4), (4, 2))
 """(smallest literal in the file that may shrink, smallest value it may shrink to), tried in this order:
 a kernel size, a stride or a dimension's index is smaller than nearly every extent and stays."""
 _MOST_TRIALS = 160
-"""Traces before the search stops; one takes about 5–20 ms."""
+_MOST_NODES = 8_000
+"""The search stops after this many traces, or once they have traced this many operations together: about
+0.5 ms each. A network of hundreds of layers, which seldom scales, is given up after some seconds."""
 _INPUT_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
 
 
@@ -34,6 +36,8 @@ class Measured:
     """Inputs, parameters and outputs together."""
     flops: int
     """Floating-point operations of the reference."""
+    nodes: int
+    """Operations in the trace."""
     character: tuple[object, ...]
     """Equal for two sizes of one problem: operations, ranks, numbers passed, which extents are 1."""
 
@@ -157,7 +161,7 @@ class _Search:
         """
         stuck: set[int] = set()
         measured: Measured | None = None
-        while len(self.trials) < _MOST_TRIALS:
+        while len(self.trials) < min(_MOST_TRIALS, _MOST_NODES // max(self.full.nodes, 1)):
             open_values = [
                 value
                 for value, now in values.items()

@@ -33,8 +33,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -128,14 +131,27 @@ def _fake_mode() -> FakeTensorMode:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps PyTorch from printing a traceback for each size that does not fit together."""
+    """Keeps PyTorch from printing a traceback for each size that does not fit together, and warnings."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
     before = log.disabled
     log.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         log.disabled = before
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Drops what the problem prints: its module runs once for each size that is tried."""
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +251,7 @@ def _read(given: _Given, module: torch.fx.GraphModule, mode: FakeTensorMode) -> 
 
     def lower() -> Graph:
         pure = functionalize(module, remove="mutations")
-        with mode, torch.no_grad():
+        with Blame(given.loaded.problem, "lowering forward"), mode, torch.no_grad(), _quiet():
             lowered = make_fx(pure, decomposition_table=lowering_table())(*given.tensors)
         lowered.graph.eliminate_dead_code()
         return as_graph(lowered)
@@ -306,7 +322,8 @@ def _workload(traced: Trace, rewrites: tuple[Rewrite, ...]) -> Workload:
 def _measure_of(problem: Problem) -> Callable[[tuple[Rewrite, ...]], Measured | None]:
     def measure(rewrites: tuple[Rewrite, ...]) -> Measured | None:
         try:
-            return _measured(trace(problem, rewrites).graph)
+            with _unheard():
+                return _measured(trace(problem, rewrites).graph)
         except ProblemError:
             return None
 
@@ -323,6 +340,7 @@ def _measured(graph: Graph) -> Measured:
     return Measured(
         elements=sum(value.spec.elements for value in given) + sum(spec.elements for spec in outputs),
         flops=count_flops(graph),
+        nodes=len(graph.nodes),
         character=(operations, ones, graph.scalars, empty),
     )
 

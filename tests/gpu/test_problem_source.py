@@ -117,3 +117,19 @@ def test_a_source_that_cannot_be_loaded_gets_one_sentence_with_its_line(source, 
 def test_an_interrupt_by_the_person_is_not_blamed_on_the_problem():
     with pytest.raises(KeyboardInterrupt):
         loaded("raise KeyboardInterrupt\n" + LINEAR)
+
+
+def test_constructor_arguments_are_made_once_and_handed_out_as_copies_that_draw_nothing():
+    source = LINEAR.replace("return [N]", "return [N, torch.rand(2), [1]]").replace(
+        "(self, n)", "(self, n, t, l)"
+    )
+    problem = loaded(source)
+    first = problem.init_inputs()
+    first[2].append(2)
+    torch.manual_seed(5)
+    second = problem.init_inputs()
+    drawn = torch.rand(1)
+    torch.manual_seed(5)
+    assert torch.equal(drawn, torch.rand(1))
+    assert torch.equal(first[1], second[1])
+    assert second[2] == [1]

@@ -46,9 +46,9 @@ def choose(assignments: str, elements, budget: Budget, allowed=lambda names: Tru
     def measure(rewrites):
         names = sizes(source, rewrites)
         tried.append(rewrites)
-        return Measured(elements=elements(names), flops=0, character=()) if allowed(names) else None
+        return Measured(elements=elements(names), flops=0, nodes=1, character=()) if allowed(names) else None
 
-    full = Measured(elements=elements(sizes(source, ())), flops=0, character=())
+    full = Measured(elements=elements(sizes(source, ())), flops=0, nodes=1, character=())
     rewrites = choose_scale(problem_from_string(source, name="p"), full, measure, budget)
     return (None if rewrites is None else sizes(source, rewrites)), rewrites, len(tried)
 
@@ -124,3 +124,11 @@ def test_no_rewrites_are_given_where_nothing_helps():
     names, _, tried = choose("n = 4096", lambda n: 2**30, Budget())
     assert names is None
     assert tried < 100
+
+
+def test_a_network_of_a_thousand_operations_is_given_up_soon():
+    tried = []
+    source = "a = 4096\nb = 8192\nc = 1000\ndef f(x): return x\nexample_inputs = []\n"
+    full = Measured(elements=2**40, flops=0, nodes=1000, character=())
+    assert choose_scale(problem_from_string(source, name="p"), full, tried.append, Budget()) is None
+    assert len(tried) <= 10

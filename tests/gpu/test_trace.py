@@ -348,3 +348,15 @@ def test_a_trace_before_lowering_keeps_softmax_whole():
 def test_a_softmax_over_full_size_counts_its_least_bytes():
     facts = trace_facts(function("F.softmax(x, 1)"))
     assert facts.full.least_bytes == 2 * 4 * math.prod((4096, 8190))
+
+
+def test_what_a_problem_prints_is_heard_for_the_two_sizes_that_count_and_no_more(capsys):
+    problem = problem_from_string("print('hello')\n" + function("x + 1").source, name="p")
+    trace_facts(problem)
+    assert capsys.readouterr().out == "hello\n" * 2
+
+
+def test_a_view_of_a_result_whose_strides_the_lowering_changes_is_still_traced():
+    shape = "torch.rand(8, 512, 16, 64).transpose(1, 2)"
+    attention = "F.scaled_dot_product_attention(q, k, v).transpose(1, 2).view(q.shape[0], q.shape[2], -1)"
+    check_against_forward(function(attention, f"[{shape}, {shape}, {shape}]", "q, k, v"))
