@@ -55,12 +55,14 @@ def floor(dtype: torch.dtype, reduction_length: float) -> float:
 
     64 of float32, because the hardware's approximate exponential, sine and reciprocal cost that; 4 of the
     half types, whose own rounding is larger. Sums over L terms in one thread lose about √(L/3) half
-    units, hence the growth with √L from L = 1024 on.
+    units, hence the growth with √L from L = 4096 on.
     """
-    unit = torch.finfo(dtype).eps
-    fp32 = 64 * torch.finfo(torch.float32).eps
-    base = 64 * unit if dtype in {torch.float32, torch.float64} else max(4 * unit, fp32)
-    return base * max(1.0, math.sqrt(reduction_length) / 32)
+    growth = max(1.0, math.sqrt(reduction_length) / 64)
+    if dtype is torch.float64:
+        return 64 * torch.finfo(dtype).eps * growth
+    # The half types' own rounding happens once, at the end: sums are kept in float32.
+    rounding = 0.0 if dtype is torch.float32 else 4 * torch.finfo(dtype).eps
+    return max(rounding, 64 * torch.finfo(torch.float32).eps * growth)
 
 
 def cap(dtype: torch.dtype) -> float:
