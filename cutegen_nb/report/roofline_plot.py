@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
-from matplotlib.transforms import ScaledTranslation, Transform
 
 from cutegen_nb.analysis import quantity
 from cutegen_nb.analysis.quantity import scaled, share, times
@@ -26,9 +25,9 @@ from cutegen_nb.core.strategy import Bound
 _MARKERS = "osD^vPX*h<>p"
 _OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _SAME_PLACE = 0.03
-"""Points closer than this, in decades, are stacked so that each can be seen."""
-_STACK_POINTS = 13
-"""Typographic points between stacked markers."""
+"""Points closer than this, in decades, are taken to be at the same place."""
+_LARGEST = 12
+"""Size in typographic points of the first marker at a place."""
 _DPI = 150
 
 _Problem = tuple[float, str, str]
@@ -74,7 +73,7 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     _roofs(axes, roof, marks, problems, theme)
     _problem_lines(axes, problems, theme)
     _trajectory(axes, marks, theme)
-    _points(axes, figure, marks, theme)
+    _points(axes, marks, theme)
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
     return target.getvalue()
@@ -103,7 +102,7 @@ def describe(session: Session) -> tuple[str, ...]:
 
 def caption(session: Session) -> str:
     """What the picture's signs mean."""
-    said = "Kernels at the same place are stacked downwards; hollow ones were not approved."
+    said = "Kernels at the same place are drawn inside each other; hollow ones were not approved."
     notes = {item.note for item in place(session.facts, session.device).ceilings if item.note}
     return " ".join([said, *(f"* {note}." for note in sorted(notes))])
 
@@ -295,7 +294,7 @@ def _trajectory(axes: Axes, marks: Sequence[_Mark], theme: _Theme) -> None:
         axes.annotate("", (mark.x, mark.y), (origin.x, origin.y), arrowprops={**arrow, **bend}, zorder=2)
 
 
-def _points(axes: Axes, figure: Figure, marks: Sequence[_Mark], theme: _Theme) -> None:
+def _points(axes: Axes, marks: Sequence[_Mark], theme: _Theme) -> None:
     handles = []
     for index, mark in enumerate(marks):
         color = _OKABE_ITO[index % len(_OKABE_ITO)]
@@ -311,20 +310,21 @@ def _points(axes: Axes, figure: Figure, marks: Sequence[_Mark], theme: _Theme) -
             mfc=face,
             mec=color,
             mew=1.6,
-            ms=9,
-            zorder=4,
-            transform=_below(axes, figure, mark.stacked),
+            # Later kernels at the same place are drawn smaller, on top: all stay visible where they are.
+            ms=max(_LARGEST - 3 * mark.stacked, 3),
+            zorder=4 + mark.stacked / 100,
         )
-        axes.annotate(
-            f"r{mark.number}",
-            (mark.x, mark.y),
-            xytext=(9, -3 - _STACK_POINTS * mark.stacked) if mark.stacked else (-7, 6),
-            textcoords="offset points",
-            ha="left" if mark.stacked else "right",
-            color=theme.ink,
-            fontsize=9,
-            zorder=5,
-        )
+        if not mark.stacked:
+            here = [other for other in marks if _near(other.x, mark.x) and _near(other.y, mark.y)]
+            axes.annotate(
+                ", ".join(f"r{other.number}" for other in here),
+                (mark.x, mark.y),
+                xytext=(9, -14),
+                textcoords="offset points",
+                color=theme.ink,
+                fontsize=9,
+                zorder=5,
+            )
     if not handles:
         return
     legend = axes.legend(
@@ -333,8 +333,3 @@ def _points(axes: Axes, figure: Figure, marks: Sequence[_Mark], theme: _Theme) -
     for text in legend.get_texts():
         text.set_color(theme.ink)
         text.set_parse_math(False)
-
-
-def _below(axes: Axes, figure: Figure, stacked: int) -> Transform:
-    """Data coordinates moved down on the page, so that kernels at one place are all seen."""
-    return axes.transData + ScaledTranslation(0, -_STACK_POINTS * stacked / 72, figure.dpi_scale_trans)

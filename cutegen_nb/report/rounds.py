@@ -140,7 +140,8 @@ def _timed(item: RoundSummary) -> tuple[str, str, str]:
 def _decided(item: RoundSummary) -> str:
     if not item.decision:
         return "–"
-    words = f": “{safe(item.words)}”" if item.words else ""
+    # A policy's reason is the comparison, which stands in the row already.
+    words = f": “{safe(item.words)}”" if item.words and item.reason not in item.words else ""
     return f"{safe(item.decision)} by {safe(who(item.decided_by))}{words}"
 
 
