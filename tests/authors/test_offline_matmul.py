@@ -65,7 +65,8 @@ PROBLEMS = {
                      {"A": "torch.rand(B1, H, M, K)", "B": "torch.rand(B1, H, N, K)"}),
     "four-dimensional": problem("torch.einsum('bijl,lk->bijk', A, B)", "b, i, j, l, k = 2, 3, 20, 24, 40",
                                 {"A": "torch.rand(b, i, j, l)", "B": "torch.rand(l, k)"}),
-    "column": problem("A @ x", "M, K = 50, 1001", {"A": "torch.rand(M, K)", "x": "torch.rand(K, 1)"}),
+    "column": problem("A @ x", "M, K = 50, 8192", {"A": "torch.rand(M, K)", "x": "torch.rand(K, 1)"}),
+    "odd column": problem("A @ x", "M, K = 50, 1001", {"A": "torch.rand(M, K)", "x": "torch.rand(K, 1)"}),
     "triangle": problem("torch.triu(A @ B, 1)", "M = N = 150\nK = 40", AB),
     "linear": problem("torch.nn.functional.gelu(self.gemm(x)) * 2", SQUARE, {"x": "torch.rand(M, K)"}, **LINEAR),
     "residual": problem("torch.sigmoid(self.gemm(x) + r) + r", "B1, M, N, K = 2, 40, 48, 36",
@@ -166,7 +167,7 @@ def counters(simulated, name, steps):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_step_of_the_ladder_computes_the_product(simulated, name):
-    tolerance = {"half": 2e-3, "bfloat16": 8e-3}.get(name, 2e-6)
+    tolerance = {"half": 2e-3, "bfloat16": 8e-3}.get(name, 1e-5)
     for steps in steps_of(name):
         found = simulated[f"{name}/{steps}"]
         assert found["shape"], (name, steps)
@@ -179,9 +180,8 @@ def test_each_strategy_lowers_the_counters_it_names(simulated, name):
     for step, strategy in enumerate(MatmulWriter().menu(facts_of(name)), 1):
         before, after = counters(simulated, name, step - 1), counters(simulated, name, step)
         for effect in strategy.effects:
-            if effect.counter == "latency_ms" or (name == "column" and strategy.name != "cta-per-output"):
-                continue
-            assert getattr(after, effect.counter) < getattr(before, effect.counter), (strategy.name, effect)
+            if effect.counter != "latency_ms":  # the simulator knows no time
+                assert getattr(after, effect.counter) < getattr(before, effect.counter), (strategy.name, effect)
 
 
 def test_a_deep_product_of_few_tiles_is_split_and_summed_in_a_second_kernel(simulated):
