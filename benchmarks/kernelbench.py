@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("ids", nargs="?")
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "simulator"))
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--baseline", action="append", choices=("eager", "compile"))
+    parser.add_argument("--baseline", action="append", choices=("eager", "torch.compile"))
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--json", type=Path, help="write every answer to this file")
     options = parser.parse_args()

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from cutegen_nb.cli_terminal import Terminal
+from cutegen_nb.cli.terminal import Terminal
 
 
 class Tty(io.StringIO):

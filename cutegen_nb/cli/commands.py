@@ -7,10 +7,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutegen_nb import cli_doctor
 from cutegen_nb.analysis.problem_text import read_problem
-from cutegen_nb.cli_output import columns, evaluation_json, session_json, sessions_json
-from cutegen_nb.cli_terminal import Terminal
+from cutegen_nb.cli import doctor as doctoring
+from cutegen_nb.cli.output import columns, evaluation_json, session_json, sessions_json
+from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError, UsageError
 from cutegen_nb.core.problem import Problem
@@ -28,7 +28,7 @@ from cutegen_nb.wiring import (
 )
 
 PASSED, NONE_PASSED, FAULT = 0, 1, 2
-_DEMO = Path(__file__).with_name("demo_problem.py")
+_DEMO = Path(__file__).parent.with_name("demo_problem.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,10 +221,10 @@ async def report(options: argparse.Namespace, terminal: Terminal) -> Answer:
 async def doctor(options: argparse.Namespace, terminal: Terminal) -> Answer:
     """Say what this machine offers."""
     terminal.progress("looking at this machine")
-    lines = await cli_doctor.examine(settings_of(options))
+    lines = await doctoring.examine(settings_of(options))
     terminal.clear()
     status = PASSED if all(line.fine for line in lines) else NONE_PASSED
     if options.json:
-        return Answer(status=status, text=json.dumps(cli_doctor.lines_json(lines), indent=2))
+        return Answer(status=status, text=json.dumps(doctoring.lines_json(lines), indent=2))
     rows = [("ok" if line.fine else "!!", line.item, line.value) for line in lines]
     return Answer(status=status, text=columns(("", "what", "found"), rows))

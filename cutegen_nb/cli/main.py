@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from cutegen_nb import __version__, cli_commands
-from cutegen_nb.cli_commands import FAULT, Answer
-from cutegen_nb.cli_terminal import Terminal, visible
+from cutegen_nb import __version__
+from cutegen_nb.cli import commands as work
+from cutegen_nb.cli.commands import FAULT, Answer
+from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
@@ -51,7 +52,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     adding = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     commands: dict[str, argparse.ArgumentParser] = {}
 
-    def command(name: str, work: Command, summary: str, example: str) -> argparse.ArgumentParser:
+    def command(name: str, job: Command, summary: str, example: str) -> argparse.ArgumentParser:
         made = adding.add_parser(
             name,
             help=summary,
@@ -59,15 +60,15 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
             epilog=f"example: {example}",
             allow_abbrev=False,
         )
-        made.set_defaults(work=work)
+        made.set_defaults(work=job)
         made.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         commands[name] = made
         return made
 
-    made = command("demo", cli_commands.demo, "refine a shipped problem", "cutegen-nb demo")
+    made = command("demo", work.demo, "refine a shipped problem", "cutegen-nb demo")
     _add_running(made, rounds=6)
     made = command(
-        "run", cli_commands.run, "refine the problem of a file", "cutegen-nb run relu.py --rounds 4 --json"
+        "run", work.run, "refine the problem of a file", "cutegen-nb run relu.py --rounds 4 --json"
     )
     made.add_argument(
         "problem", metavar="PROBLEM.py", help="Model, get_inputs, get_init_inputs; or a function"
@@ -76,7 +77,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     _add_running(made, rounds=6)
     made = command(
         "evaluate",
-        cli_commands.evaluate,
+        work.evaluate,
         "judge one kernel file against a problem",
         "cutegen-nb evaluate relu.py my_relu.py",
     )
@@ -84,13 +85,11 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
     _add_device(made)
     _add_baseline(made)
-    made = command(
-        "sessions", cli_commands.sessions, "list the stored sessions", "cutegen-nb sessions --json"
-    )
+    made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
     _add_store(made)
     made = command(
         "report",
-        cli_commands.report,
+        work.report,
         "write a session as one HTML file",
         "cutegen-nb report relu -o relu.html",
     )
@@ -99,7 +98,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     _add_store(made)
     made = command(
         "doctor",
-        cli_commands.doctor,
+        work.doctor,
         "say what this machine offers and what will run where",
         "cutegen-nb doctor",
     )
