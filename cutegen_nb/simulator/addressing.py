@@ -125,7 +125,7 @@ def raise_misaligned(
     """Report the first thread whose address is no multiple of its width."""
     position = int(np.flatnonzero(request.addresses & (size - 1))[0])
     address = int(request.addresses[position])
-    what = f"a {size}-byte access at {where}, address {address:#x}, which is no multiple of {size}"
+    what = f"misaligned {size}-byte access {where}, address {address:#x}, which is no multiple of {size}"
     advice = f"Align it to {size} bytes or use narrower accesses."
     raise _fault(Misaligned, lanes, request.lane(position), instruction, f"{what}|{advice}")
 

@@ -111,8 +111,8 @@ def _check_aligned(
             thread, block = lanes.place_of(cta * lanes.threads + warp * WARP)
             raise Deadlock(
                 f"Divergent barrier: threads of warp {warp} of CTA {block} wait at {end.name} "
-                f"{place(end)} while others of that warp wait at another barrier {', '.join(others)}. On a GPU this hangs or is "
-                "undefined. Move the barrier out of the branch.",
+                f"{place(end)} while others of that warp wait at another barrier {', '.join(others)}. "
+                "On a GPU this hangs or is undefined. Move the barrier out of the branch.",
                 end, thread=thread, cta=block,
             )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
+from struct import error
 
 from cutegen_nb.simulator.ptx_body import SPACES, BodyReader
 from cutegen_nb.simulator.ptx_model import Function, Instruction, Kernel, Module, Parameter, Variable
@@ -22,7 +23,15 @@ def parse(text: str) -> Module:
     Raises:
         PtxSyntaxError: with the line of the text.
     """
-    return _ModuleReader(text).module()
+    reader = _ModuleReader(text)
+    try:
+        return reader.module()
+    except PtxSyntaxError:
+        raise
+    except (IndexError, KeyError, ValueError, OverflowError, RecursionError, error) as problem:
+        raise PtxSyntaxError(
+            f"PTX line {reader.line()}: the statement makes no sense ({problem})."
+        ) from problem
 
 
 class _ModuleReader(BodyReader):

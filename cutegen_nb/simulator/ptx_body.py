@@ -87,11 +87,14 @@ class BodyReader(Cursor):
         space, align, kind = self.take().lstrip("."), 0, ""
         if space == "reg":
             raise PtxSyntaxError(f"PTX line {self.line()}: parameters in registers are not known here.")
-        vector = 1
+        vector, pointer = 1, False
         while self.peek().startswith("."):
             word = self.take()
             if word == ".align":
-                align = self.integer()
+                number = self.integer()
+                align = align if pointer else number  # after .ptr it is the pointed-to's alignment
+            elif word == ".ptr":
+                pointer = True
             elif word in {".v2", ".v4"}:
                 vector = int(word[2])
             elif word[1:] in TYPE_BYTES:
@@ -255,7 +258,7 @@ class BodyReader(Cursor):
             return self._address(draft)
         if self.accept("!"):
             return Register(name=self._renamed(draft, self.take()), negated=True)
-        if word == "-" or self.tokens[self.at].kind == "number":
+        if word == "-" or self.kind() == "number":
             return self.immediate()
         first = self._named(draft)
         if not self.accept("|"):
@@ -263,7 +266,7 @@ class BodyReader(Cursor):
         return Vector(items=(first, self._named(draft)))
 
     def _named(self, draft: Draft) -> Register | Symbol:
-        if self.tokens[self.at].kind != "word":
+        if self.kind() != "word":
             raise PtxSyntaxError(f"PTX line {self.line()}: an operand expected, {self.peek()!r} seen.")
         name = self._renamed(draft, self.take())
         if name.startswith("%") or name == "_" or name in draft.registers:
@@ -289,7 +292,7 @@ class BodyReader(Cursor):
 
     def _address(self, draft: Draft) -> Operand:
         self.expect("[")
-        base: Operand = self.immediate() if self.tokens[self.at].kind == "number" else self._named(draft)
+        base: Operand = self.immediate() if self.kind() == "number" else self._named(draft)
         offset = self._offset()
         if self.accept(","):  # tensor coordinates: [map, {x, y}]
             coordinates = [self._operand(draft)]

@@ -70,6 +70,10 @@ class Cursor:
         index = self.at + ahead
         return self.tokens[index].text if index < len(self.tokens) else ""
 
+    def kind(self) -> str:
+        """Kind of the current token, empty past the end."""
+        return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
+
     def line(self) -> int:
         """Line of the current token."""
         if not self.tokens:

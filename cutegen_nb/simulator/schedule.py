@@ -126,11 +126,13 @@ class _Divergence:
 
     # -- choosing -------------------------------------------------------------------------------------------
     def _choose(self, low: int) -> tuple[int, Array]:
-        self._steps += 1
-        if not self._meets(low) and self._steps % FAIR:
+        late_first = self._steps >= FAIR
+        if not late_first and not self._meets(low):
+            self._steps += 1
             return low, self._pc == low
         places = [int(one) for one in np.unique(self._pc) if one != self._done]
-        if not self._steps % FAIR:
+        if late_first:
+            self._steps = 0
             free = [at for at in places if not self._meets(at)]
             if free:
                 return free[-1], self._pc == free[-1]
@@ -196,7 +198,7 @@ class _Divergence:
                 break
             alone = following < others and following < self._done and not self._meets(following)
             self._steps += 1
-            if not alone or not self._steps % FAIR:
+            if not alone or self._steps >= FAIR:
                 break
             at = following
         if isinstance(following, int):

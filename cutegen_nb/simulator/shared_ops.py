@@ -124,7 +124,7 @@ def _check_listed(lanes: Lanes, request: Listed, form: SharedForm) -> None:
             f"the CTA has {limit} bytes",
         )  # fmt: skip
     if (request.addresses & (form.size - 1)).any():
-        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "shared memory")
+        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "in shared memory")
 
 
 # -- data ----------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def _local_index(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> i
             f"{limit} bytes",
         )  # fmt: skip
     if (request.addresses & (form.size - 1)).any():
-        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "local memory")
+        addressing.raise_misaligned(lanes, request, form.size, form.instruction, "in local memory")
     return (_lanes_of(lanes, mask) * limit + request.addresses) // form.width
 
 

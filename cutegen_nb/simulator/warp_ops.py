@@ -233,13 +233,13 @@ def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
         each = named if named.ndim == 0 else by_warp(lanes, named, U32)
         present = (active_bits(lanes, mask)[..., None] & _BIT & each) != 0
         if named.ndim == 0:
-            reduced = ufunc.reduce(np.where(present, whole, neutral), axis=2)
+            reduced = ufunc.reduce(np.where(present, whole, neutral), axis=2, dtype=dtype)
             put(lanes, mask, spread(lanes, reduced))
             return
         result = np.zeros(np.broadcast_shapes(whole.shape, each.shape), dtype)
         for group in np.unique(each):
             inside = present & (each == group)
-            reduced = ufunc.reduce(np.where(inside, whole, neutral), axis=2)
+            reduced = ufunc.reduce(np.where(inside, whole, neutral), axis=2, dtype=dtype)
             result = np.where(each == group, reduced[..., None], result)
         put(lanes, mask, by_thread(lanes, result))
 
