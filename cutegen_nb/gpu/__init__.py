@@ -1,1 +1,1 @@
-"""Evaluation in a child process: the only part, with the simulator's bridge, that imports torch and the DSL."""
+"""Evaluation in a child process: with the simulator's bridge the only part that imports torch and the DSL."""

@@ -49,6 +49,11 @@ class Simulation(Protocol):
         """The first fault since the last reset."""
         ...
 
+    @property
+    def unfinished(self) -> str:
+        """Kernel whose launch ended with neither a result nor a fault since the last reset; else empty."""
+        ...
+
     def reset(self) -> None:
         """Forget launches and faults."""
         ...

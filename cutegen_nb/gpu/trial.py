@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Outcome, OutputComparison, Severity, Timing, Verdict
 from cutegen_nb.core.profile import Profile, ProfileSource
 from cutegen_nb.gpu import correctness, inputs
@@ -209,10 +210,13 @@ class Trial:
             with blamed(RUNNING, self.path), watch:
                 returned = self.candidate(*given)
                 self.ground.synchronize()
-        except CandidateFault:
+        except CandidateFault as fault:
             self._raise_simulated_fault()
+            if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
+                self._refuse_half_a_result(str(fault))
             raise
         self._raise_simulated_fault()
+        self._refuse_half_a_result("the candidate caught the exception")
         # Copied at once: a candidate may hand out the same buffer at its next call.
         return tree_map(lambda item: item.clone() if type(item) is torch.Tensor else item, returned), watch
 
@@ -221,6 +225,16 @@ class Trial:
         if simulation is not None and simulation.fault is not None:
             self.state.profile = self._profile()
             raise from_simulator(simulation.fault)
+
+    def _refuse_half_a_result(self, seen: str) -> None:
+        """A launch that neither finished nor found a fault is our failure, not the candidate's."""
+        simulation = self.ground.simulation
+        if simulation is not None and simulation.unfinished:
+            message = (
+                f"The simulator failed in kernel {simulation.unfinished}: {seen}. This is a fault of "
+                "cutegen_nb; please report it with the kernel, or evaluate it on a GPU (--device cuda)."
+            )
+            raise EvaluatorError(message)
 
     def _profile(self) -> Profile | None:
         simulation = self.ground.simulation

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cutegen_nb.core.errors import ProblemError
+from cutegen_nb.core.errors import EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import Judged, Severity, Verdict
 from cutegen_nb.core.profile import ProfileSource
 
@@ -155,3 +155,29 @@ def test_the_evaluator_imports_neither_torch_nor_the_dsl():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+BROKEN_MACHINE = """
+from cutegen_nb.simulator import machine
+
+def broken(*_):
+    raise KeyError("r7")
+
+machine.run = broken
+"""
+SWALLOWS = """
+class Quiet(ModelNew):
+    def forward(self, x):
+        try:
+            return super().forward(x)
+        except KeyError:
+            return x
+
+ModelNew = Quiet
+"""
+
+
+@pytest.mark.parametrize("ending", ["", SWALLOWS], ids=["raised", "swallowed"])
+def test_a_failing_simulator_is_our_fault_and_never_a_verdict(judge, ending):
+    with pytest.raises(EvaluatorError, match=r"The simulator failed in kernel .*relu"):
+        judge("relu", BROKEN_MACHINE + judge.source("relu") + ending)
