@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.expressions import body
+from cutegen_nb.authors.offline.expressions import body, grouped
 from cutegen_nb.authors.offline.kernel_text import KernelText
 from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
 from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
@@ -120,21 +120,16 @@ class _Elementwise:
     @staticmethod
     def _parenthesised(tensor: Operand, value: str) -> str:
         """An infix expression needs parentheses before a conversion is called on it."""
-        plain = value.replace("_", "").replace(".", "").isalnum()
-        return (
-            value
-            if plain or tensor.rounded("?") == "?" or value.endswith(")") and " " not in value
-            else f"({value})"
-        )
+        return value if tensor.rounded("?") == "?" else grouped(value)
 
     def _element(self) -> list[str]:
         return [load.load("i") for load in self.loads] + self._compute(None)
 
     def _is_vector(self, tensor: Operand) -> bool:
-        return self.nest.all[-1] in self.nest.memory_order(tensor.access) if self.nest.all else False
+        return tensor in self.stores or self.nest.all[-1] in self.nest.memory_order(tensor.access)
 
     def _divided(self) -> list[str]:
-        rank = max(len(self.nest.all), 1)
+        rank = len(self.nest.all)
         tiler = f"({', '.join(['VEC'] + ['1'] * (rank - 1))}{',' if rank == 1 else ''})"
         return [
             f"{tensor.divided} = cute.zipped_divide({tensor.tensor}, {tiler})"

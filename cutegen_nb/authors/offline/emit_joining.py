@@ -55,9 +55,9 @@ class _Joining:
             nest=self.nest,
             tensors=tensors,
             counts=self.partial.counts,
-            needed=frozenset(joins | ({"across_warp"} if self.lanes == "warp" else set()))
+            needed=frozenset(joins | ({"across_lanes"} if self.lanes == "warp" else set()))
             | frozenset({"fastest_first"} if views else ()),
-            constants={"THREADS": f"{self.partial.threads}  # {self.partial.threads // 32} warps"},
+            constants=self.partial.constants(),
             scratch=self.scratch,
         )
 
@@ -72,7 +72,7 @@ class _Joining:
         lines += [f"for part in cutlass.range({run}):", *indented(inner)]
         for state in states:
             if self.lanes == "warp":
-                lines.append(state.across_warp)
+                lines.append(state.across("32"))
             if state.shift:
                 lines.append(f"{state.shift} = {tensors[state.shift]}[row, 0]")
             count = expression_lines({"count": state.count})[1]["count"] if state.count is not None else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
-from cutegen_nb.authors.offline.expressions import Expr, kind_of
+from cutegen_nb.authors.offline.expressions import Expr, grouped, kind_of
 from cutegen_nb.authors.offline.operands import Operand
 from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.rows_text import RowsText, definitions, expression_lines
@@ -42,6 +42,7 @@ class RowKernel(RowsText):
     ) -> None:
         super().__init__(kernel, plan, variant, name, dtypes)
         self.partial = partial
+        self.needed = self._needed_loads() if partial else self.loads
         self.strided = strided
         self.lanes = "thread" if strided else ("cta" if partial else variant.lanes)
         self.threads = CTA_THREADS
@@ -51,8 +52,11 @@ class RowKernel(RowsText):
 
     # ------------------------------------------------------------------ what is decided before any text
 
-    def _loops(self) -> int:
-        return len(self.states) + (1 if self.element_stores else 0)
+    def _needed_loads(self) -> list[Operand]:
+        """What the reductions themselves read; the rest is for the kernel that joins them."""
+        exprs = {state.parts[0].name: state.expr for group in self.states for state in group}
+        used = {t.register for flag in (True, False) for t in self.wanted(exprs, varying=flag)}
+        return [tensor for tensor in self.loads if tensor.register in used] or self.loads
 
     def _can_cache(self) -> bool:
         """Whether a thread's share of a row fits its registers at the full size."""
@@ -117,7 +121,7 @@ class RowKernel(RowsText):
     def _loop(self, loads: list[Operand], inner: list[str], stores: list[Operand]) -> list[str]:
         if self.cached:
             return self._cached_loop(loads, inner, stores)
-        unroll = f", unroll={UNROLL}" if self.variant.in_flight > 1 else ""
+        unroll = ", unroll=UNROLL"
         if not self.vectors:
             lines = [tensor.load("row, col") for tensor in loads] + inner
             return [f"for col in cutlass.range({self._range('cols')}{unroll}):", *indented(lines)]
@@ -177,7 +181,7 @@ class RowKernel(RowsText):
         statements, values = expression_lines(inside)
         if any(state.needs_place for state in group) and self.vectors:
             statements.append("col = chunk * VEC + j")
-        takes = [state.take(values[state.parts[0].name]) for state in group]
+        takes = [line for state in group for line in state.take(values[state.parts[0].name])]
         lines += self._loop(self.wanted(inside, varying=True), [*statements, *takes], [])
         for state in group:
             lines += self._across(state)
@@ -203,22 +207,24 @@ class RowKernel(RowsText):
     def _across(self, state: State) -> list[str]:
         if self.lanes == "thread":
             return []
-        lines = [state.across_warp]
+        lines = [state.across("32")]
         if self.lanes == "warp":
             return lines
         shared = [f"s{part.name[:1].upper()}{part.name[1:]}" for part in state.parts]
         lines += ["if lane == 0:"]
         lines += [f"    {smem}[warp] = {part.name}" for smem, part in zip(shared, state.parts, strict=True)]
         lines += ["cute.arch.sync_threads()"]
-        lines += [f"{part.name} = {smem}[0]" for smem, part in zip(shared, state.parts, strict=True)]
-        lines += ["for w in cutlass.range_constexpr(1, THREADS // 32):"]
-        lines += [f"    {state.joined([f'{smem}[w]' for smem in shared])}"]
+        lines += ["# Every warp joins the warps' parts for itself: its lanes read them in turn."]
+        lines += [
+            f"{part.name} = {smem}[lane % WARPS]" for smem, part in zip(shared, state.parts, strict=True)
+        ]
+        lines += [state.across("WARPS")]
         return lines
 
     def _shared(self) -> list[str]:
         return [
             f"s{part.name[:1].upper()}{part.name[1:]} = smem.allocate_tensor(cutlass.{part.kind.value}, "
-            "cute.make_layout(THREADS // 32))"
+            "cute.make_layout(WARPS))"
             for group in self.states
             for state in group
             for part in state.parts
@@ -275,7 +281,7 @@ class RowKernel(RowsText):
 
     def text(self) -> KernelText:
         """Kernel and launcher."""
-        body = [load.load("row, 0") for load in self.loads if not self.varies(load)]
+        body = [load.load("row, 0") for load in self.needed if not self.varies(load)]
         share = self._share_lines()
         for group in self.states:
             body += self._pass(group)
@@ -284,7 +290,7 @@ class RowKernel(RowsText):
         names = [t.tensor for t in self._arguments()] + [s.tensor for s in scratch]
         numbers = [*self.counts, *(["SPLITS"] if self.partial else []), *(["VEC"] if self.vectors else [])]
         views, needed = self.views()
-        joins = {*self.joins(), *(() if self.lanes == "thread" else ("across_warp",))}
+        joins = {*self.joins(), *(() if self.lanes == "thread" else ("across_lanes",))}
         if self.lanes != "thread":
             joins |= {s.join for group in self.states for s in group}
         source = render(
@@ -310,19 +316,29 @@ class RowKernel(RowsText):
             tensors=self._arguments(),
             counts=self.counts,
             needed=needed | joins,
-            constants={"THREADS": f"{self.threads}  # {self.threads // 32} warps"},
+            constants=self.constants(),
             vector=(self.nest.cols[-1], self.widest if self.variant.vectors else 1) if self.vectors else None,
             scratch=scratch,
             splits=self.partial,
         )
 
+    def constants(self) -> dict[str, str]:
+        """Module-level constants of the kernel."""
+        turns = UNROLL if self.variant.in_flight > 1 else 1
+        found = {"THREADS": str(self.threads)}
+        if self.lanes == "cta":
+            found["WARPS"] = "THREADS // 32"
+        if not self.cached:
+            found["UNROLL"] = f"{turns}  # turns of a loop whose loads are issued together"
+        return found
+
     def _arguments(self) -> tuple[Operand, ...]:
-        return tuple(self.loads) if self.partial else self.tensors
+        return self.tensors
 
     @property
     def tensors(self) -> tuple[Operand, ...]:
         """Arguments of the kernel that are not scratch."""
-        return tuple(self.loads) if self.partial else super().tensors
+        return tuple(self.needed) if self.partial else super().tensors
 
     def _share_lines(self) -> list[str]:
         if not self.cached:
@@ -362,5 +378,4 @@ class RowKernel(RowsText):
 
 def called(tensor: Operand, value: str) -> str:
     """`value`, in parentheses where a conversion will be called on it."""
-    simple = value.replace("_", "").isalnum() or (value.endswith(")") and " " not in value)
-    return value if simple or tensor.rounded("?") == "?" else f"({value})"
+    return value if tensor.rounded("?") == "?" else grouped(value)

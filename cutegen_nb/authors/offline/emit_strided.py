@@ -63,13 +63,12 @@ class StridedVectors:
         for state in group:
             key = state.parts[0].name
             tail += [f"{name} = r_{name}[j]" for name in state.names]
-            tail.append(state.take("{" + key + "}"))
+            tail += state.take("{" + key + "}")
             tail += [f"r_{name}[j] = {name}" for name in state.names]
         loads = self.base.wanted(exprs, varying=True)
         inner = self._copy_in(loads, "col") + self._over_vector(exprs, "col", tail)
-        unroll = ", unroll=4" if self.base.variant.in_flight > 1 else ""
         run = "split, cols, SPLITS" if self.base.partial else "cols"
-        lines += [f"for col in cutlass.range({run}{unroll}):", *indented(inner)]
+        lines += [f"for col in cutlass.range({run}, unroll=UNROLL):", *indented(inner)]
         if not self.base.partial:
             for state in group:
                 lines += self._finish(state)
@@ -106,8 +105,7 @@ class StridedVectors:
             exprs = {s.access.register: s.expr for s in self.kernel.element_stores}
             inner = self._copy_in(self.base.wanted(exprs, varying=True), "col")
             inner += self._stored(exprs, self.base.element_stores, "col")
-            unroll = ", unroll=4" if self.base.variant.in_flight > 1 else ""
-            lines += [f"for col in cutlass.range(cols{unroll}):", *indented(inner)]
+            lines += [f"for col in cutlass.range(cols, unroll=UNROLL):", *indented(inner)]
         if self.kernel.row_stores:
             lines += self._stored(
                 {s.access.register: s.expr for s in self.kernel.row_stores}, self.base.row_stores, "0"
@@ -136,7 +134,7 @@ class StridedVectors:
     def text(self) -> KernelText:
         """Kernel and launcher."""
         base = self.base
-        loads = [t for t in base.loads if not base.varies(t)]
+        loads = [t for t in base.needed if not base.varies(t)]
         body = self._copy_in(loads, "0")
         for group in base.states:
             body += self._pass(group)
@@ -148,7 +146,7 @@ class StridedVectors:
         views, needed = base.views()
         fragments = [
             f"{t.fragment} = cute.make_rmem_tensor(VEC, {t.tensor}.element_type)"
-            for t in base.loads
+            for t in base.needed
             if self._along_vector(t)
         ]
         divided = [f"{t.divided} = cute.logical_divide({t.tensor}, (VEC, None))" for t in tensors]
@@ -174,7 +172,7 @@ class StridedVectors:
             tensors=tensors,
             counts=base.counts,
             needed=needed | base.joins(),
-            constants={"THREADS": f"{base.threads}  # {base.threads // 32} warps"},
+            constants=base.constants(),
             vector=(self.nest.rows[-1], base.widest),
             scratch=scratch,
             splits=base.partial,

@@ -152,6 +152,12 @@ def typed_text(expr: Expr, text: str) -> str:
     return text
 
 
+def grouped(text: str) -> str:
+    """`text` in parentheses unless it is a name or a call, so that an operator or a method may follow."""
+    simple = text.replace("_", "").isalnum() or (text.endswith(")") and " " not in text)
+    return text if simple else f"({text})"
+
+
 class _Numbering:
     """Gives equal expressions one number, so that shared work is written once."""
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from cutegen_nb.authors.offline.emit_elementwise import emit_elementwise
+from cutegen_nb.authors.offline.ir import Program
 from cutegen_nb.authors.offline.kernel_text import KernelText
 from cutegen_nb.authors.offline.emit_joining import emit_joining
 from cutegen_nb.authors.offline.emit_rows import RowKernel
 from cutegen_nb.authors.offline.emit_strided import StridedVectors
+from cutegen_nb.authors.offline.loops import loop_nest
 from cutegen_nb.authors.offline.module import module_text, temporary_dtypes
 from cutegen_nb.authors.offline.plan import Kernel, Plan, plan
 from cutegen_nb.authors.offline.reading import read
-from cutegen_nb.authors.offline.rows_text import is_strided, row_nest
+from cutegen_nb.authors.offline.rows_text import is_strided
 from cutegen_nb.authors.offline.state import constructor
 from cutegen_nb.authors.offline.strategies import ladder
-from cutegen_nb.authors.offline.variants import Variant, fold
+from cutegen_nb.authors.offline.variants import VECTORISE, Variant, fold
 from cutegen_nb.authors.offline.writers import Written
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.strategy import Strategy
@@ -27,25 +31,59 @@ class FusedLoopsWriter:
         return True
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
-        """Strategies for the graph's dominant kernel. Raises Declined."""
-        return ladder(plan(read(facts))).strategies
+        """Strategies that change the graph's kernels, in order. Raises Declined."""
+        program = read(facts)
+        steps = ladder(plan(program))
+        kept: list[Strategy] = []
+        before = _texts(program, steps.start)
+        for strategy in steps.strategies:
+            variant = fold(steps.start, (*(item.name for item in kept), strategy.name))
+            after = _texts(program, variant)
+            if _differ(before, after) and not (strategy.name == VECTORISE and _no_vectors(after)):
+                kept.append(strategy)
+                before = after
+        return tuple(kept)
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> Written:
         """Write the kernels with the strategies carried out. Raises Declined."""
-        fused = plan(read(facts))
-        steps = ladder(fused)
+        program = read(facts)
+        steps = ladder(plan(program))
         variant = fold(steps.start, applied)
-        chosen = plan(read(facts), fuse=False, merge=variant.one_pass) if variant.split else fused
-        return Written(source=_source(problem, chosen, variant), rationale=steps.rationale(applied, variant))
+        chosen, texts = _texts(program, variant)
+        source = module_text(chosen, texts, f"{problem.name} in CuTe DSL.", constructor(problem))
+        return Written(source=source, rationale=steps.rationale(applied))
 
 
-def _source(problem: Problem, chosen: Plan, variant: Variant) -> str:
-    texts = [
+Texts = tuple[Plan, list[tuple[Kernel, tuple[KernelText, ...]]]]
+
+
+def _texts(program: Program, variant: Variant) -> Texts:
+    """The plan for a variant, and the launches of each of its kernels."""
+    chosen = plan(program, fuse=not variant.split, merge=variant.one_pass)
+    return chosen, [
         (kernel, _emitted(kernel, chosen, variant, _kernel_name(chosen, position)))
         for position, kernel in enumerate(chosen.kernels)
     ]
-    title = f"{problem.name} in CuTe DSL."
-    return module_text(chosen, texts, title, constructor(problem))
+
+
+def _launches(texts: Texts) -> list[KernelText]:
+    return [text for _, group in texts[1] for text in group]
+
+
+def _differ(before: Texts, after: Texts) -> bool:
+    """Whether any kernel's source, or a number it is compiled with, changed."""
+    old = [(text.source, sorted(text.constants.items())) for text in _launches(before)]
+    return old != [(text.source, sorted(text.constants.items())) for text in _launches(after)]
+
+
+def _no_vectors(texts: Texts) -> bool:
+    """Whether every vector would be one element long at the full size, because the size is odd."""
+    lengths = [
+        math.gcd(text.vector[0].extent.full, text.vector[1])
+        for text in _launches(texts)
+        if text.vector is not None
+    ]
+    return bool(lengths) and max(lengths) == 1
 
 
 def _kernel_name(chosen: Plan, position: int) -> str:
@@ -59,7 +97,7 @@ def _emitted(kernel: Kernel, chosen: Plan, variant: Variant, name: str) -> tuple
     dtypes = temporary_dtypes(chosen)
     if not kernel.reductions:
         return (emit_elementwise(kernel, chosen, variant, name, dtypes),)
-    strided = is_strided(kernel, row_nest(kernel))
+    strided = is_strided(kernel, loop_nest(kernel))
     rows = RowKernel(kernel, chosen, variant, name, dtypes, partial=variant.split, strided=strided)
     vectors = strided and variant.vectors and not rows.cached
     text = StridedVectors(rows).text() if vectors else rows.text()

@@ -15,7 +15,7 @@ class Loop:
     """Axes that are neighbours in every tensor of a kernel, run as one."""
 
     axes: tuple[Axis, ...]
-    """Slowest first; empty for the one row of a full reduction."""
+    """Slowest first; empty for a loop of one turn, such as the rows of a full reduction."""
 
     @property
     def extent(self) -> Extent:
@@ -53,7 +53,9 @@ def loop_nest(kernel: Kernel, *, merge: bool = True) -> LoopNest:
     accesses = [access.axes for access in kernel.accesses]
     rows = _merged(kernel.rows, accesses) if merge else [Loop((axis,)) for axis in kernel.rows]
     cols = _merged(kernel.cols, accesses) if merge else [Loop((axis,)) for axis in kernel.cols]
-    return LoopNest(tuple(rows), tuple(cols))
+    # A kernel has at least one row, and one that reduces at least one column.
+    alone = (Loop(()),)
+    return LoopNest(tuple(rows) or alone, tuple(cols) or (alone if kernel.reductions else ()))
 
 
 def _merged(axes: Sequence[Axis], accesses: Sequence[tuple[Axis, ...]]) -> list[Loop]:

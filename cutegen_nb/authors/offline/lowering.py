@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cutegen_nb.authors.offline.expressions import Const, Expr, Kind, Leaf, cast, kind_of, number
+from cutegen_nb.authors.offline.expressions import Const, Expr, Kind, Leaf, cast, kind_of, number, rounded
 from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Operand, Program, Shape, elements
 from cutegen_nb.authors.offline.pointwise import UnsupportedOperationError, pointwise
 from cutegen_nb.core.errors import Declined
+
+
+_JUMPS = frozenset(
+    "eq ne lt le gt ge floor ceil trunc round sign sgn reduce:argmax reduce:argmin isnan fmod remainder".split()
+)
+"""Operations whose result may change by much when an operand changes in its last digit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,12 +106,34 @@ class Lowering:
         if op.op.startswith("host_view"):
             raise NotIndexableError(name)
         kind = kind_of(op.dtype)
-        args = [self._operand(arg, self._broadcast(arg, op, index), None) for arg in op.args]
+        args = [
+            self._settled(arg, self._operand(arg, self._broadcast(arg, op, index), None), op)
+            for arg in op.args
+        ]
         kwargs = {key: self._operand(value, (), None) for key, value in op.kwargs}
         try:
             return pointwise(op.op, args, kwargs, kind, op.dtype)
         except UnsupportedOperationError as problem:
             raise Declined(str(problem)) from problem
+
+    def _settled(self, operand: Operand, value: object, op: Op) -> object:
+        """A half-precision operand, rounded as the reference has it where more digits would show.
+
+        They show when the result is wider, or jumps: a comparison, a rounding, a place of a maximum.
+        """
+        if not isinstance(operand, Name) or isinstance(value, Leaf):
+            return value
+        widens = op.dtype in ("float32", "float64")
+        if widens or op.op in _JUMPS:
+            return rounded(value, self.program.dtype(operand.name))  # type: ignore[arg-type]
+        return value
+
+    def element(self, op: Op, index: Index) -> Expr:
+        """What a reduction takes in at `index`."""
+        source = op.args[0]
+        assert isinstance(source, Name)
+        value = self.expr(source.name, index)
+        return self._settled(source, value, op) if op.reduction.startswith("arg") else value  # type: ignore[return-value]
 
     def _register_kind(self, name: str) -> Kind:
         return kind_of(self.program.dtype(name))

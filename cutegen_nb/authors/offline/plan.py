@@ -287,7 +287,7 @@ class _Planner:
         elements_, per_row = [], []
         for name in draft.targets:
             shape = self.program.shape(name)
-            whole = elements(shape) == elements(draft.shape)
+            whole = elements(shape) == elements(draft.shape) and (self.fuse or not draft.reductions)
             axes = tuple(axis for dim in draft.axes for axis in dim) if whole else rows
             index = regroup(axes, shape)
             store = Store(access=Access(name, index, f"{name}_out"), expr=lowering.expr(name, index))
@@ -304,9 +304,7 @@ class _Planner:
 
     def _reduction(self, lowering: Lowering, name: str, index: Index) -> Reduction:
         op = self.program.ops[name]
-        source = op.args[0]
-        assert isinstance(source, Name)
-        return Reduction(name=name, how=op.reduction, expr=lowering.expr(source.name, index), dtype=op.dtype)
+        return Reduction(name=name, how=op.reduction, expr=lowering.element(op, index), dtype=op.dtype)
 
 
 def _with_results(kernel: Kernel, draft: _Draft, wanted: set[str], planner: _Planner) -> Kernel:

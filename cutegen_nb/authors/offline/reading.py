@@ -25,6 +25,7 @@ from cutegen_nb.core.problem import ProblemFacts
 
 _VIEWS = frozenset({"view", "_unsafe_view", "reshape", "flatten", "squeeze", "unsqueeze", "view_copy"})
 _HOST_VIEWS = frozenset({"select", "slice", "narrow", "diagonal", "unfold", "as_strided"})
+_MOVES = frozenset({"view", "permute", "expand", "host_view"})
 _FILLS = {"full": None, "zeros": 0, "ones": 1, "scalar_tensor": None}
 _WHOLE = {"max": "amax", "min": "amin"}
 _REDUCTIONS = {
@@ -34,7 +35,7 @@ _REDUCTIONS = {
 _RESERVED = frozenset(
     "torch cutlass cute self cuda math dense i j v row rows col cols chunk chunks lane warp split splits span first "
     "vectors tidx bidx gdim smem stream add multiply larger smaller larger_at smaller_at add_both merge_softmax "
-    "across_warp elementwise reduce_rows float min max".split()
+    "across_lanes elementwise reduce_rows float min max".split()
 )
 """Names the generated file uses for itself."""
 _TEMPORARY = re.compile(r"(t|u|row|count|number)\d*$")
@@ -82,7 +83,9 @@ class _Reader:
         names = [self.value(ref) for ref in self.full.outputs]
         for position, name in enumerate(dict.fromkeys(names)):
             label = self._fresh("out" if len(set(names)) == 1 else f"out{position}")
-            if name in self.buffers:
+            moves = name in self.buffers or self.ops[name].op.partition(":")[0] in _MOVES
+            if moves:
+                # What is returned is written by a kernel, even where it is only a view of something.
                 self.add("clone", (Name(name),), self._shape(name), self._dtype(name), name=label)
             else:
                 self._rename(name, label)

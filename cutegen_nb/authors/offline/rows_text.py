@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cutegen_nb.authors.offline.expressions import Expr, body
 from cutegen_nb.authors.offline.hoisting import Hoist
-from cutegen_nb.authors.offline.loops import Loop, LoopNest, loop_nest
+from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
 from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
 from cutegen_nb.authors.offline.plan import Kernel, Plan, leaves
 from cutegen_nb.authors.offline.states import states
@@ -20,12 +18,6 @@ def is_strided(kernel: Kernel, nest: LoopNest) -> bool:
     return widest is not None and nest.fastest(widest) in nest.rows
 
 
-def row_nest(kernel: Kernel) -> LoopNest:
-    """Loops of a kernel over rows; a full reduction has one row."""
-    nest = loop_nest(kernel)
-    return replace(nest, rows=nest.rows or (Loop(()),))
-
-
 class RowsText:
     """Shared by the kernels below; `kernel` may be one whose states go to other CTAs."""
 
@@ -33,7 +25,7 @@ class RowsText:
         self, kernel: Kernel, plan: Plan, variant: Variant, name: str, dtypes: dict[str, str]
     ) -> None:
         self.kernel, self.plan, self.variant, self.name = kernel, plan, variant, name
-        self.nest = row_nest(kernel)
+        self.nest = loop_nest(kernel)
         self.loads = operands(kernel.loads, plan.program, dtypes)
         self.element_stores = operands(tuple(s.access for s in kernel.element_stores), plan.program, dtypes)
         self.row_stores = operands(tuple(s.access for s in kernel.row_stores), plan.program, dtypes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, kind_of
+from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, grouped, kind_of
 from cutegen_nb.authors.offline.plan import Reduction, leaves
 
 LOWEST_FLOAT32 = "-3.4028234663852886e38"
@@ -87,20 +87,22 @@ class State:
         """Lines that set the registers."""
         return [part.initial for part in self.parts]
 
-    def take(self, value: str) -> str:
-        """A line that takes in an element."""
+    def take(self, value: str) -> list[str]:
+        """Lines that take in an element, given as text."""
         names = ", ".join(self.names)
-        if self.how == "sum":
-            return f"{names} = {names} + {value}"
-        if self.how == "prod":
-            return f"{names} = {names} * {value}"
+        if self.how in ("sum", "prod"):
+            sign = "+" if self.how == "sum" else "*"
+            return [f"{names} = {names} {sign} {grouped(value)}"]
         if self.how == "softmax":
-            return f"{names} = {self.join}({names}, {value}, cutlass.Float32(1.0))"
+            return [f"{names} = {self.join}({names}, {value}, cutlass.Float32(1.0))"]
         if self.needs_place:
-            return f"{names} = {self.join}({names}, {value}, col)"
+            return [f"{names} = {self.join}({names}, {value}, col)"]
         if self.how == "moments":
-            return f"{names} = {self.join}({names}, {value}, {value} * {value})"
-        return f"({names},) = {self.join}({names}, {value})"
+            return [
+                f"deviation = {value}",
+                f"{names} = {self.join}({names}, deviation, deviation * deviation)",
+            ]
+        return [f"({names},) = {self.join}({names}, {value})"]
 
     def joined(self, others: Sequence[str]) -> str:
         """A line that joins another state, given by the texts of its parts."""
@@ -110,12 +112,12 @@ class State:
             return f"{left} = {left} + {others[0]}"
         return f"{target} = {self.join}({left}, {', '.join(others)})"
 
-    @property
-    def across_warp(self) -> str:
-        """A line that joins the 32 lanes of a warp."""
+    def across(self, lanes: str) -> str:
+        """A line that joins groups of neighbouring lanes of a warp."""
         names = ", ".join(self.names)
-        group = names if len(self.parts) > 1 else f"({names},)"
-        return f"{group} = across_warp({self.join}, ({names}{',' if len(self.parts) == 1 else ''}))"
+        comma = "," if len(self.parts) == 1 else ""
+        target = f"({names},)" if comma else names
+        return f"{target} = across_lanes({self.join}, {lanes}, ({names}{comma}))"
 
     def finish(self, count: str) -> list[str]:
         """Lines that turn the joined state into the results, where they are not the state itself."""

@@ -8,7 +8,7 @@ from cutegen_nb.authors.offline.ir import elements
 from cutegen_nb.authors.offline.loops import loop_nest
 from cutegen_nb.authors.offline.lowering import Axis
 from cutegen_nb.authors.offline.plan import Kernel, Plan
-from cutegen_nb.authors.offline.rows_text import is_strided, row_nest
+from cutegen_nb.authors.offline.rows_text import is_strided
 from cutegen_nb.authors.offline.variants import (
     COALESCED,
     CTA_PER_ROW,
@@ -33,7 +33,7 @@ class Ladder:
     strategies: tuple[Strategy, ...]
     """In order."""
 
-    def rationale(self, applied: tuple[str, ...], variant: Variant) -> str:
+    def rationale(self, applied: tuple[str, ...]) -> str:
         """What the last step did, in words."""
         step = next((item for item in self.strategies if applied and item.name == applied[-1]), None)
         return step.statement if step else "The simplest kernel that is right."
@@ -159,8 +159,8 @@ def _row_ladder(kernel: Kernel) -> Ladder:
     rows, cols = _size(kernel.rows), _size(kernel.cols)
     rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
     once = [ONE_PASS] if rereads else []
-    if is_strided(kernel, row_nest(kernel)):
-        names = [*once, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT, VECTORISE]
+    if is_strided(kernel, loop_nest(kernel)):
+        names = [*once, VECTORISE, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT]
         return Ladder(Variant(coalesced=True), tuple(ROWS[name] for name in names))
     if rows < FEW_ROWS:
         alone = rows < VERY_FEW_ROWS

@@ -1,0 +1,62 @@
+"""A simulator to try written kernels on: one child process for all tests, restarted when it dies."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DEADLINE_S = 120
+
+
+class SimulatorChild:
+    def __init__(self):
+        self.process = None
+
+    def _start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(HERE / "simulator_child.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    def _line(self, start):
+        """The next line that begins with `start`; kernels may print too."""
+        while True:
+            ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE_S)
+            line = self.process.stdout.readline() if ready else ""
+            if not line:
+                self.close()
+                return None
+            if line.startswith(start):
+                return line.removeprefix(start)
+
+    def ask(self, name, source):
+        if self.process is None:
+            self._start()
+            assert self._line("READY") is not None, "the child did not start"
+        self.process.stdin.write(json.dumps({"name": name, "source": source}) + "\n")
+        self.process.stdin.flush()
+        answer = self._line("RESULT")
+        return {"error": "the child died or hung"} if answer is None else json.loads(answer)
+
+    def close(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture(scope="session")
+def offline_simulator():
+    child = SimulatorChild()
+    yield child
+    child.close()

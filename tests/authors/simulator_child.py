@@ -1,0 +1,121 @@
+"""A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
+
+Reads ``{"name": …, "source": …, "last_only": bool}``; answers with one entry for each revision the
+offline author can write: ``{"applied": […], "verdict": "right" | sentence, "counters": {…}}``, or with
+``{"declined": sentence}``.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from cutegen_nb.simulator import bridge
+
+ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
+os.environ.update(bridge.prepare_environment(ARCHITECTURE))
+
+import torch  # noqa: E402
+from torch.utils import _pytree as pytree  # noqa: E402
+
+from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
+from cutegen_nb.core.errors import Declined  # noqa: E402
+from cutegen_nb.core.problem import Problem, ProblemForm  # noqa: E402
+from cutegen_nb.core.profile import Counters  # noqa: E402
+from cutegen_nb.gpu.correctness import compare, find_gate  # noqa: E402
+from cutegen_nb.gpu.problem_source import load  # noqa: E402
+from cutegen_nb.gpu.trace import trace_facts  # noqa: E402
+
+torch.set_num_threads(1)
+SIMULATION = bridge.install(ARCHITECTURE)
+
+
+def widened(value):
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if is_float else value
+
+
+def oracle_of(reference, inputs, expected):
+    """The reference in float64 where it can be had."""
+    try:
+        return pytree.tree_leaves(reference.double()(*map(widened, inputs)))
+    except (RuntimeError, TypeError):
+        return list(expected)
+
+
+def run(problem, facts, written, folder):
+    loaded = load(problem, facts.scaled.rewrites)
+    torch.manual_seed(7)
+    inputs = list(loaded.namespace["get_inputs"]())
+    reference = loaded.reference(3, "cpu")
+    with torch.no_grad():
+        expected = pytree.tree_leaves(reference(*inputs))
+        oracle = oracle_of(loaded.reference(3, "cpu"), inputs, expected)
+    path = Path(folder) / "candidate.py"
+    path.write_text(written.source)
+    SIMULATION.reset()
+    with SIMULATION.habits(), torch.no_grad():
+        spec = importlib.util.spec_from_file_location("candidate", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        model = module.ModelNew(*loaded.init_inputs())
+        if problem.form is ProblemForm.KERNELBENCH:
+            model.load_state_dict(reference.state_dict(), strict=True)
+        found = pytree.tree_leaves(model(*inputs))
+    if SIMULATION.fault is not None:
+        return f"fault: {SIMULATION.fault.finding.message}"
+    if len(found) != len(expected):
+        return f"{len(found)} outputs, not {len(expected)}"
+    length = max([tensor.numel() for tensor in inputs if isinstance(tensor, torch.Tensor)], default=1)
+    for index, (got, want, exact) in enumerate(zip(found, expected, oracle, strict=True)):
+        if (got.dtype, got.shape) != (want.dtype, want.shape):
+            return f"output {index} is {got.dtype} {tuple(got.shape)}, not {want.dtype} {tuple(want.shape)}"
+        if not want.is_floating_point():
+            if not torch.equal(got, want):
+                return f"output {index} differs in {int((got != want).sum())} places"
+            continue
+        exact = exact if exact.is_floating_point() else None
+        gate = find_gate(want, exact, length)
+        comparison = compare(index, got, want, exact, gate, ())
+        if not comparison.matches:
+            return f"output {index}: relative error {comparison.relative_l2_error:.2e}, {comparison.pattern}"
+    return "right"
+
+
+def answer(request, folder):
+    form = ProblemForm.KERNELBENCH if "class Model" in request["source"] else ProblemForm.FUNCTION
+    problem = Problem(name=request["name"], source=request["source"], form=form, function="reference")
+    facts = trace_facts(problem)
+    entries = []
+    try:
+        writer = next(item for item in WRITERS if item.accepts(facts))
+        names = tuple(strategy.name for strategy in writer.menu(facts))
+        counts = range(len(names) + 1)
+        for count in counts:
+            written = writer.write(problem, facts, names[:count])
+            verdict = run(problem, facts, written, folder)
+            total = sum((launch.counters for launch in SIMULATION.launches), start=Counters())
+            counters = {"sectors": total.gmem_sectors, "instructions": total.warp_instructions}
+            entry = {"applied": names[:count], "verdict": verdict, "counters": counters}
+            entries.append(entry | ({"source": written.source} if verdict != "right" else {}))
+    except Declined as reason:
+        return {"declined": str(reason)}
+    return {"revisions": entries}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        print("READY", flush=True)
+        for line in sys.stdin:
+            try:
+                result = answer(json.loads(line), folder)
+            except Exception:
+                result = {"error": traceback.format_exc()[-3000:]}
+            print("RESULT" + json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()
