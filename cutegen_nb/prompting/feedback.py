@@ -42,10 +42,8 @@ def _indented(text: str) -> str:
 
 def _finding_text(finding: Finding, source: str) -> str:
     text = f"- {finding.kind}: {finding.message}"
-    if finding.cta is not None:
-        text += f" CTA {finding.cta}."
-    if finding.thread is not None:
-        text += f" Thread {finding.thread}."
+    if finding.cta is not None and "CTA" not in finding.message:
+        text += f" CTA {finding.cta}, thread {finding.thread}."
     if finding.line:
         text += f"\n  line {finding.line}: `{source_line(source, finding.line)}`"
     return text

@@ -98,7 +98,8 @@ class GlobalMemory:
         if address < nearest.address:
             return f"{nearest.address - address} bytes before the start of {name}"
         if address >= nearest.end:
-            return f"{address - nearest.end} bytes past the end of {name}"
+            gap = address - nearest.end
+            return f"{gap} bytes past the end of {name}" if gap else f"right past the end of {name}"
         past = address + width - nearest.end
         where = f"at byte {address - nearest.address} of {name}"
         return f"{where}, {past} bytes past its end" if past > 0 else where

@@ -15,10 +15,9 @@ def relu_kernel(x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
     index = block * THREADS + thread
     if index < count:
         value = x[index]
-        if value > 0.0:
-            y[index + 1] = value
-        else:
-            y[index + 1] = 0.0
+        if value < 0.0:
+            value = cutlass.Float32(0.0)
+        y[index + 1] = value
 
 
 @cute.jit
