@@ -245,3 +245,33 @@ def _sad(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(
         instruction, plain3(lambda x, y, z: np.where(x < y, y - x, x - y) + z, dtype, a, b, c)
     )
+
+
+@opcode("dp4a", "dp2a", forms="u32 and s32; dp2a lo, hi")
+def _dot(instruction: Instruction, lowering: Lowering) -> Operation:
+    """Dot product of four bytes, or of two 16-bit numbers and the low or high two bytes, plus an integer."""
+    modifiers = Modifiers(instruction)
+    first, second = modifiers.types(2)
+    upper = modifiers.one("lo", "hi") == "hi"
+    modifiers.done()
+    a, b, c = lowering.sources(instruction, (first, second, "u32"))
+    four = instruction.opcode == "dp4a"
+    bits, count = (8, 4) if four else (16, 2)
+    base = 2 if upper and not four else 0
+
+    def function(x: Value, y: Value, z: Value) -> Value:
+        total = z
+        for index in range(count):
+            left = _part(x, bits, index, first)
+            total = total + left * _part(y, 8, index + base, second)
+        return total
+
+    return lowering.assign(instruction, plain3(function, U32, a, b, c))
+
+
+def _part(x: Value, bits: int, index: int, kind: str) -> Value:
+    """A field of a 32-bit number, extended by its sign where the type is signed, as unsigned bits."""
+    high = x << np.uint32(32 - bits * (index + 1))
+    if kind.startswith("s"):
+        return (high.view(DTYPES["s32"]) >> np.int32(32 - bits)).view(U32)
+    return high >> np.uint32(32 - bits)

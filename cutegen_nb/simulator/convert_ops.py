@@ -34,11 +34,10 @@ def _cvt(instruction: Instruction, lowering: Lowering) -> Operation:
     whole = modifiers.one(*_TO_INTEGER)
     mode = modifiers.one("rn", "rz", "rm", "rp", "rna", default="rn")
     flush, clamp, rectified = modifiers.flag("ftz"), modifiers.flag("sat"), modifiers.flag("relu")
-    if wanted == "tf32":
-        modifiers.skip("satfinite")
+    finite = wanted in {"tf32", "f16x2", "bf16x2"} and modifiers.flag("satfinite")
     modifiers.done()
     if wanted in {"f16x2", "bf16x2"}:
-        return _cvt_pair(instruction, lowering, wanted.removesuffix("x2"), mode, rectified=rectified)
+        return _cvt_pair(instruction, lowering, mode, rectified=rectified, finite=finite)
     (slot,) = lowering.sources(instruction, (kind,))
     if wanted == "tf32":
         return lowering.assign(instruction, plain1(_tf32(mode, instruction), U32, slot))
@@ -182,17 +181,21 @@ def _half_toward_zero(x: Value, wanted: str) -> Value:
 
 
 def _cvt_pair(
-    instruction: Instruction, lowering: Lowering, half: str, mode: str, *, rectified: bool
+    instruction: Instruction, lowering: Lowering, mode: str, *, rectified: bool, finite: bool
 ) -> Operation:
     """``d = {a, b}``: the first operand goes to the upper half."""
+    half = instruction.modifiers[-2].removesuffix("x2")
     a, b = lowering.sources(instruction, ("f32", "f32"))
     if mode not in {"rn", "rz"}:
         raise unsupported(instruction)
     nearest = formats.single_to_half if half == "f16" else formats.single_to_bfloat
+    greatest = _GREATEST[half]
 
     def narrow(x: Value) -> Value:
         if rectified:
             x = np.maximum(x, np.float32(0))
+        if finite:
+            x = np.clip(x, -greatest, greatest)
         return nearest(x) if mode == "rn" else _half_toward_zero(x, half)
 
     def compute(registers: list[Value]) -> Value:
@@ -200,6 +203,10 @@ def _cvt_pair(
         return (high.astype(U32) << np.uint32(16)) | low.astype(U32)
 
     return lowering.assign(instruction, compute)
+
+
+_GREATEST = {"f16": np.float32(65504), "bf16": np.uint32(0x7F7F0000).view(np.float32)}
+"""Greatest finite number of each half type (``.satfinite``)."""
 
 
 def _tf32(mode: str, instruction: Instruction) -> Function:
