@@ -153,10 +153,11 @@ def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
 )  # fmt: skip
 def _nothing(instruction: Instruction, lowering: Lowering) -> Operation:
     del instruction, lowering
-    return _no_effect
+    return no_effect
 
 
-def _no_effect(lanes: Lanes, mask: Mask | None) -> None:
+def no_effect(lanes: Lanes, mask: Mask | None) -> None:
+    """Do nothing."""
     del lanes, mask
 
 
@@ -182,7 +183,7 @@ def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
 def _call(instruction: Instruction, lowering: Lowering) -> Operation:
     del lowering
     if instruction.modifiers == (PRINT,):
-        return _no_effect
+        return no_effect
     if instruction.modifiers != (ASSERT,):
         raise unsupported(instruction)
 

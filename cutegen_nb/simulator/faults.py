@@ -77,6 +77,28 @@ class UnsupportedOpcode(SimulatorFault):
     not_judged = NotJudgedReason.UNSUPPORTED_OPCODE
 
 
+class SimulatorMistake(UnsupportedOpcode):
+    """The machine itself failed at an instruction; never the candidate's guilt."""
+
+    kind = "simulator-mistake"
+
+
+MISTAKES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What the machine raises where it has a fault of its own."""
+
+
+def mistake(instruction: Instruction | None, problem: Exception) -> SimulatorMistake:
+    """The fault for an instruction at which the machine itself failed."""
+    where = (
+        f"{instruction.name!r}, PTX line {instruction.ptx_line}, {place(instruction)}" if instruction else "?"
+    )
+    return SimulatorMistake(
+        f"The simulator failed at PTX instruction {where}: {type(problem).__name__}: {problem}. This is the "
+        "simulator's fault, not the kernel's; write it another way, or run on a GPU.",
+        instruction,
+    )
+
+
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedOpcode:
     """The fault for an instruction that the machine does not know."""
     reason = f" ({why})" if why else ""

@@ -18,6 +18,11 @@ U16 = formats.U16
 Function = Callable[..., Value]
 _WIDEN: dict[str, Function] = {"f16": formats.half_to_single, "bf16": formats.bfloat_to_single}
 _NARROW: dict[str, Function] = {"f16": formats.single_to_half, "bf16": formats.single_to_bfloat}
+_ARITY = {
+    "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "copysign": 2, "fma": 3, "mad": 3,
+}  # fmt: skip
+"""Source operands of an instruction, where they are not one."""
+_SMALLEST_HALF = np.float32(2.0**-14)
 _SIGN, _MAGNITUDE = np.uint16(0x8000), np.uint16(0x7FFF)
 _PACKED_PARTS = 2
 
@@ -37,6 +42,8 @@ def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
     ``function`` takes float64 for f64, float32 for everything else; half types are widened and rounded.
     """
     count = len(instruction.operands) - 1
+    if count != _ARITY.get(instruction.opcode, 1):
+        raise unsupported(instruction, f"{count} source operands")
     slots = lowering.sources(instruction, (kind,) * count)
     if kind in {"f32", "f64"}:
         return lowering.assign(
@@ -47,15 +54,31 @@ def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
         return _pair_of_singles(instruction, lowering, kind, function, slots)
     widen, narrow = _WIDEN[half], _NARROW[half]
 
+    settle = _flusher(half) if flush else _same
+
     def on_bits(*bits: Value) -> Value:
-        result = function(*(widen(one) for one in bits))
-        return narrow(formats.saturated(result) if clamp else result)
+        result = function(*(settle(widen(one)) for one in bits))
+        return narrow(settle(formats.saturated(result) if clamp else result))
 
     if kind == half:
         return lowering.assign(instruction, _direct(on_bits, U16, slots))
     return lowering.assign(
         instruction, lambda registers: formats.paired(on_bits, *(registers[slot] for slot in slots))
     )
+
+
+def _same(x: Value) -> Value:
+    return x
+
+
+def _flusher(half: str) -> Function:
+    """Function that turns a half type's subnormals, as float32 or float64, into zeros of their sign."""
+    smallest = _SMALLEST_HALF if half == "f16" else np.float32(2.0**-126)
+
+    def flush(x: Value) -> Value:
+        return np.where(np.abs(x) < smallest, np.copysign(x.dtype.type(0), x), x)
+
+    return flush
 
 
 def _pair_of_singles(
@@ -158,7 +181,8 @@ def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     count_flops(lowering, kind, 2)
     half = kind.removesuffix("x2")
     if half in _WIDEN:
-        return _half_fma(instruction, lowering, kind, clamp=clamp, rectified=rectified)
+        finish = _finisher(half, flush=flush, clamp=clamp, rectified=rectified)
+        return _half_fma(instruction, lowering, kind, finish)
     if kind == "f64":
         if mode != "rn":
             raise unsupported(instruction, f"rounding .{mode} of f64")
@@ -177,20 +201,29 @@ def _madc(instruction: Instruction, lowering: Lowering) -> Operation:
     return integer_ops.integer_mad(instruction, lowering)
 
 
-def _half_fma(
-    instruction: Instruction, lowering: Lowering, kind: str, *, clamp: bool, rectified: bool
-) -> Operation:
-    half = kind.removesuffix("x2")
-    widen = _WIDEN[half]
-    narrow = formats.single_to_half if half == "f16" else formats.double_to_bfloat
+def _finisher(half: str, *, flush: bool, clamp: bool, rectified: bool) -> Function:
+    """What is done to the exact result before it is rounded."""
+    settle = _flusher(half) if flush else _same
 
-    def on_bits(x: Value, y: Value, z: Value) -> Value:
-        result = formats.multiply_add_wide(widen(x), widen(y), widen(z))
+    def finish(result: Value) -> Value:
         if clamp:
             result = formats.saturated(result)
         if rectified:
             result = np.maximum(result, np.float64(0))
-        return narrow(result)
+        return settle(result)
+
+    return finish
+
+
+def _half_fma(instruction: Instruction, lowering: Lowering, kind: str, finish: Function) -> Operation:
+    half = kind.removesuffix("x2")
+    widen = _WIDEN[half]
+    narrow = formats.single_to_half if half == "f16" else formats.double_to_bfloat
+    settle = _flusher(half) if "ftz" in instruction.modifiers else _same
+
+    def on_bits(x: Value, y: Value, z: Value) -> Value:
+        operands = (settle(widen(one)) for one in (x, y, z))
+        return narrow(finish(formats.multiply_add_wide(*operands)))
 
     a, b, c = lowering.sources(instruction, (kind, kind, kind))
     if kind == half:
@@ -364,8 +397,6 @@ def _approximate(instruction: Instruction, lowering: Lowering) -> Operation:
         raise unsupported(instruction)
     count_flops(lowering, kind)
     function = _APPROXIMATE[instruction.opcode]
-    if kind.startswith("bf16"):
-        flush = False
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 WARP = 32
 """Threads in a warp."""
+POISON = 0xFF
+"""Byte that shared and local memory hold at first: NaN as floats, −1 as integers."""
 ROW_BYTES = 16
 """Rows of shared and local memory are padded to this, so that they can be viewed in any width."""
 
@@ -116,11 +118,9 @@ class Lanes:
         self.lane_count = ctas * self.threads
         self.shared_limit = setting.shared_bytes
         """Bytes of shared memory a CTA may use."""
-        self.shared: Array = np.zeros((ctas, -(-setting.shared_bytes // ROW_BYTES) * ROW_BYTES), np.uint8)
-        """Shared memory, one row a CTA."""
-        self.local: Array = np.zeros(
-            (ctas, self.threads, -(-setting.local_bytes // ROW_BYTES) * ROW_BYTES), np.uint8
-        )
+        self.shared: Array = np.full((ctas, _padded(setting.shared_bytes)), POISON, np.uint8)
+        """Shared memory, one row a CTA; on a GPU nobody knows what is in it at first, so here it is NaN."""
+        self.local: Array = np.full((ctas, self.threads, _padded(setting.local_bytes)), POISON, np.uint8)
         """Local memory, one row a thread."""
         self.async_groups: Array | None = None
         """Groups of asynchronous copies each thread has committed; None before the first."""
@@ -154,6 +154,10 @@ class Lanes:
         """The value as an array of shape (ctas, threads)."""
         plain = value if value.dtype is dtype else value.view(dtype)
         return np.broadcast_to(plain, (self.ctas, self.threads))
+
+
+def _padded(size: int) -> int:
+    return -(-size // ROW_BYTES) * ROW_BYTES
 
 
 def warp_bits(array: Array) -> Array:

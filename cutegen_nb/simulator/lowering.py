@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from cutegen_nb.simulator.counters import InstructionTally
-from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.faults import MISTAKES, UnsupportedOpcode, unsupported
 from cutegen_nb.simulator.flatten import SPECIAL
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.ptx_model import (
@@ -250,16 +250,18 @@ def lower(instruction: Instruction, lowering: Lowering) -> Operation:
         if entry is None:
             raise unsupported(instruction)
         operation = entry.build(instruction, lowering)
-    except (IndexError, KeyError) as problem:
-        operation = _stops(unsupported(instruction, f"operands: {problem}"))
-    except type(unsupported(instruction)) as fault:
-        operation = _stops(fault)
+    except UnsupportedOpcode as fault:
+        operation = stops(fault)
+    except MISTAKES as problem:
+        operation = stops(unsupported(instruction, f"operands: {problem}"))
     if instruction.guard is None:
         return operation
     return _guarded(operation, instruction.guard, lowering)
 
 
-def _stops(fault: Exception) -> Operation:
+def stops(fault: Exception) -> Operation:
+    """An operation that raises the fault when it is reached."""
+
     def run(lanes: Lanes, mask: Mask | None) -> NoReturn:
         del lanes, mask
         raise fault

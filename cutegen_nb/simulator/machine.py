@@ -12,7 +12,7 @@ import numpy as np
 
 from cutegen_nb.core.profile import Counters, LaunchProfile
 from cutegen_nb.simulator.counters import Tally, profile_of
-from cutegen_nb.simulator.faults import BadLaunch
+from cutegen_nb.simulator.faults import MISTAKES, BadLaunch, mistake
 from cutegen_nb.simulator.lanes import Lanes, Setting
 from cutegen_nb.simulator.memory import GlobalMemory
 from cutegen_nb.simulator.program import Program, program_of
@@ -63,7 +63,10 @@ def run(
             f"The PTX has no kernel {kernel_name!r}; it has {', '.join(sorted(module.kernels)) or 'none'}."
         )
     _check(kernel, launch)
-    program = program_of(module, kernel)
+    try:
+        program = program_of(module, kernel)
+    except MISTAKES as problem:
+        raise mistake(None, problem) from problem
     for array, label in program.own_memory:
         memory.register_own(array, label)
     tally = Tally(len(program.segments))

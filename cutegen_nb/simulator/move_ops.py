@@ -33,6 +33,8 @@ def _mov(instruction: Instruction, lowering: Lowering) -> Operation:
         return _unpack(instruction, lowering, target, kind)
     if isinstance(origin, Vector):
         return _pack(instruction, lowering, origin, kind)
+    if isinstance(origin, Register) and origin.name in _CLOCKS:
+        return _clock(instruction, lowering, kind)
     slot = _moved(instruction, lowering, origin, kind)
     wanted = lowering.width(target, kind)
     if lowering.width(origin, kind) == wanted:
@@ -40,6 +42,20 @@ def _mov(instruction: Instruction, lowering: Lowering) -> Operation:
     unsigned = UNSIGNED[wanted]
     narrow = UNSIGNED[lowering.width(origin, kind)]
     return lowering.assign(instruction, plain1(lambda x: x.astype(unsigned), narrow, slot))
+
+
+_CLOCKS = frozenset({"%clock", "%clock64", "%globaltimer", "%globaltimer_lo"})
+
+
+def _clock(instruction: Instruction, lowering: Lowering, kind: str) -> Operation:
+    """Clocks count instructions executed so far: they grow, and are no time."""
+    put = lowering.writer(instruction, instruction.operands[0])
+    unsigned = unsigned_of(kind)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        put(lanes, mask, unsigned.type(lanes.clock & 0xFFFFFFFF))
+
+    return run
 
 
 def _moved(instruction: Instruction, lowering: Lowering, origin: Operand, kind: str) -> int:

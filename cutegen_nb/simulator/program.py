@@ -26,7 +26,7 @@ from cutegen_nb.simulator import (
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.flatten import FlatKernel, flatten
-from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower
+from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower, stops
 from cutegen_nb.simulator.ptx_model import (
     Address,
     Instruction,
@@ -56,6 +56,9 @@ CONTROL: dict[str, str] = {
     "call": "of functions in the module, written out where they are called; vprintf prints nothing",
 }
 """Instructions that the schedule executes itself."""
+_BARRIER_FORMS = frozenset(
+    {"sync", "arrive", "red", "cta", "aligned", "popc", "and", "or", "u32", "pred", "warp"}
+)
 _WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "elect"})
 _ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier"})
 _SIDE_ONLY = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "brkpt"})
@@ -215,15 +218,17 @@ class _Assembler:
         for item in body:
             lowering.tally = InstructionTally()
             instructions.append((item, lowering.tally))
-            if item.opcode in _ENDS:
+            if item.opcode in {"bar", "barrier"} and not _BARRIER_FORMS.issuperset(item.modifiers):
+                operations.append(stops(unsupported(item)))
+            elif item.opcode in {"bar", "barrier"} and "warp" in item.modifiers:
+                operations.append(async_ops.no_effect)
+            elif item.opcode in _ENDS:
                 end = item
-                if item.opcode == "bar" and item.modifiers[:1] == ("warp",):
-                    end = None
             else:
                 operations.append(lower(item, lowering))
         first = body[0] if body else None
         wide = first if first is not None and first.opcode in _WARP_WIDE else None
-        if first is not None and first.opcode == "bar" and first.modifiers[:1] == ("warp",):
+        if first is not None and first.opcode in {"bar", "barrier"} and "warp" in first.modifiers:
             wide = first
         segment = Segment(
             instructions=instructions, operations=operations, end=end,

@@ -13,7 +13,7 @@ import numpy as np
 from cutegen_nb.simulator import barriers
 from cutegen_nb.simulator.async_ops import arrive
 from cutegen_nb.simulator.barriers import is_barrier
-from cutegen_nb.simulator.faults import Trapped, place
+from cutegen_nb.simulator.faults import MISTAKES, Trapped, mistake, place
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.program import Program, Segment
 from cutegen_nb.simulator.values import S32, U32, Array, Value
@@ -36,14 +36,27 @@ def run_batch(program: Program, lanes: Lanes) -> None:
         tally.warps[at] += lanes.warps
         tally.threads[at] += lanes.lane_count
         lanes.clock += len(segment.instructions)
-        for operation in segment.operations:
-            operation(lanes, None)
+        execute(segment, lanes, None)
         if segment.end is None:
             at += 1
             continue
         following = _after(segment, at, lanes, None, done)
         at = following if isinstance(following, int) else _Divergence(program, lanes, following).run()
     arrive(lanes, None, None)
+
+
+def execute(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
+    """Run a segment's operations for the active lanes.
+
+    Raises:
+        SimulatorFault: whatever stops the launch; a failure of the machine itself is one that judges nobody.
+    """
+    position = 0
+    try:
+        for position, operation in enumerate(segment.operations):  # noqa: B007 - the handler reads it
+            operation(lanes, mask)
+    except MISTAKES as problem:
+        raise mistake(segment.instructions[position][0], problem) from problem
 
 
 def _after(segment: Segment, at: int, lanes: Lanes, mask: Mask | None, done: int) -> int | Array:
@@ -189,8 +202,7 @@ class _Divergence:
             tally.warps[at] += mask.warps
             tally.threads[at] += mask.threads
             lanes.clock += len(segment.instructions)
-            for operation in segment.operations:
-                operation(lanes, mask)
+            execute(segment, lanes, mask)
             if is_barrier(segment):
                 self._released = self._released & ~mask.array
             following = at + 1 if segment.end is None else _after(segment, at, lanes, mask, self._done)

@@ -13,7 +13,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 def special_value(name: str, lanes: Lanes) -> Value:
-    """Value of a special register at the start of a batch; clocks stand still at the batch's number.
+    """Value of a special register at the start of a batch; clocks are read by ``mov`` itself.
 
     Raises:
         KeyError: the register is not known.
@@ -37,11 +37,11 @@ def special_value(name: str, lanes: Lanes) -> Value:
             rank = rank * cluster[index] + np.asarray(_cta(index, lanes), np.int64) % cluster[index]
         return _column(np.broadcast_to(rank, (lanes.ctas, 1)).ravel())
     if register in {"%clock64", "%globaltimer"}:
-        return np.uint64(lanes.first_cta)
+        return np.uint64(0)
     return np.uint32(
         {
             "%nwarpid": lanes.warps_per_cta, "%nsmid": SMS, "%gridid": 0, "WARP_SZ": WARP, "%clock_hi": 0,
-            "%clock": lanes.first_cta, "%globaltimer_lo": lanes.first_cta, "%globaltimer_hi": 0,
+            "%clock": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 0,
             "%cluster_nctarank": cluster[0] * cluster[1] * cluster[2],
             "%is_explicit_cluster": int(cluster != (1, 1, 1)), "%dynamic_smem_size": lanes.shared_limit,
             "%total_smem_size": lanes.shared_limit, "%reserved_smem_offset_begin": 0,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cutegen_nb.simulator.faults import unsupported
-from cutegen_nb.simulator.lanes import WARP, Lanes, Mask
+from cutegen_nb.simulator.lanes import WARP, Lanes, Mask, warp_bits
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction, Register, Vector
 from cutegen_nb.simulator.values import DTYPES, S64, U32, U64, Array, Value
@@ -143,6 +143,14 @@ def _source_of(mode: str, lane: Array, amount: Any, control: Any) -> tuple[Array
 
 
 # -- votes ---------------------------------------------------------------------------------------------------
+def _members(lanes: Lanes, value: Value) -> Array:
+    """Lanes that each thread's member mask names: one number for all, or (n, warps, 32)."""
+    named = value.view(U32)
+    if named.ndim == 0:
+        return named
+    return by_warp(lanes, np.broadcast_to(named, (named.shape[0], lanes.threads)), U32)
+
+
 @opcode("vote", forms="sync all, any, uni (pred), ballot (b32)")
 def _vote(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
@@ -153,29 +161,30 @@ def _vote(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers.done()
     origin = instruction.operands[1]
     p = lowering.source(instruction, origin, "pred")
+    member = lowering.source(instruction, instruction.operands[2], "b32")
     negated = isinstance(origin, Register) and origin.negated
     put = lowering.writer(instruction, instruction.operands[0])
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         value = lanes.registers[p]
         truth = np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads))
-        votes = _bits_of(lanes, np.logical_not(truth) if negated else truth)
-        present = active_bits(lanes, mask)
-        votes = votes & present
+        votes = warp_bits(np.ascontiguousarray(np.logical_not(truth) if negated else truth))
+        named = _members(lanes, lanes.registers[member])
+        present = active_bits(lanes, mask)[..., None] & named
+        yes = votes[..., None] & present
         if mode == "ballot":
-            put(lanes, mask, spread(lanes, votes))
-            return
-        every, some = votes == present, votes != 0
-        put(lanes, mask, spread(lanes, {"all": every, "any": some, "uni": every | ~some}[mode]))
+            result = yes
+        else:
+            every, some = yes == present, yes != 0
+            result = {"all": every, "any": some, "uni": every | ~some}[mode]
+        put(lanes, mask, _each_lane(lanes, result))
 
     return run
 
 
-def _bits_of(lanes: Lanes, truth: Array) -> Array:
-    from cutegen_nb.simulator.lanes import warp_bits  # noqa: PLC0415 - beside its only other user
-
-    del lanes
-    return warp_bits(np.ascontiguousarray(truth))
+def _each_lane(lanes: Lanes, array: Array) -> Array:
+    """(n, warps, 1 or 32) → one a thread."""
+    return by_thread(lanes, np.broadcast_to(array, (*array.shape[:2], WARP)))
 
 
 @opcode("activemask", forms="b32")
@@ -199,13 +208,11 @@ def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
     put = lowering.writer(instruction, second)
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
-        bits = active_bits(lanes, mask)
-        named = lanes.registers[member].view(U32)
-        bits = bits & (named if named.ndim == 0 else by_warp(lanes, named, U32)[..., 0])
+        bits = active_bits(lanes, mask)[..., None] & _members(lanes, lanes.registers[member])
         lowest = bits & (~bits + np.uint32(1))
-        put(lanes, mask, by_thread(lanes, lowest[..., None] == _BIT))
+        put(lanes, mask, by_thread(lanes, lowest == _BIT))
         if put_lane is not None:
-            put_lane(lanes, mask, spread(lanes, np.bitwise_count(lowest - np.uint32(1)).astype(U32)))
+            put_lane(lanes, mask, _each_lane(lanes, np.bitwise_count(lowest - np.uint32(1)).astype(U32)))
 
     return run
 
@@ -266,6 +273,7 @@ def _match(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers.done()
     dtype = U64 if kind == "b64" else U32
     a = lowering.source(instruction, instruction.operands[1], kind)
+    member = lowering.source(instruction, instruction.operands[2], "b32")
     target = instruction.operands[0]
     first, second = target.items if isinstance(target, Vector) else (target, None)
     put = lowering.writer(instruction, first)
@@ -276,14 +284,13 @@ def _match(instruction: Instruction, lowering: Lowering) -> Operation:
         whole = by_warp(
             lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype
         )
-        present = (active_bits(lanes, mask)[..., None] & _BIT) != 0
-        same = (whole[..., :, None] == whole[..., None, :]) & present[..., None, :]
-        bits = np.bitwise_or.reduce(np.where(same, _BIT, np.uint32(0)), axis=-1)
+        present = active_bits(lanes, mask)[..., None] & _members(lanes, lanes.registers[member])
+        same = whole[..., :, None] == whole[..., None, :]
+        bits = np.bitwise_or.reduce(np.where(same, _BIT, np.uint32(0)), axis=-1) & present
         if mode == "any":
             put(lanes, mask, by_thread(lanes, bits))
             return
-        everyone = active_bits(lanes, mask)[..., None]
-        equal = bits == everyone
+        equal = bits == present
         put(lanes, mask, by_thread(lanes, np.where(equal, bits, np.uint32(0))))
         if put_predicate is not None:
             put_predicate(lanes, mask, by_thread(lanes, equal))
@@ -294,7 +301,7 @@ def _match(instruction: Instruction, lowering: Lowering) -> Operation:
 def warp_count(lanes: Lanes, taken: Array, mask: Mask | None) -> int:
     """Warps of the batch in which some active lanes take a branch and some do not."""
     threads = np.broadcast_to(taken, (taken.shape[0], lanes.threads))
-    yes = _bits_of(lanes, threads)
+    yes = warp_bits(np.ascontiguousarray(threads))
     every = active_bits(lanes, mask)
     split = (yes != 0) & ((every & ~yes) != 0)
     return int(np.count_nonzero(split)) * (lanes.ctas if split.shape[0] == 1 else 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.simulator.faults import Deadlock, SimulatorFault, Trapped
+from cutegen_nb.simulator.faults import Deadlock, SimulatorFault, Trapped, UnsupportedOpcode
 
 STORE = "mad.wide.u32 %rd80, %r98, 4, %rd90; st.global.b32 [%rd80], %r50;"
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"
@@ -312,6 +312,25 @@ def test_an_unknown_instruction_stops_only_where_it_is_reached(machine):
     assert "candidate.py:12" in str(caught.value)
 
 
-def test_an_unknown_modifier_is_not_ignored(machine):
-    with pytest.raises(SimulatorFault, match="strange"):
-        outputs(machine, "add.strange.s32 %r50, %r99, 1;")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add.strange.s32 %r50, %r99, 1;",
+        "max.f32 %r50, %r99, %r99, %r99;",
+        "barrier.cluster.arrive; mov.b32 %r50, 0;",
+        "ld.shared::cluster.b32 %r50, [%r99];",
+        "fma.rz.f64 %rd1, %rd2, %rd3, %rd4; mov.b32 %r50, 0;",
+        "shfl.bfly.b32 %r50, %r99, 1, 31;",
+    ],
+)
+def test_a_form_that_is_not_known_is_never_guessed(machine, text):
+    with pytest.raises(UnsupportedOpcode) as caught:
+        outputs(machine, text)
+    assert caught.value.verdict is None
+    assert caught.value.finding.line == 10
+
+
+def test_clocks_grow(machine):
+    body = "mov.u32 %r1, %clock; add.s32 %r2, %r1, 1;\nL0: mov.u32 %r3, %clock; setp.le.u32 %p1, %r3, %r1; @%p1 bra L0;"
+    got, _ = outputs(machine, body + "mov.b32 %r50, 8;")
+    assert (got == 8).all()

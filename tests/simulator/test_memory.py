@@ -196,7 +196,7 @@ def test_atomic_add_hands_out_distinct_old_values(machine, space):
     counter, result = machine.align(np.zeros(2, np.uint32)), machine.align(np.zeros(128, np.uint32))
     place = "[%rd90]" if space == "global" else "[cell]"
     text = machine.kernel(
-        f"""atom.{space}.add.u32 %r1, {place}, 3;
+        f"""st.shared.b32 [cell], 0; bar.sync 0; atom.{space}.add.u32 %r1, {place}, 3;
     mad.wide.u32 %rd1, %r99, 4, %rd91; st.global.b32 [%rd1], %r1;""",
         parameters=2,
         before=".shared .align 4 .b32 cell;",
@@ -294,7 +294,7 @@ def test_access_past_the_end_names_tensor_thread_and_line(machine):
     finding = caught.value.finding
     assert caught.value.verdict is Verdict.OUT_OF_BOUNDS
     assert (finding.line, finding.thread, finding.cta) == (20, (232, 0, 0), (3, 0, 0))
-    assert "0 bytes past the end of tensor 'x' (4000 bytes)" in finding.message
+    assert "right past the end of tensor 'x' (4000 bytes)" in finding.message
     assert "candidate.py:20" in finding.message
 
 
@@ -361,3 +361,9 @@ def test_registering_again_replaces_what_it_overlaps():
     memory.forget(address)
     assert memory.find(address, address + 1) is None
     assert memory.describe(address, 4) == "no tensor is registered"
+
+
+def test_shared_memory_never_written_is_no_zero(machine):
+    result = machine.align(np.zeros(32, np.float32))
+    machine.launch(shared_text(machine, "shl.b32 %r21, %r99, 2;"), arrays=[result], smem=128)
+    assert np.isnan(result).all()

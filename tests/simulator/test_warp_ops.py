@@ -63,6 +63,20 @@ def test_votes_in_a_warp_that_is_not_full(machine):
     assert got.tolist() == [first] * 32 + [0xFF + 5 * 65536] * 8
 
 
+def test_halves_of_a_warp_vote_match_and_reduce_among_themselves(machine):
+    body = """and.b32 %r1, %r99, 16; setp.eq.b32 %p1, %r1, 0; selp.b32 %r2, 0x0000FFFF, 0xFFFF0000, %p1;
+    setp.lt.u32 %p2, %r99, 20; vote.sync.ballot.b32 %r3, %p2, %r2; vote.sync.all.pred %p3, %p2, %r2;
+    match.any.sync.b32 %r4, 7, %r2; redux.sync.add.u32 %r5, 1, %r2; elect.sync _|%p4, %r2;
+    selp.b32 %r6, 1, 0, %p3; selp.b32 %r7, 2, 0, %p4; add.s32 %r6, %r6, %r7; popc.b32 %r3, %r3;
+    popc.b32 %r4, %r4; mad.lo.s32 %r50, %r3, 100, %r6; mad.lo.s32 %r50, %r4, 10000, %r50;
+    mad.lo.s32 %r50, %r5, 1000000, %r50;"""
+    got = outputs(machine, body, threads=32)
+    for thread in range(32):
+        votes = 16 if thread < 16 else 4
+        want = 16 * 1000000 + 16 * 10000 + votes * 100 + (thread < 16) + 2 * (thread in {0, 16})
+        assert got[thread] == want
+
+
 def test_warp_reductions(machine):
     body = """sub.s32 %r1, %r99, 10; redux.sync.add.s32 %r2, %r1, -1; redux.sync.min.s32 %r3, %r1, -1;
     redux.sync.max.u32 %r4, %r99, -1; redux.sync.xor.b32 %r5, %r99, -1;
