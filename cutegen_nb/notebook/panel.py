@@ -2,26 +2,118 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import anywidget
+import traitlets
 
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.view import Live
+from cutegen_nb.notebook.view import Live, detail, gate_id, overview, pictures, with_pending
 
 Post = Callable[[dict[str, object]], None]
 """Takes what a person did in the panel. Called from any thread: it may only hand the action over."""
 
+_STATIC = Path(__file__).parent / "static"
+_ALWAYS = frozenset({"stop", "select"})
+_AT_GATE = frozenset({"approve", "reject", "steer", "edit", "branch"})
 
-class Panel(anywidget.AnyWidget):  # type: ignore[misc]
-    """Shows a session and what is going on in it, and hands over what a person decides."""
+
+class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped to mypy
+    """Shows a session and what is going on in it, and hands over what a person decides.
+
+    An action is ``{"action": …, "gate": …, "reason": …, "edited": …, "round": …}``: ``gate`` is where it
+    was decided, ``reason`` holds steering words as well, ``edited`` a prompt or a source, ``round`` the
+    revision to branch from or to look at (−1 for none).
+    """
+
+    _esm = _STATIC / "panel.js"
+    _css = _STATIC / "panel.css"
+
+    view = traitlets.Dict().tag(sync=True)
+    """Header, rounds, what is going on and what is waited for."""
+    detail = traitlets.Dict().tag(sync=True)
+    """The round that is looked at."""
+    roofline = traitlets.Dict().tag(sync=True)
+    """Its pictures and the same in words."""
+    action = traitlets.Dict().tag(sync=True)
+    """What a person did last; set by the page."""
+    draft = traitlets.Dict().tag(sync=True)
+    """What a person has typed and not sent, kept for a page that is loaded again; set by the page."""
+    answer = traitlets.Dict().tag(sync=True)
+    """What became of an action: its number, and a sentence when it was refused or failed."""
+    closed = traitlets.Unicode().tag(sync=True)
+    """Why nothing can be decided here any more; empty while it can."""
 
     def __init__(self, post: Post) -> None:
         super().__init__()
         self._post = post
+        self._lock = threading.Lock()
+        self._question = ""
+        self._answered = ""
+        self._drawn: tuple[object, ...] | None = None
+        self._pictured: tuple[object, ...] | None = None
+        self.observe(self._acted, names="action")
 
     def show(self, session: Session | None, live: Live, selected: int | None) -> None:
         """Show a session; `selected` is the round to look at, None for the one being worked on."""
+        number = len(session.rounds) if session else 0
+        with self._lock:
+            self._question, self._answered = gate_id(live, number), ""
+        # Kept by identity: progress is shown every second, and a round's views cost some 20 ms to make.
+        drawn = (session, live.gate, live.prompt, live.attempts, live.comparison, live.ended, selected)
+        if not _same(drawn, self._drawn):
+            self.detail = detail(session, live, selected)
+            self._drawn = drawn
+        self.view = {**overview(session, live, selected), "sent_at": time.time()}
+        pictured = (session.rounds if session else None, live.attempts if live.gate == "revision" else ())
+        if not _same(pictured, self._pictured):
+            self.roofline = pictures(with_pending(session, live) if session else None)
+            self._pictured = pictured
 
     def close_with(self, sentence: str) -> None:
         """Show why there is nothing left to decide here; every button goes out of use."""
+        self.closed = sentence
+
+    def _acted(self, change: dict[str, object]) -> None:
+        """A person did something. Exceptions in a widget's callback are swallowed, so the panel shows them."""
+        sent = change["new"]
+        if not isinstance(sent, dict) or not sent:
+            return
+        try:
+            refused = self._hand_over(sent)
+        except Exception as fault:  # noqa: BLE001 - the panel callback: nobody else would see it
+            refused = f"That did not work: {type(fault).__name__}: {fault}"
+        self.answer = {"id": sent.get("id"), "refused": refused}
+
+    def _hand_over(self, sent: dict[str, object]) -> str:
+        """Post the action; why not, when it answers another question than the one that is asked."""
+        kind, question = str(sent.get("action", "")), str(sent.get("question", ""))
+        if self.closed:
+            return self.closed
+        if kind not in _ALWAYS | _AT_GATE:
+            return f"The panel knows no action {kind!r}; load the page again."
+        if kind in _AT_GATE:
+            with self._lock:
+                if not self._question or question != self._question:
+                    return "Nothing was done: the question you answered is no longer asked. Look again."
+                if self._answered == question:
+                    return "Nothing was done: this was decided a moment ago."
+                self._answered = question
+        number = sent.get("round", -1)
+        self._post(
+            {
+                "action": kind,
+                "gate": question.partition(":")[0] if kind in _AT_GATE else "",
+                "reason": str(sent.get("reason", "")),
+                "edited": str(sent.get("edited", "")),
+                "round": number if isinstance(number, int) else -1,
+            }
+        )
+        return ""
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...] | None) -> bool:
+    return other is not None and all(a is b or (isinstance(a, str) and a == b) for a, b in zip(one, other, strict=True))

@@ -1,10 +1,24 @@
-"""What the panel shows, as one JSON value made from a session and what is going on now."""
+"""What the panel shows, as one JSON value made from a session and what is going on now.
+
+Text is plain and the panel shows it as text. Members whose name ends in ``_html`` hold HTML made here:
+by the report's renderers, which escape, or from Markdown with its HTML off and a sanitiser behind it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+from dataclasses import dataclass, replace
 
-from cutegen_nb.core.round import Attempt, Comparison, Prompt
+from cutegen_nb.analysis.quantity import count, duration, times
+from cutegen_nb.analysis.summary import RoundSummary, hardware, outcome, rows, simulated, who
+from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round, Stage
+from cutegen_nb.core.session import Session
+from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
+from cutegen_nb.report import roofline_plot
+from cutegen_nb.report.markup import visible
+
+_BETTER = {Relation.FIRST.value, Relation.FASTER.value, Relation.LESS_WORK.value}
+_WORSE = {Relation.SLOWER.value, Relation.MORE_WORK.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +41,236 @@ class Live:
     """A sentence for the person: what a decision did, or what went wrong."""
     ended: str = ""
     """Why the session takes no more decisions; empty while it does."""
+
+
+def session_view(session: Session | None, live: Live, selected: int | None) -> dict[str, object]:
+    """Everything the panel shows but the pictures; `selected` is a round's number, None for the newest."""
+    return {**overview(session, live, selected), "detail": detail(session, live, selected)}
+
+
+def overview(session: Session | None, live: Live, selected: int | None) -> dict[str, object]:
+    """Header, rounds and what is waited for: what changes often and is small."""
+    if session is None:
+        return {"session": None, "live": _live(live, 0), "columns": [], "rounds": [], "gate": None, "selected": 0}
+    whole = with_pending(session, live)
+    return {
+        "session": _header(session),
+        "live": _live(live, len(session.rounds)),
+        "columns": list(_columns(session)),
+        "rounds": _rounds(session, whole, live),
+        "gate": _gate(session, whole, live),
+        "selected": _shown(session, live, selected),
+    }
+
+
+def detail(session: Session | None, live: Live, selected: int | None) -> dict[str, object]:
+    """The round that is looked at, or the prompt that would be asked for it."""
+    if session is None:
+        return {"kind": "empty", "key": "empty", "text": "The problem is being read; rounds appear here."}
+    whole = with_pending(session, live)
+    number = _shown(session, live, selected)
+    if number == len(session.rounds) and live.gate == "prompt" and live.prompt is not None:
+        return prompt_detail(session, live.prompt, gate_id(live, number))
+    if number < len(whole.rounds):
+        is_pending = number == len(session.rounds)
+        key = gate_id(live, number) if is_pending else f"{session.name} r{number}"
+        return round_detail(whole, whole.rounds[number], key, editable=is_pending)
+    words = session.stopped or live.ended or "No round has finished yet: the first one appears here."
+    return {"kind": "empty", "key": "empty", "text": visible(words)}
+
+
+def pictures(session: Session | None) -> dict[str, object]:
+    """The roofline for light and dark pages as ``data:`` addresses, with the same in words."""
+    if session is None:
+        return {}
+    light, dark = roofline_plot.png(session), roofline_plot.png(session, dark=True)
+    return {
+        "light": _data(light),
+        "dark": _data(dark),
+        "caption": visible(roofline_plot.caption(session)),
+        "words": [visible(line) for line in roofline_plot.describe(session)],
+    }
+
+
+def with_pending(session: Session, live: Live) -> Session:
+    """The session with the round that is being decided on as its last, so that every view can show it."""
+    if live.gate != "revision" or not live.attempts:
+        return session
+    pending = Round(
+        number=len(session.rounds),
+        stage=Stage.STRUCTURE if session.best else Stage.CORRECT,
+        strategy=live.attempts[0].prompt.strategy,
+        attempts=live.attempts,
+        comparison=live.comparison,
+        decisions=(),
+        started_at="",
+        seconds=0.0,
+    )
+    return replace(session, rounds=(*session.rounds, pending))
+
+
+def gate_id(live: Live, number: int) -> str:
+    """Names one question to the person: a click made for another one is not an answer to it."""
+    if live.gate == "prompt":
+        return f"prompt:{number}:{live.prompt.digest[:12] if live.prompt else ''}"
+    return f"{live.gate}:{number}:{len(live.attempts)}" if live.gate else ""
+
+
+def _shown(session: Session, live: Live, selected: int | None) -> int:
+    last = len(session.rounds) if live.gate else max(len(session.rounds) - 1, 0)
+    return last if selected is None or not 0 <= selected <= last else selected
+
+
+def _data(image: bytes | None) -> str:
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}" if image else ""
+
+
+def _header(session: Session) -> dict[str, object]:
+    counted = simulated(session)
+    where = f"simulator, {session.device.architecture}" if counted else hardware(session)
+    return {
+        "name": visible(session.name),
+        "facts": [
+            session.facts.workload_class.value,
+            session.facts.dtype,
+            visible(where),
+            f"author {visible(session.author)}",
+        ],
+        "counted": counted,
+        "mark": "simulated counts, no times" if counted else "measured times",
+        "lead": visible(outcome(session)),
+        "used": f"{len(session.rounds)} of at most {session.budget.rounds} rounds",
+    }
+
+
+def _live(live: Live, number: int) -> dict[str, object]:
+    return {
+        "doing": visible(live.doing),
+        "since": live.since,
+        "gate": live.gate,
+        "id": gate_id(live, number),
+        "notice": visible(live.notice),
+        "ended": visible(live.ended),
+        "state": "ended" if live.ended else "waiting" if live.gate else "working" if live.doing else "idle",
+        "sentence": visible(_sentence(live, number)),
+    }
+
+
+def _sentence(live: Live, number: int) -> str:
+    if live.ended:
+        return f"Ended: {live.ended}"
+    if live.gate == "prompt":
+        return f"r{number} waits for you: send the request?"
+    if live.gate == "revision":
+        return f"r{number} waits for you: build on it?"
+    return f"Working on r{number}:" if live.doing else "Nothing is running."
+
+
+def _columns(session: Session) -> tuple[str, ...]:
+    return (
+        ("Sectors", "Warp instr.", "Bytes ÷ least") if simulated(session) else ("Latency", "Speedup", "Of roof")
+    )
+
+
+def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, object]]:
+    counted = simulated(session)
+    finished = len(session.rounds)
+    # What is best is settled by decisions: the pending round cannot change it.
+    listed = [
+        _row(item, number, counted=counted, pending=number == finished)
+        for number, item in enumerate(rows(whole))
+    ]
+    if len(whole.rounds) == finished and not live.ended and (live.gate or live.doing):
+        strategy = live.prompt.strategy.name if live.prompt and live.prompt.strategy else ""
+        listed.append(
+            {
+                "number": finished,
+                "revision": f"r{finished}",
+                "strategy": visible(strategy) or "first kernel",
+                "verdict": "",
+                "kind": "neutral",
+                "relation": "",
+                "relation_kind": "neutral",
+                "figures": ["", "", ""],
+                "decision": "waiting for you" if live.gate else "working",
+                "words": "",
+                "best": False,
+                "pending": True,
+                "selectable": bool(live.gate),
+            }
+        )
+    return listed
+
+
+def _row(item: RoundSummary, number: int, *, counted: bool, pending: bool) -> dict[str, object]:
+    decided = f"{item.decision} by {who(item.decided_by)}" if item.decision else "–"
+    relation_kind = "good" if item.relation in _BETTER else "bad" if item.relation in _WORSE else "neutral"
+    return {
+        "number": number,
+        "revision": item.revision,
+        "strategy": visible(item.strategy) or "first kernel",
+        "verdict": item.verdict,
+        "kind": "good" if item.passed else "bad",
+        "relation": item.relation,
+        "relation_kind": relation_kind,
+        "figures": list(_counted(item) if counted else _timed(item)),
+        "decision": "waiting for you" if pending else visible(decided),
+        "words": visible(item.words),
+        "best": item.best,
+        "pending": pending,
+        "selectable": True,
+    }
+
+
+def _counted(item: RoundSummary) -> tuple[str, str, str]:
+    return (
+        "–" if item.gmem_sectors is None else count(item.gmem_sectors),
+        "–" if item.warp_instructions is None else count(item.warp_instructions),
+        "–" if item.moved_over_least is None else times(item.moved_over_least),
+    )
+
+
+def _timed(item: RoundSummary) -> tuple[str, str, str]:
+    return (
+        "–" if item.median_ms is None else duration(item.median_ms / 1e3),
+        "–" if item.speedup is None else f"{times(item.speedup)} {visible(item.baseline)}",
+        "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
+    )
+
+
+def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | None:
+    number = len(session.rounds)
+    if live.gate == "prompt" and live.prompt is not None:
+        strategy = live.prompt.strategy
+        return {
+            "gate": "prompt",
+            "id": gate_id(live, number),
+            "round": number,
+            "title": f"r{number}: {visible(strategy.name) if strategy else 'a first kernel that is correct'}",
+            "text": visible(strategy.statement) if strategy else "No strategy yet: first it has to be right.",
+            "can_approve": True,
+            "why_not": "",
+            "branches": [],
+        }
+    if live.gate != "revision" or len(whole.rounds) == number:
+        return None
+    row = rows(whole)[number]
+    reason = row.reason if row.passed else f"{row.verdict}: {row.reason}"
+    return {
+        "gate": "revision",
+        "id": gate_id(live, number),
+        "round": number,
+        "title": f"r{number}: {visible(row.strategy) or 'first kernel'}",
+        "text": visible(f"{row.relation}: {reason}" if row.relation else reason),
+        "can_approve": row.passed,
+        "why_not": ""
+        if row.passed
+        else f"r{number} is {row.verdict}, and only what passed can be built upon: reject it, edit it or stop.",
+        "branches": [_branch(item) for item in rows(session) if item.passed],
+    }
+
+
+def _branch(item: RoundSummary) -> dict[str, object]:
+    words = [item.revision, visible(item.strategy) or "first kernel", *(["best"] if item.best else [])]
+    return {"round": int(item.revision.removeprefix("r")), "label": " · ".join(words)}
+

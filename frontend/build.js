@@ -1,0 +1,42 @@
+// Bundles the panel into one module and collects the licences of what went into it.
+// `npm ci && npm run build`; the results are committed, so that installing needs no Node.
+import { build } from "esbuild";
+import { copyFile, readFile, readdir, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const target = path.join(here, "..", "cutegen_nb", "notebook", "static");
+
+const result = await build({
+  absWorkingDir: here,
+  entryPoints: ["src/panel.js"],
+  bundle: true,
+  charset: "ascii",
+  format: "esm",
+  legalComments: "none",
+  metafile: true,
+  minify: !process.env.DEBUG,
+  outfile: path.join(target, "panel.js"),
+  target: "es2022",
+});
+await copyFile(path.join(here, "src", "panel.css"), path.join(target, "panel.css"));
+
+const packages = new Set();
+for (const file of Object.keys(result.metafile.inputs)) {
+  const found = /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file);
+  if (found) packages.add(found[1]);
+}
+const parts = ["Third-party software in panel.js, with its licences.\n"];
+for (const name of [...packages].sort()) {
+  const folder = path.join(here, "node_modules", name);
+  const { version, license } = JSON.parse(await readFile(path.join(folder, "package.json"), "utf8"));
+  const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
+  if (!file) throw new Error(`${name} ${version} carries no licence file; it cannot be shipped.`);
+  const text = (await readFile(path.join(folder, file), "utf8")).trim();
+  parts.push(`${"-".repeat(72)}\n${name} ${version} (${license})\n\n${text}\n`);
+}
+await writeFile(path.join(target, "panel.LICENSES.txt"), parts.join("\n"));
+
+const bytes = Object.values(result.metafile.outputs)[0].bytes;
+console.log(`panel.js: ${Math.round(bytes / 1024)} KB from ${packages.size} packages`);

@@ -1,0 +1,216 @@
+// The round that is looked at, in tabs; or the request that waits to be sent, in an editor.
+import { badge, button, folded, make, trusted } from "./dom.js";
+import { sourceEditor, textEditor } from "./editor.js";
+
+export function detailView(panel) {
+  const element = make("section", { class: "cgn-detail", "aria-label": "The round looked at" });
+  let editor = null;
+  let shown = "";
+  let tabs = null;
+
+  function update() {
+    const detail = panel.detail;
+    const now = JSON.stringify(detail);
+    if (now === shown) return;
+    shown = now;
+    rebuild();
+  }
+
+  function rebuild() {
+    const root = element.getRootNode();
+    const focused = element.contains(root.activeElement) ? root.activeElement.dataset.cgnName : "";
+    editor?.destroy();
+    editor = null;
+    tabs = null;
+    const detail = panel.detail;
+    if (detail.kind === "prompt") element.replaceChildren(...promptParts(detail));
+    else if (detail.kind === "round") element.replaceChildren(...roundParts(detail));
+    else element.replaceChildren(make("p", { class: "cgn-empty", textContent: detail.text ?? "" }));
+    if (focused) element.querySelector(`[data-cgn-name="${focused}"]`)?.focus({ preventScroll: true });
+  }
+
+  function promptParts(detail) {
+    const parts = [make("h3", { textContent: detail.title })];
+    if (detail.from) parts[0].append(make("span", { class: "cgn-muted", textContent: ` starting from ${detail.from}` }));
+    if (detail.strategy) parts.push(strategyLine(detail.strategy));
+    const box = make("div", { class: "cgn-editor" });
+    parts.push(
+      make("p", { class: "cgn-muted", textContent: `This is what ${detail.author} is asked. You may change it.` }),
+    );
+    element.replaceChildren(...parts, box);
+    editor = textEditor(box, {
+      text: panel.textOf(detail.key, detail.user),
+      label: `${detail.title}, editable`,
+      isEditable: !panel.isOver(),
+      onChange: (text) => panel.edit(detail.key, detail.user, text),
+    });
+    parts.push(box);
+    if (detail.system) {
+      const words = make("pre", { class: "cgn-text", textContent: detail.system });
+      parts.push(folded("Standing instructions, sent before it", words));
+    }
+    return parts;
+  }
+
+  function roundParts(detail) {
+    const head = make("h3", {}, `${detail.title} `, badge(detail.verdict, detail.good ? "good" : "bad"));
+    if (detail.best) head.append(" ", badge("best", "good"));
+    const parts = [head];
+    const words = detail.relation ? `${detail.relation}: ${detail.reason}` : detail.reason;
+    if (words) parts.push(make("p", { textContent: words }));
+    if (detail.strategy) parts.push(strategyLine(detail.strategy));
+    if (detail.rationale_html) {
+      parts.push(
+        make("p", { class: "cgn-label", textContent: `Rationale of ${detail.rationale_by}` }),
+        trusted(detail.rationale_html, { class: "cgn-html cgn-quote" }),
+      );
+    }
+    const pages = [
+      { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
+      ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => trusted(tab.body_html) })),
+      { id: "roofline", title: "Roofline", build: () => panel.rooflinePage() },
+      { id: "exchanges", title: "Prompt and reply", build: () => exchangesPage(detail) },
+    ];
+    parts.push(tabbed(pages));
+    if (detail.spent) parts.push(make("p", { class: "cgn-muted", textContent: detail.spent }));
+    return parts;
+  }
+
+  function tabbed(pages) {
+    const bar = make("div", { class: "cgn-tabs", role: "tablist", "aria-label": "Parts of the round" });
+    const body = make("div", { class: "cgn-tab-body", role: "tabpanel" });
+    const chosen = pages.some((page) => page.id === panel.ui.tab) ? panel.ui.tab : pages[0].id;
+    const items = pages.map((page) => {
+      const tab = make("button", {
+        type: "button",
+        role: "tab",
+        class: "cgn-tab",
+        textContent: page.title,
+        "data-cgn-name": `tab-${page.id}`,
+      });
+      tab.addEventListener("click", () => show(page.id, true));
+      return { ...page, tab };
+    });
+    bar.append(...items.map((item) => item.tab));
+    bar.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const at = items.findIndex((item) => item.tab.getAttribute("aria-selected") === "true");
+      const next = items[(at + step + items.length) % items.length];
+      show(next.id, true);
+      next.tab.focus({ preventScroll: true });
+    });
+
+    function show(id, isChoice) {
+      if (isChoice) panel.ui.tab = id;
+      editor?.destroy();
+      editor = null;
+      for (const item of items) {
+        const isShown = item.id === id;
+        item.tab.setAttribute("aria-selected", String(isShown));
+        item.tab.tabIndex = isShown ? 0 : -1;
+        if (isShown) {
+          body.setAttribute("aria-label", item.title);
+          body.replaceChildren(item.build());
+        }
+      }
+    }
+    tabs = { show, id: () => items.find((item) => item.tab.getAttribute("aria-selected") === "true").id };
+    show(chosen, false);
+    return make("div", {}, bar, body);
+  }
+
+  function changePage(detail) {
+    if (!detail.has_source) {
+      return make("p", { class: "cgn-empty", textContent: "The round ended without a source: see Prompt and reply." });
+    }
+    const box = make("div", { class: "cgn-editor" });
+    const tools = make("div", { class: "cgn-tools" });
+    const names = detail.old ? `${detail.old_name} → ${detail.new_name}` : detail.new_name;
+    tools.append(make("span", { class: "cgn-label", textContent: names }));
+    if (detail.old === detail.new) tools.append(make("span", { textContent: "No line differs." }));
+    if (detail.old) {
+      tools.append(
+        toggle("Side by side", "split", detail),
+        toggle("Whole file", "whole", detail),
+      );
+    }
+    if (detail.editable) tools.append(make("span", { class: "cgn-muted", textContent: "You may edit the new source here." }));
+    const page = make("div", {}, tools, box);
+    fillChange(box, detail);
+    return page;
+  }
+
+  function fillChange(box, detail) {
+    editor?.destroy();
+    box.replaceChildren();
+    editor = sourceEditor(box, {
+      old: detail.old,
+      text: panel.textOf(detail.key, detail.new),
+      label: `Source of ${detail.new_name}${detail.editable ? ", editable" : ""}`,
+      oldLabel: `Source of ${detail.old_name}`,
+      isEditable: detail.editable && !panel.isOver(),
+      isSplit: panel.ui.split,
+      isWhole: panel.ui.whole,
+      onChange: (text) => panel.edit(detail.key, detail.new, text),
+    });
+  }
+
+  function toggle(label, name, detail) {
+    const control = button(
+      label,
+      () => {
+        panel.ui[name] = !panel.ui[name];
+        control.setAttribute("aria-pressed", String(panel.ui[name]));
+        fillChange(element.querySelector(".cgn-editor"), detail);
+      },
+      { kind: "cgn-small" },
+    );
+    control.setAttribute("aria-pressed", String(panel.ui[name]));
+    return control;
+  }
+
+  function exchangesPage(detail) {
+    const page = make("div", {});
+    if (!detail.exchanges.length) page.append(make("p", { class: "cgn-empty", textContent: "Nobody was asked." }));
+    detail.exchanges.forEach((item, i) => {
+      const isLast = i === detail.exchanges.length - 1;
+      const head = make("p", {}, badge(item.label, item.good ? "good" : item.findings_html ? "bad" : "neutral"));
+      head.append(` ${detail.exchanges.length > 1 ? `${i + 1}. ` : ""}${item.purpose}`);
+      if (item.words) head.append(`: ${item.words}`);
+      if (item.cost) head.append(make("span", { class: "cgn-muted", textContent: ` (${item.cost})` }));
+      const box = make("div", { class: "cgn-exchange" }, head);
+      if (item.findings_html && !isLast) box.append(trusted(item.findings_html));
+      if (item.prompt) box.append(folded(`Prompt, ${item.prompt.length.toLocaleString("en")} characters`, pre(item.prompt)));
+      if (item.reply) box.append(folded(`Reply, ${item.reply.length.toLocaleString("en")} characters`, pre(item.reply)));
+      page.append(box);
+    });
+    return page;
+  }
+
+  return {
+    element,
+    update,
+    text: () => editor?.text(),
+    replace: (text) => editor?.replace(text),
+    /** Shows the editor of the change, where an edit is made. */
+    refresh: (id) => {
+      if (tabs?.id() === id) tabs.show(id, false);
+    },
+    destroy: () => editor?.destroy(),
+  };
+}
+
+function strategyLine(strategy) {
+  const line = make("p", { class: "cgn-strategy" });
+  line.append(make("b", { textContent: strategy.name }), `: ${strategy.statement}`);
+  if (strategy.source !== "library") line.append(make("span", { class: "cgn-muted", textContent: ` (${strategy.source})` }));
+  return line;
+}
+
+function pre(text) {
+  const element = make("pre", { class: "cgn-text", tabIndex: 0, textContent: text });
+  return element;
+}
+

@@ -1,0 +1,120 @@
+// CodeMirror: a source against its parent, unified or side by side, or a text to edit.
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { EditorState } from "@codemirror/state";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { button, keepKeys, make } from "./dom.js";
+import { editorTheme } from "./theme.js";
+
+// What hides or reorders text and is not in CodeMirror's own list.
+const HIDDEN = /[\u200c\u200d\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f]/g;
+const COLLAPSE = { margin: 3, minSize: 6 };
+
+const highlighting = HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword, tags.bool, tags.null], class: "cgn-tok-keyword" },
+  { tag: [tags.string, tags.special(tags.string)], class: "cgn-tok-string" },
+  { tag: [tags.comment, tags.docString], class: "cgn-tok-comment" },
+  { tag: tags.number, class: "cgn-tok-number" },
+  { tag: [tags.definition(tags.variableName), tags.definition(tags.className)], class: "cgn-tok-name" },
+  { tag: tags.meta, class: "cgn-tok-meta" },
+]);
+
+function common(label, isEditable, onChange, code) {
+  const extensions = [
+    editorTheme,
+    highlightSpecialChars({ addSpecialChars: HIDDEN }),
+    EditorView.contentAttributes.of({
+      "aria-label": label,
+      "data-lm-suppress-shortcuts": "true",
+      tabindex: "0",
+      spellcheck: "false",
+    }),
+    EditorState.readOnly.of(!isEditable),
+    EditorView.editable.of(isEditable),
+  ];
+  if (code) extensions.push(python(), syntaxHighlighting(highlighting), lineNumbers(), indentUnit.of("    "));
+  else extensions.push(EditorView.lineWrapping);
+  if (isEditable) {
+    extensions.push(
+      history(),
+      keymap.of([...defaultKeymap, ...historyKeymap]),
+      EditorView.updateListener.of((update) => {
+        if (update.docChanged) onChange(update.state.doc.toString());
+      }),
+    );
+  }
+  return extensions;
+}
+
+/**
+ * A source, with its changes against `old` where there is one.
+ * Returns the way to read, to replace and to remove it.
+ */
+export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, isSplit, isWhole, onChange }) {
+  const collapse = isWhole ? {} : { collapseUnchanged: COLLAPSE };
+  if (old && isSplit) {
+    const merge = new MergeView({
+      a: { doc: old, extensions: common(oldLabel, false, onChange, true) },
+      b: { doc: text, extensions: common(label, isEditable, onChange, true) },
+      parent,
+      gutter: true,
+      ...collapse,
+    });
+    reachCollapsed(merge.dom);
+    return handle(merge.b, () => merge.destroy());
+  }
+  const extensions = common(label, isEditable, onChange, true);
+  if (old) {
+    extensions.push(
+      unifiedMergeView({ original: old, gutter: true, mergeControls: isEditable ? control : false, ...collapse }),
+    );
+  }
+  const view = new EditorView({ doc: text, extensions, parent });
+  reachCollapsed(view.dom);
+  return handle(view, () => view.destroy());
+}
+
+/** Plain text, wrapped. */
+export function textEditor(parent, { text, label, isEditable, onChange }) {
+  const extensions = common(label, isEditable, onChange, false);
+  const view = new EditorView({ doc: text, extensions, parent });
+  return handle(view, () => view.destroy());
+}
+
+function handle(view, destroy) {
+  return {
+    destroy,
+    text: () => view.state.doc.toString(),
+    replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
+  };
+}
+
+// Accepting a hunk here would only hide it; taking one back is an edit, which is evaluated before it counts.
+function control(type, action) {
+  if (type === "accept") return make("span", { hidden: true });
+  const undo = button("Undo this change", () => {}, { kind: "cgn-small" });
+  undo.addEventListener("click", action);
+  return undo;
+}
+
+// CodeMirror opens its folded lines by mouse only.
+function reachCollapsed(dom) {
+  const reach = () => {
+    for (const bar of dom.querySelectorAll(".cm-collapsedLines:not([tabindex])")) {
+      bar.tabIndex = 0;
+      bar.setAttribute("role", "button");
+      keepKeys(bar);
+      bar.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.stopPropagation();
+        bar.click();
+      });
+    }
+  };
+  reach();
+  new MutationObserver(reach).observe(dom, { childList: true, subtree: true });
+}

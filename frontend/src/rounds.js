@@ -1,0 +1,79 @@
+// The rounds as a table. Rows are kept and changed in place, so that the focus stays where it is.
+import { badge, button, enable, make, tell } from "./dom.js";
+
+export function roundsTable(panel) {
+  const head = make("tr");
+  const body = make("tbody");
+  const table = make(
+    "table",
+    { class: "cgn-rounds" },
+    make("caption", { class: "cgn-hidden-text", textContent: "Rounds of this session" }),
+    make("thead", {}, head),
+    body,
+  );
+  const scroll = make("div", { class: "cgn-rounds-scroll", role: "region", "aria-label": "Rounds", tabIndex: 0 }, table);
+  const element = make("section", { class: "cgn-rounds-box" }, scroll);
+  const rows = new Map();
+
+  function update() {
+    const { rounds, columns, selected } = panel.view;
+    element.hidden = !rounds.length;
+    const titles = ["Round", "Strategy", "Verdict", "Against parent", ...columns, "Decision"];
+    if (head.children.length !== titles.length || head.children[4].textContent !== columns[0]) {
+      head.replaceChildren(
+        ...titles.map((title, i) =>
+          make("th", { scope: "col", textContent: title, class: i >= 4 && i < 7 ? "cgn-figure" : "" }),
+        ),
+      );
+    }
+    for (const [number, row] of rows) {
+      if (number >= rounds.length) {
+        row.element.remove();
+        rows.delete(number);
+      }
+    }
+    let hasGrown = false;
+    for (const item of rounds) {
+      if (!rows.has(item.number)) {
+        rows.set(item.number, makeRow(item.number));
+        body.append(rows.get(item.number).element);
+        hasGrown = true;
+      }
+      rows.get(item.number).fill(item, item.number === selected);
+    }
+    if (hasGrown) scroll.scrollTop = scroll.scrollHeight; // inside the list only: the page never moves
+  }
+
+  function makeRow(number) {
+    const name = button("", () => panel.select(number), { kind: "cgn-link" });
+    const cells = Array.from({ length: 7 }, (_, i) => make("td", { class: i >= 3 && i < 6 ? "cgn-figure" : "" }));
+    const star = make("span");
+    const row = make("tr", {}, make("th", { scope: "row" }, name, star), ...cells);
+    row.addEventListener("click", (event) => {
+      if (!event.target.closest("button") && name.getAttribute("aria-disabled") !== "true") panel.select(number);
+    });
+    let shown = "";
+    const fill = (item, isSelected) => {
+      row.classList.toggle("cgn-selected", isSelected);
+      row.classList.toggle("cgn-pending", item.pending);
+      if (isSelected) name.setAttribute("aria-current", "true");
+      else name.removeAttribute("aria-current");
+      enable(name, item.selectable);
+      const now = JSON.stringify(item);
+      if (now === shown) return;
+      shown = now;
+      tell(name, item.revision);
+      name.setAttribute("aria-label", `Show ${item.revision}`);
+      star.replaceChildren(...(item.best ? [badge("best", "good")] : []));
+      tell(cells[0], item.strategy);
+      cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
+      cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
+      item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
+      tell(cells[6], item.words ? `${item.decision}: ${item.words}` : item.decision);
+      cells[6].title = item.words;
+    };
+    return { element: row, fill };
+  }
+
+  return { element, update };
+}

@@ -1,0 +1,313 @@
+"""One JupyterLab on loopback with a throw-away configuration, and one browser that looks at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = tuple(name for name in os.environ.get("CUTEGEN_BROWSER_KERNELS", "python3").split(",") if name)
+"""Kernelspecs the suite runs on; `make test-browser` adds one for each ipykernel it installs."""
+SHOTS = os.environ.get("CUTEGEN_BROWSER_SHOTS", "")
+"""Where screenshots are kept; nowhere when empty."""
+
+_SETTINGS = {
+    "apputils-extension/notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+        "doNotDisturbMode": True,
+    },
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}
+_ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_READY = """async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const panel = app.shell.currentWidget;
+  await panel.context.ready;
+  await panel.sessionContext.ready;
+  await panel.sessionContext.session.kernel.info;
+}"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "browser: needs Chromium and JupyterLab")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = _missing()
+    for item in items:
+        if Path(item.path).parent != Path(__file__).parent:
+            continue
+        item.add_marker("browser")
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _missing() -> str:
+    if not Path(CHROMIUM).exists():
+        return f"no browser at {CHROMIUM}: `apt-get install chromium`, or set CHROMIUM to one"
+    for module in ("playwright", "jupyterlab", "anywidget"):
+        try:
+            __import__(module)
+        except ImportError:
+            return f"{module} is not installed: pip install -e '.[lab,test]'"
+    return ""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kernel_name" in metafunc.fixturenames:
+        metafunc.parametrize("kernel_name", KERNELS, scope="session")
+
+
+@dataclass
+class Lab:
+    """A running server."""
+
+    url: str
+    folder: Path
+
+    def api(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(f"{self.url}/api/{path}", method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            text = answer.read().decode()
+        return json.loads(text) if text else None
+
+    def end_kernels(self) -> None:
+        for item in self.api("GET", "sessions"):
+            self.api("DELETE", f"sessions/{item['id']}")
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("notebooks")
+    for name, value in _SETTINGS.items():
+        extension, _, plugin = name.partition("/")
+        path = home / "config/lab/user-settings/@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(value))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "JPY", "OPENAI", "PYTEST"))},
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "config/lab/user-settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    }
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}"),
+        *("--ServerApp.port_retries=0", "--allow-root", "--expose-app-in-browser"),
+        *("--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.disable_check_xsrf=True"),
+        f"--ServerApp.root_dir={folder}",
+    ]
+    log = (home / "lab.log").open("w")
+    server = subprocess.Popen(
+        command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    running = Lab(url=f"http://127.0.0.1:{port}", folder=folder)
+    try:
+        _await_server(running, server, home / "lab.log")
+        yield running
+        running.end_kernels()
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+        log.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _await_server(running: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            break
+        try:
+            running.api("GET", "status")
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        launched = play.chromium.launch(
+            executable_path=CHROMIUM, headless=True, args=list(_ARGUMENTS), timeout=60_000
+        )
+        yield launched
+        launched.close()
+
+
+@dataclass
+class Notebook:
+    """One notebook in the browser."""
+
+    page: Any
+    path: Path
+    lab: Lab
+    outside: list[str] = field(default_factory=list)
+    """Requests that left loopback."""
+    errors: list[str] = field(default_factory=list)
+    """Errors of the page's own scripts."""
+
+    def open(self) -> None:
+        self.page.goto(f"{self.lab.url}/lab/tree/{self.path.name}?reset", timeout=60_000)
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        self.page.evaluate(_READY)
+
+    def run(self, index: int, *, wait: bool = True, timeout_s: float = 60) -> None:
+        """Run a cell; with `wait` until its reply came."""
+        before = self.cell(index)["execution_count"]
+        self.page.evaluate(
+            """(i) => { const panel = window.jupyterapp.shell.currentWidget;
+            panel.content.activeCellIndex = i; panel.content.deselectAll();
+            void window.jupyterapp.commands.execute('notebook:run-cell'); }""",
+            index,
+        )
+        if wait:
+            self.until(
+                lambda: self.cell(index)["execution_count"] not in (None, before),
+                timeout_s,
+                f"cell {index} to finish",
+            )
+
+    def cell(self, index: int) -> dict[str, Any]:
+        found: dict[str, Any] = self.page.evaluate(
+            "(i) => window.jupyterapp.shell.currentWidget.content.model.cells.get(i).toJSON()", index
+        )
+        return found
+
+    def cells(self) -> int:
+        count: int = self.page.evaluate(
+            "() => window.jupyterapp.shell.currentWidget.content.model.cells.length"
+        )
+        return count
+
+    def text(self, index: int) -> str:
+        """What a cell printed."""
+        parts = []
+        for output in self.cell(index)["outputs"]:
+            text = output.get("text", output.get("data", {}).get("text/plain", output.get("traceback", "")))
+            parts.append("".join(text) if isinstance(text, list) else text)
+        return "".join(parts)
+
+    def until(self, holds: Any, timeout_s: float = 30, what: str = "it") -> None:
+        end = time.monotonic() + timeout_s
+        while not holds():
+            if time.monotonic() > end:
+                self.shot("timeout")
+                pytest.fail(f"waited {timeout_s} s for {what}; the panel says: {self.panel_text()}")
+            self.page.wait_for_timeout(50)
+
+    def panel_text(self) -> str:
+        panels = self.page.locator(".cgn-panel")
+        return panels.first.inner_text()[:1500] if panels.count() else "(no panel)"
+
+    def restart_kernel(self) -> None:
+        self.page.evaluate(
+            """async () => { const context = window.jupyterapp.shell.currentWidget.sessionContext;
+            await context.session.kernel.restart(); await context.session.kernel.info; }"""
+        )
+
+    def shot(self, name: str, selector: str = "") -> None:
+        if SHOTS:
+            target = self.page.locator(selector).first if selector else self.page
+            target.screenshot(path=str(Path(SHOTS) / f"{self.path.stem}-{name}.png"))
+
+
+@pytest.fixture
+def make_notebook(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A function that opens a notebook of the given cells on a kernel."""
+    contexts = []
+
+    def make(
+        sources: list[str], kernel: str = "python3", *, width: int = 1280, dark: bool = False
+    ) -> Notebook:
+        name = "".join(c if c.isalnum() else "_" for c in request.node.name)
+        path = lab.folder / f"{name}.ipynb"
+        cells = [
+            {
+                "cell_type": "code",
+                "id": f"c{i}",
+                "metadata": {},
+                "execution_count": None,
+                "outputs": [],
+                "source": source,
+            }
+            for i, source in enumerate(sources)
+        ]
+        kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
+        path.write_text(
+            json.dumps(
+                {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
+            )
+        )
+        context = browser.new_context(viewport={"width": width, "height": 1000}, reduced_motion="reduce")
+        contexts.append(context)
+        page = context.new_page()
+        notebook = Notebook(page=page, path=path, lab=lab)
+        page.on("request", lambda sent: _watch(sent.url, lab, notebook.outside))
+        page.on("console", lambda said: _note(said, notebook.errors))
+        page.on("pageerror", lambda error: notebook.errors.append(str(error.stack or error)))
+        notebook.open()
+        if dark:
+            set_dark(page)
+        return notebook
+
+    yield make
+    for context in contexts:
+        context.close()
+    lab.end_kernels()
+
+
+def set_dark(page: Any) -> None:
+    page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+    )
+    page.wait_for_selector("body[data-jp-theme-light='false']")
+
+
+def _note(said: Any, errors: list[str]) -> None:
+    """Errors that the panel's own code reports; JupyterLab's are not ours to judge."""
+    if said.type == "error" and "panel" in (said.location or {}).get("url", "") + said.text:
+        errors.append(said.text)
+
+
+def _watch(url: str, lab: Lab, outside: list[str]) -> None:
+    if not url.startswith((lab.url, lab.url.replace("http", "ws"), "data:", "blob:", "about:")):
+        outside.append(url)
