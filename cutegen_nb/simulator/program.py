@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.simulator import (
+    approximate_ops,
     async_ops,
     atomics,
     bit_ops,
@@ -41,7 +42,8 @@ from cutegen_nb.simulator.ptx_model import (
 from cutegen_nb.simulator.values import Array
 
 LOADED = (
-    async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store, move_ops, warp_ops,
+    approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store, move_ops,
+    warp_ops,
 )  # fmt: skip
 """Modules that fill the registry when imported."""
 CONTROL: dict[str, str] = {
