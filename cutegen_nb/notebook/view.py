@@ -186,7 +186,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
             {
                 "number": finished,
                 "revision": f"r{finished}",
-                "strategy": visible(strategy) or "first kernel",
+                "strategy": visible(strategy) or ("" if session.best else "first kernel"),
                 "verdict": "",
                 "kind": "neutral",
                 "relation": "",

@@ -57,7 +57,7 @@ export function detailView(panel) {
     if (detail.best) head.append(" ", badge("best", "good"));
     const parts = [head];
     const words = detail.relation ? `${detail.relation}: ${detail.reason}` : detail.reason;
-    if (words) parts.push(make("p", { textContent: words }));
+    if (words && !detail.editable) parts.push(make("p", { textContent: words }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     if (detail.rationale_html) {
       parts.push(

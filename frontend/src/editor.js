@@ -22,7 +22,7 @@ const highlighting = HighlightStyle.define([
   { tag: tags.meta, class: "cgn-tok-meta" },
 ]);
 
-function common(label, isEditable, onChange, code) {
+function common(label, isEditable, onChange, { code, wraps }) {
   const extensions = [
     editorTheme,
     highlightSpecialChars({ addSpecialChars: HIDDEN }),
@@ -36,7 +36,7 @@ function common(label, isEditable, onChange, code) {
     EditorView.editable.of(isEditable),
   ];
   if (code) extensions.push(python(), syntaxHighlighting(highlighting), lineNumbers(), indentUnit.of("    "));
-  else extensions.push(EditorView.lineWrapping);
+  if (wraps) extensions.push(EditorView.lineWrapping);
   if (isEditable) {
     extensions.push(
       history(),
@@ -57,8 +57,8 @@ export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, i
   const collapse = isWhole ? {} : { collapseUnchanged: COLLAPSE };
   if (old && isSplit) {
     const merge = new MergeView({
-      a: { doc: old, extensions: common(oldLabel, false, onChange, true) },
-      b: { doc: text, extensions: common(label, isEditable, onChange, true) },
+      a: { doc: old, extensions: common(oldLabel, false, onChange, { code: true, wraps: true }) },
+      b: { doc: text, extensions: common(label, isEditable, onChange, { code: true, wraps: true }) },
       parent,
       gutter: true,
       ...collapse,
@@ -66,7 +66,7 @@ export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, i
     reachCollapsed(merge.dom);
     return handle(merge.b, () => merge.destroy());
   }
-  const extensions = common(label, isEditable, onChange, true);
+  const extensions = common(label, isEditable, onChange, { code: true, wraps: false });
   if (old) {
     extensions.push(
       unifiedMergeView({ original: old, gutter: true, mergeControls: isEditable ? control : false, ...collapse }),
@@ -79,7 +79,7 @@ export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, i
 
 /** Plain text, wrapped. */
 export function textEditor(parent, { text, label, isEditable, onChange }) {
-  const extensions = common(label, isEditable, onChange, false);
+  const extensions = common(label, isEditable, onChange, { code: false, wraps: true });
   const view = new EditorView({ doc: text, extensions, parent });
   return handle(view, () => view.destroy());
 }

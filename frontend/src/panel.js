@@ -6,14 +6,6 @@ import { roundsTable } from "./rounds.js";
 
 const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
-const SENT = {
-  approve: "Approved.",
-  reject: "Rejected.",
-  steer: "Your words were added.",
-  edit: "Your edit was sent.",
-  branch: "Branched.",
-  stop: "Stopping.",
-};
 const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, selected: 0 };
 
 class Panel {
@@ -90,6 +82,9 @@ class Panel {
     const { live } = this.view;
     if (live.id !== this.question) this.message = this.sent ? this.message : "";
     this.question = live.id;
+    const number = live.id.split(":")[1] ?? this.noticed?.number;
+    if (live.notice !== this.noticed?.text) this.noticed = { text: live.notice, number };
+    else if (number !== this.noticed.number) this.noticed = { ...this.noticed, isOld: true };
     this.refresh();
   }
 
@@ -115,7 +110,7 @@ class Panel {
   showStatus() {
     const { live } = this.view;
     const closed = this.model.get("closed");
-    const said = this.message || live.notice || "";
+    const said = this.message || (this.noticed?.isOld ? "" : live.notice);
     const state = closed || live.sentence;
     tell(this.parts.status, said && said !== state ? `${said} ${state}`.trim() : state);
     tell(this.parts.doing, live.state === "working" && !closed ? live.doing : "");
@@ -165,9 +160,8 @@ class Panel {
     const { id, refused } = this.model.get("answer") ?? {};
     if (!this.sent || this.sent.id !== id) return;
     clearTimeout(this.sent.timer);
-    const { kind } = this.sent;
     this.sent = null;
-    this.message = refused || (kind === "select" ? "" : SENT[kind]);
+    this.message = refused || ""; // what it did is said by the kernel, in live.notice
     this.refresh();
   }
 

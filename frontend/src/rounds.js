@@ -48,6 +48,8 @@ export function roundsTable(panel) {
     const name = button("", () => panel.select(number), { kind: "cgn-link" });
     const cells = Array.from({ length: 7 }, (_, i) => make("td", { class: i >= 3 && i < 6 ? "cgn-figure" : "" }));
     const star = make("span");
+    const decision = make("span", { class: "cgn-clip" });
+    cells[6].append(decision);
     const row = make("tr", {}, make("th", { scope: "row" }, name, star), ...cells);
     row.addEventListener("click", (event) => {
       if (!event.target.closest("button") && name.getAttribute("aria-disabled") !== "true") panel.select(number);
@@ -69,8 +71,8 @@ export function roundsTable(panel) {
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
-      tell(cells[6], item.words ? `${item.decision}: ${item.words}` : item.decision);
-      cells[6].title = item.words;
+      tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
+      decision.title = item.words;
     };
     return { element: row, fill };
   }

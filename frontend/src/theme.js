@@ -28,7 +28,9 @@ export const editorTheme = EditorView.theme({
   },
   ".cm-changeGutter": { width: "1.3em", paddingLeft: "0" },
   ".cm-changeGutter .cm-gutterElement": { textAlign: "center", fontWeight: "700" },
-  ".cm-changedLineGutter, .cm-deletedLineGutter": { background: "transparent" },
+  "&.cm-merge-a .cm-changedLineGutter, &.cm-merge-b .cm-changedLineGutter, & .cm-deletedLineGutter": {
+    background: "transparent",
+  },
   "&.cm-merge-b .cm-changedLineGutter::before": { content: '"+"', color: "var(--cgn-added)" },
   "&.cm-merge-a .cm-changedLineGutter::before": { content: '"\u2212"', color: "var(--cgn-removed)" },
   ".cm-deletedLineGutter::before": { content: '"\u2212"', color: "var(--cgn-removed)" },
@@ -52,6 +54,14 @@ export const editorTheme = EditorView.theme({
   ".cm-deletedChunk .cm-deletedLine, .cm-deletedChunk del": { textDecoration: "none" },
   ".cm-insertedLine, ins": { textDecoration: "none" },
   ".cm-chunkButtons": { insetInlineEnd: "6px" },
+  "& .cm-chunkButtons button": {
+    background: "var(--cgn-back)",
+    border: "1px solid var(--cgn-line)",
+    borderRadius: "4px",
+    color: "var(--cgn-ink)",
+    margin: "1px 0",
+    padding: "0 8px",
+  },
   ".cm-collapsedLines": {
     color: "var(--cgn-faint)",
     background: "var(--cgn-raised)",

@@ -299,7 +299,7 @@ def set_dark(page: Any) -> None:
     page.evaluate(
         "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
     )
-    page.wait_for_selector("body[data-jp-theme-light='false']")
+    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
 
 
 def _note(said: Any, errors: list[str]) -> None:
