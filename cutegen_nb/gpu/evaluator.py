@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.analysis.screen import screen
 from cutegen_nb.core import errors
@@ -22,6 +22,9 @@ from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.gpu import device as devices
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, without_result
 from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
+
+if TYPE_CHECKING:
+    from cutegen_nb.gpu.serving import Call
 
 FACTS_DEADLINE_S = 60.0
 """For tracing a problem; its file is the person's own and may still loop."""
@@ -164,6 +167,38 @@ class KernelEvaluator:
             duration_s=time.monotonic() - started,
         )
 
+    async def serve(self, problem: Problem, candidate: Candidate, call: Call) -> Any:  # noqa: ANN401
+        """Run a candidate once on the caller's own tensors; what its ``forward`` gives.
+
+        Raises EvaluatorError with the candidate's fault when it did not run to its end, and ProblemError.
+        """
+        from cutegen_nb.gpu import serving  # noqa: PLC0415 - imports torch, as whoever has tensors did
+
+        server = await self._forks()
+        await server.ready()
+        limits, name = await self._limits(), f"call-{secrets.token_hex(8)}"
+        heard = _Heard(lambda _: None)
+        folder = server.folder(name)
+        try:
+            request = {
+                "kind": "call",
+                "problem": encode(problem),
+                "source": candidate.source,
+                "digest": candidate.digest,
+                "folder": name,
+                **serving.pack(call, folder),
+            }
+            run = await self._run(request, limits, heard)
+            _raise_ours(heard)
+            if heard.result is None or run.malformed:
+                fault = without_result(run, limits, heard.stage or "running", "")
+                raise EvaluatorError(f"The kernel was not run to its end. {fault.label}: {fault.summary}")
+            if heard.result["kind"] == "refused":
+                raise EvaluatorError(f"The kernel was not run to its end. {heard.result['message']}")
+            return serving.unpack_outputs(heard.result, folder, call.arguments)
+        finally:
+            server.discard(name)
+
     async def close(self) -> None:
         """End every process it started."""
         server, self._server = self._server, None
@@ -174,13 +209,9 @@ class KernelEvaluator:
         self, problem: Problem, candidate: Candidate, facts: ProblemFacts, name: str, progress: Progress
     ) -> Evaluation:
         server = await self._forks()
-        simulated = (await self.device()).kind is DeviceKind.SIMULATOR
+        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
         rewrites = facts.scaled.rewrites if simulated else ()
-        limits = Limits(
-            deadline_s=self._deadline_s or (DEADLINE_ON_SIMULATOR_S if simulated else DEADLINE_ON_GPU_S),
-            address_space_bytes=await self._address_space(),
-            resident_bytes=None if simulated else self._resident_limit(),
-        )
+        limits = await self._limits()
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
         heard = _Heard(progress, [secrets.randbits(31) for _ in range(count)])
         folder = f"evaluation-{secrets.token_hex(8)}"
@@ -244,6 +275,15 @@ class KernelEvaluator:
     async def _address_space(self) -> int | None:
         device = await self._choice()
         return self._memory_bytes if device.kind is DeviceKind.SIMULATOR else None
+
+    async def _limits(self) -> Limits:
+        """What one run of a candidate may use."""
+        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
+        return Limits(
+            deadline_s=self._deadline_s or (DEADLINE_ON_SIMULATOR_S if simulated else DEADLINE_ON_GPU_S),
+            address_space_bytes=await self._address_space(),
+            resident_bytes=None if simulated else self._resident_limit(),
+        )
 
     def _resident_limit(self) -> int:
         """Half of this machine's memory: a full-size problem's inputs may pass through the host once."""

@@ -144,6 +144,13 @@ class ForkServer:
             "`cutegen-nb doctor` says what is missing."
         )
 
+    def folder(self, name: str) -> Path:
+        """A new folder in the template's scratch folder, for files that go with a request; then `discard`."""
+        assert self._scratch is not None
+        made = self._scratch / name
+        made.mkdir()
+        return made
+
     def discard(self, folder: str) -> None:
         """Remove a folder that a worker made in the template's scratch folder."""
         if self._scratch is not None:

@@ -18,7 +18,7 @@ import torch
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
-from cutegen_nb.gpu import problem_source, trace
+from cutegen_nb.gpu import problem_source, serving, trace
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
@@ -85,6 +85,8 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
             _facts(request, channel)
         elif request["kind"] == "measure":
             _measure(channel)
+        elif request["kind"] == "call":
+            serving.answer(request, channel, surroundings.ground)
         else:
             _evaluate(request, channel, surroundings)
     except CutegenError as error:

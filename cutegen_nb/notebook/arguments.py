@@ -1,0 +1,230 @@
+"""The words of `%cutegen` and `%%cutegen`, with their help."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
+
+DEFAULT_ROUNDS = 6
+CHOICES = {"--author": AUTHORS, "--device": DEVICES, "--policy": POLICIES, "--baseline": BASELINES}
+"""Options with a closed list of values, for completion."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises one sentence where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise NotebookUsageError(f"{message}; see `%cutegen help {self.prog.split()[-1].lstrip('%')}`")
+
+
+def _rounds(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds: give a whole number from 1")
+    return int(text)
+
+
+def _parser(prog: str, summary: str, epilog: str = "") -> _Parser:
+    return _Parser(
+        prog=prog,
+        description=summary,
+        epilog=epilog,
+        add_help=False,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
+    parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
+    parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
+    _add_going_on(parser)
+    parser.add_argument(
+        "--baseline",
+        action="append",
+        choices=BASELINES,
+        help="what a GPU's times are compared with; may be given twice (default: eager)",
+    )
+    parser.add_argument("--strict", action="store_true", help="fail the cell when no kernel was approved")
+
+
+def _add_going_on(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rounds", type=_rounds, metavar="K", help=f"rounds at most (default: {DEFAULT_ROUNDS})"
+    )
+    parser.add_argument(
+        "--policy",
+        choices=POLICIES,
+        help="who decides: ask you, or auto (default: ask where somebody can answer)",
+    )
+    parser.add_argument(
+        "--store", type=Path, metavar="DIR", help=f"the folder of the sessions ({DEFAULT_FOLDER})"
+    )
+
+
+def _cell_parser() -> _Parser:
+    parser = _parser(
+        "%%cutegen",
+        "Refine the problem in this cell: a KernelBench file (Model, get_inputs, get_init_inputs), or a "
+        "function\nand get_inputs. The session becomes a variable under its name.",
+        "`%%cutegen edit` and `%%cutegen steer` take the cell as the text of a decision.",
+    )
+    parser.add_argument("--name", help="name of the session and its variable (default: the function's name)")
+    parser.add_argument(
+        "--problem", metavar="FILE.py", help="read the problem from a file; the cell is ignored"
+    )
+    _add_running(parser)
+    return parser
+
+
+def _run_parser() -> _Parser:
+    parser = _parser(
+        "%cutegen run", "Refine the problem of a file.", "example: %cutegen run relu.py --rounds 4"
+    )
+    parser.add_argument("problem", metavar="FILE.py", help="as for the cell magic")
+    parser.add_argument("--name", help="name of the session and its variable (default: the file's name)")
+    _add_running(parser)
+    return parser
+
+
+def _resume_parser() -> _Parser:
+    parser = _parser(
+        "%cutegen resume",
+        "Take up a stored session, after a kernel restart for instance.",
+        "example: %cutegen resume gelu --rounds 8",
+    )
+    parser.add_argument("session", nargs="?", metavar="NAME", help="its name (default: the newest)")
+    _add_going_on(parser)
+    return parser
+
+
+def _plain(name: str, summary: str) -> _Parser:
+    parser = _parser(f"%cutegen {name}", summary)
+    parser.add_argument("--name", help="the session (default: the one started last)")
+    return parser
+
+
+def _stored(name: str, summary: str) -> _Parser:
+    parser = _parser(f"%cutegen {name}", summary)
+    parser.add_argument(
+        "session", nargs="?", metavar="NAME", help="the session (default: the one started last)"
+    )
+    parser.add_argument("--store", type=Path, metavar="DIR", help=f"its folder ({DEFAULT_FOLDER})")
+    return parser
+
+
+def _make_parsers() -> dict[str, _Parser]:
+    made = {
+        "status": _stored("status", "Say what the session is doing, or what it waits for."),
+        "approve": _plain("approve", "Send the prompt, or build on the revision."),
+        "reject": _plain("reject", "Do not build on the revision, and say why: %cutegen reject WORDS"),
+        "steer": _plain("steer", "Ask something of the next request: %cutegen steer WORDS"),
+        "edit": _plain(
+            "edit", "Put the prompt or the kernel into a new cell to edit, or take it from a file."
+        ),
+        "branch": _plain("branch", "Go on from another revision: %cutegen branch r1"),
+        "stop": _plain("stop", "End the session now; what runs is killed, finished rounds are kept."),
+        "wait": _plain("wait", "Wait in this cell until the session has ended or needs you."),
+        "rounds": _stored("rounds", "The rounds as a DataFrame."),
+        "diff": _plain("diff", "The change between two revisions: %cutegen diff r0 r2"),
+        "report": _stored("report", "Print the whole record."),
+        "panel": _stored("panel", "Show the panel again."),
+        "export": _plain(
+            "export", "Write a file: .py the best kernel, .html the report, .cutegen everything."
+        ),
+        "resume": _resume_parser(),
+        "run": _run_parser(),
+        "sessions": _parser("%cutegen sessions", "List the stored sessions."),
+        "doctor": _parser("%cutegen doctor", "Say what this machine offers and what will run where."),
+        "help": _parser("%cutegen help", "Explain a command."),
+    }
+    for name in ("edit", "export"):
+        made[name].add_argument("file", nargs="?", metavar="FILE")
+    made["branch"].add_argument("revision", metavar="rN")
+    made["diff"].add_argument("revisions", nargs="*", metavar="rN")
+    made["wait"].add_argument("--timeout", type=float, metavar="S", help="seconds at most")
+    made["sessions"].add_argument(
+        "--store", type=Path, metavar="DIR", help=f"their folder ({DEFAULT_FOLDER})"
+    )
+    made["help"].add_argument("command", nargs="?", metavar="COMMAND")
+    return made
+
+
+CELL = _cell_parser()
+PARSERS = _make_parsers()
+WORDY = ("reject", "steer", "stop", "approve")
+"""Commands whose rest is the person's own words, quotes and dashes included."""
+
+
+def split_command(line: str) -> tuple[str, str]:
+    """The command and what follows it. Raises UsageError, with the nearest, for an unknown one."""
+    word, _, rest = line.strip().partition(" ")
+    if not word:
+        return "status", ""
+    if word in {"-h", "--help"}:
+        return "help", rest
+    if word not in PARSERS:
+        raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
+    return word, rest.strip()
+
+
+def parse_command(name: str, rest: str) -> argparse.Namespace:
+    """The options of a line magic. Raises UsageError in a sentence."""
+    if name in WORDY:
+        return _wordy(rest)
+    return _parsed(PARSERS[name], rest)
+
+
+def parse_cell(line: str) -> argparse.Namespace:
+    """The options of a cell magic. Raises UsageError in a sentence."""
+    return _parsed(CELL, line)
+
+
+def _parsed(parser: _Parser, line: str) -> argparse.Namespace:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise NotebookUsageError(f"the options cannot be read ({error}): close the quotation mark") from error
+    known = [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - no other list
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.error(f"unknown argument {unknown[0]!r}{nearest(unknown[0], known)}")
+    return options
+
+
+def _wordy(rest: str) -> argparse.Namespace:
+    """``[--name NAME] WORDS``; an apostrophe in them is no quotation mark."""
+    name: str | None = None
+    if rest.startswith("--name"):
+        option, _, rest = rest.partition(" ")
+        name = option.partition("=")[2]
+        if not name:
+            name, _, rest = rest.strip().partition(" ")
+    words = rest.strip()
+    if len(words) > 1 and words[0] == words[-1] and words[0] in "\"'":
+        words = words[1:-1]
+    return argparse.Namespace(name=name, words=words)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """``: did you mean …?``, or nothing."""
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f": did you mean {found[0]}?" if found else f": there is {', '.join(known)}"
+
+
+def help_text(command: str = "") -> str:
+    """Help of one command, or of all."""
+    if command in {"", "cutegen", "%%cutegen"}:
+        lines = [f"  %cutegen {name:<9} {parser.description}" for name, parser in PARSERS.items()]
+        return "\n".join([CELL.format_help().rstrip(), "", "commands:", *lines])
+    if command not in PARSERS:
+        raise NotebookUsageError(f"there is no `%cutegen {command}`{nearest(command, list(PARSERS))}")
+    return PARSERS[command].format_help().rstrip()

@@ -1,0 +1,89 @@
+"""Completion of the magics' words, options and values: a matcher of IPython's second kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.notebook import arguments
+from cutegen_nb.notebook.desk import Desk
+
+_NAMED = frozenset({"status", "rounds", "report", "panel", "resume"})
+_REVISIONS = frozenset({"branch", "diff"})
+_FILES = frozenset({"--problem", "--store"})
+
+
+def make_matcher(desk: Desk) -> Any:  # noqa: ANN401 - IPython gives its matchers no one type
+    """The matcher for the sessions of `desk`."""
+
+    @context_matcher()
+    def cutegen_matcher(context: CompletionContext) -> SimpleMatcherResult:
+        words = suggestions(
+            context.text_until_cursor.rpartition("\n")[2] or context.text_until_cursor,
+            names=lambda: _names(desk),
+            revisions=lambda: _revisions(desk),
+        )
+        if words is None:
+            return SimpleMatcherResult(completions=[], suppress=False)
+        found = [SimpleCompletion(text=word, type="param") for word in words]
+        return SimpleMatcherResult(completions=found, suppress=bool(found))
+
+    return cutegen_matcher
+
+
+def suggestions(
+    line: str, *, names: Callable[[], Sequence[str]], revisions: Callable[[], Sequence[str]]
+) -> list[str] | None:
+    """Words that may stand where the cursor is, at the end of `line`; None where others complete."""
+    magic, _, rest = line.lstrip().partition(" ")
+    if magic not in {"%cutegen", "%%cutegen"} or not line.lstrip().startswith(f"{magic} "):
+        return None
+    *before, part = rest.split(" ")
+    before = [word for word in before if word]
+    if before and before[-1] in _FILES:
+        return None
+    offered = _offered(magic, before, names, revisions)
+    return None if offered is None else [word for word in offered if word.startswith(part)]
+
+
+def _offered(
+    magic: str, before: list[str], names: Callable[[], Sequence[str]], revisions: Callable[[], Sequence[str]]
+) -> list[str] | None:
+    if before and before[-1] in arguments.CHOICES:
+        return list(arguments.CHOICES[before[-1]])
+    if before and before[-1] == "--name":
+        return list(names())
+    if magic == "%%cutegen":
+        return _options(arguments.CELL)
+    if not before:
+        return list(arguments.PARSERS)
+    parser = arguments.PARSERS.get(before[0])
+    if parser is None or before[0] in {"run", "export", "edit"}:
+        return None if parser is None or len(before) == 1 else _options(parser)
+    if before[0] == "help":
+        return list(arguments.PARSERS)
+    extra = list(names()) if before[0] in _NAMED else list(revisions()) if before[0] in _REVISIONS else []
+    return [*extra, *_options(parser)]
+
+
+def _options(parser: Any) -> list[str]:  # noqa: ANN401 - argparse's own list is private
+    return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001
+
+
+def _names(desk: Desk) -> tuple[str, ...]:
+    try:
+        stored = desk.stored_names()
+    except CutegenError:
+        stored = ()
+    return tuple(dict.fromkeys((*desk.names(), *stored)))
+
+
+def _revisions(desk: Desk) -> tuple[str, ...]:
+    try:
+        session = desk.find().session
+    except CutegenError:
+        return ()
+    return tuple(f"r{item.number}" for item in session.rounds if item.candidate) if session else ()
