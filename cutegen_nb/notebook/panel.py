@@ -11,7 +11,7 @@ import anywidget
 import traitlets
 
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.view import Live, detail, gate_id, overview, pictures, with_pending
+from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, with_pending
 
 Post = Callable[[dict[str, object]], None]
 """Takes what a person did in the panel. Called from any thread: it may only hand the action over."""
@@ -21,7 +21,7 @@ _ALWAYS = frozenset({"stop", "select"})
 _AT_GATE = frozenset({"approve", "reject", "steer", "edit", "branch"})
 
 
-class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped to mypy
+class Panel(anywidget.AnyWidget):
     """Shows a session and what is going on in it, and hands over what a person decides.
 
     An action is ``{"action": …, "gate": …, "reason": …, "edited": …, "round": …}``: ``gate`` is where it
@@ -37,7 +37,9 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped 
     detail = traitlets.Dict().tag(sync=True)
     """The round that is looked at."""
     roofline = traitlets.Dict().tag(sync=True)
-    """Its pictures and the same in words."""
+    """Its picture and the same in words; drawn while it is looked at."""
+    looking = traitlets.Dict().tag(sync=True)
+    """The tab that is open and whether the page is dark; set by the page."""
     action = traitlets.Dict().tag(sync=True)
     """What a person did last; set by the page."""
     draft = traitlets.Dict().tag(sync=True)
@@ -53,9 +55,12 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped 
         self._lock = threading.Lock()
         self._question = ""
         self._answered = ""
+        self._shown: tuple[object, ...] = ()
         self._drawn: tuple[object, ...] | None = None
         self._pictured: tuple[object, ...] | None = None
+        self._session: Session | None = None
         self.observe(self._acted, names="action")
+        self.observe(self._looked, names="looking")
 
     def show(self, session: Session | None, live: Live, selected: int | None) -> None:
         """Show a session; `selected` is the round to look at, None for the one being worked on."""
@@ -68,17 +73,35 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped 
             self.detail = detail(session, live, selected)
             self._drawn = drawn
         self.view = {**overview(session, live, selected), "sent_at": time.time()}
-        pictured = (session.rounds if session else None, live.attempts if live.gate == "revision" else ())
-        if not _same(pictured, self._pictured):
-            self.roofline = pictures(with_pending(session, live) if session else None)
-            self._pictured = pictured
+        self._session = with_pending(session, live) if session else None
+        self._draw((session.rounds if session else None, live.attempts if live.gate == "revision" else ()))
+
+    def _draw(self, shown: tuple[object, ...]) -> None:
+        """Draw the roofline when somebody looks at it and it would not be the same."""
+        is_dark = bool(self.looking.get("dark"))
+        wanted = (*shown, is_dark)
+        self._shown = shown
+        if self.looking.get("tab") != "roofline" or _same(wanted, self._pictured):
+            return
+        self.roofline = roofline(self._session, dark=is_dark)
+        self._pictured = wanted
+
+    def _looked(self, _: dict[str, object]) -> None:
+        """A tab was opened, or the page's colours changed."""
+        try:
+            self._draw(self._shown)
+        except Exception as fault:  # noqa: BLE001 - the panel callback: nobody else would see it
+            self.answer = {
+                "id": "",
+                "refused": f"The roofline could not be drawn: {type(fault).__name__}: {fault}",
+            }
 
     def close_with(self, sentence: str) -> None:
         """Show why there is nothing left to decide here; every button goes out of use."""
         self.closed = sentence
 
     def _acted(self, change: dict[str, object]) -> None:
-        """A person did something. Exceptions in a widget's callback are swallowed, so the panel shows them."""
+        """A person did something. What a widget's callback raises is swallowed, so the panel shows it."""
         sent = change["new"]
         if not isinstance(sent, dict) or not sent:
             return
@@ -116,4 +139,9 @@ class Panel(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget is untyped 
 
 
 def _same(one: tuple[object, ...], other: tuple[object, ...] | None) -> bool:
-    return other is not None and all(a is b or (isinstance(a, str) and a == b) for a, b in zip(one, other, strict=True))
+    """Whether two tuples hold the same objects; words and numbers are compared by value."""
+    return other is not None and len(one) == len(other) and all(map(_alike, one, other))
+
+
+def _alike(one: object, other: object) -> bool:
+    return one is other or (isinstance(one, str | int) and one == other)

@@ -35,7 +35,7 @@ export function detailView(panel) {
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     const box = make("div", { class: "cgn-editor" });
     parts.push(
-      make("p", { class: "cgn-muted", textContent: `This is what ${detail.author} is asked. You may change it.` }),
+      make("p", { class: "cgn-muted", textContent: `What the author (${detail.author}) is asked; you may change it here.` }),
     );
     element.replaceChildren(...parts, box);
     editor = textEditor(box, {
@@ -104,6 +104,7 @@ export function detailView(panel) {
 
     function show(id, isChoice) {
       if (isChoice) panel.ui.tab = id;
+      panel.look(id);
       editor?.destroy();
       editor = null;
       for (const item of items) {

@@ -12,7 +12,7 @@ class Panel {
   constructor(model, element) {
     this.model = model;
     this.element = element;
-    this.ui = { tab: "change", split: false, whole: false };
+    this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false };
     this.sent = null;
     this.message = "";
     this.skew = 0;
@@ -27,7 +27,7 @@ class Panel {
     };
     for (const [name, listener] of Object.entries(this.listeners)) model.on(name, listener);
     this.ticking = setInterval(() => this.tick(), 1000);
-    this.theme = new MutationObserver(() => this.parts.detail.refresh("roofline"));
+    this.theme = new MutationObserver(this.guarded(() => this.parts.detail.refresh("roofline")));
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
     this.guarded(() => this.refresh())();
   }
@@ -158,6 +158,7 @@ class Panel {
 
   answered() {
     const { id, refused } = this.model.get("answer") ?? {};
+    if (id === "" && refused) this.say(refused);
     if (!this.sent || this.sent.id !== id) return;
     clearTimeout(this.sent.timer);
     this.sent = null;
@@ -204,24 +205,34 @@ class Panel {
     this.edit(detail.key, original, original.replace(/\r\n?/g, "\n"));
   }
 
+  /** Tells the kernel which tab is open: it draws the roofline only while somebody looks. */
+  look(tab) {
+    const looking = { tab, dark: this.isDark() };
+    const before = this.model.get("looking") ?? {};
+    if (before.tab === looking.tab && before.dark === looking.dark) return;
+    this.model.set("looking", looking);
+    this.model.save_changes();
+  }
+
   rooflinePage() {
     const roofline = this.model.get("roofline") ?? {};
-    if (!roofline.light) {
-      const words = roofline.words?.join(" ") || "There is no roofline yet.";
-      return make("p", { class: "cgn-empty", textContent: words });
+    const words = roofline.words ?? [];
+    if (!roofline.image) {
+      const text = words.length ? words.join(" ") : "The roofline is being drawn.";
+      return make("p", { class: "cgn-empty", textContent: text });
     }
     const picture = make("img", {
       class: "cgn-roofline",
-      src: this.isDark() ? roofline.dark : roofline.light,
+      src: roofline.image,
       alt: "Roofline with the problem and each passing kernel; the same in words below.",
     });
-    const words = make("ul", {}, ...roofline.words.map((line) => make("li", { textContent: line })));
+    const list = make("ul", {}, ...words.map((line) => make("li", { textContent: line })));
     return make(
       "div",
       {},
       picture,
       make("p", { class: "cgn-muted", textContent: roofline.caption }),
-      folded("The roofline in words", words),
+      folded("The roofline in words", list),
     );
   }
 
