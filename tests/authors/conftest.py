@@ -39,11 +39,11 @@ class SimulatorChild:
             if line.startswith(start):
                 return line.removeprefix(start)
 
-    def ask(self, name, source):
+    def ask(self, name, source, *, ends=False):
         if self.process is None:
             self._start()
             assert self._line("READY") is not None, "the child did not start"
-        self.process.stdin.write(json.dumps({"name": name, "source": source}) + "\n")
+        self.process.stdin.write(json.dumps({"name": name, "source": source, "ends": ends}) + "\n")
         self.process.stdin.flush()
         answer = self._line("RESULT")
         return {"error": "the child died or hung"} if answer is None else json.loads(answer)

@@ -1,7 +1,7 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
-Reads ``{"name": …, "source": …, "last_only": bool}``; answers with one entry for each revision the
-offline author can write: ``{"applied": […], "verdict": "right" | sentence, "counters": {…}}``, or with
+Reads ``{"name": …, "source": …, "ends": bool}``; answers with one entry for each revision the
+offline author can write, or the first and the last with ``ends``: ``{"applied": […], "verdict": "right" | sentence, "counters": {…}}``, or with
 ``{"declined": sentence}``.
 """
 
@@ -77,9 +77,9 @@ def run(problem, facts, written, folder):
             if not torch.equal(got, want):
                 return f"output {index} differs in {int((got != want).sum())} places"
             continue
-        exact = exact if exact.is_floating_point() else None
-        gate = find_gate(want, exact, length)
-        comparison = compare(index, got, want, exact, gate, ())
+        truth = exact if exact.is_floating_point() else None
+        gate = find_gate(want, truth, length)
+        comparison = compare(index, got, want, truth, gate, ())
         if not comparison.matches:
             return f"output {index}: relative error {comparison.relative_l2_error:.2e}, {comparison.pattern}"
     return "right"
@@ -93,7 +93,7 @@ def answer(request, folder):
     try:
         writer = next(item for item in WRITERS if item.accepts(facts))
         names = tuple(strategy.name for strategy in writer.menu(facts))
-        counts = range(len(names) + 1)
+        counts = (0, len(names)) if request.get("ends") else range(len(names) + 1)
         for count in counts:
             written = writer.write(problem, facts, names[:count])
             verdict = run(problem, facts, written, folder)
@@ -108,13 +108,13 @@ def answer(request, folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        print("READY", flush=True)
+        print("READY", flush=True)  # noqa: T201
         for line in sys.stdin:
             try:
                 result = answer(json.loads(line), folder)
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it is, the parent has to hear of it
                 result = {"error": traceback.format_exc()[-3000:]}
-            print("RESULT" + json.dumps(result), flush=True)
+            print("RESULT" + json.dumps(result), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def graphs(draw):
 def draw_step(draw, source, shape, values):
     """One line of the reference and the shape of its result."""
     kind = draw(st.sampled_from(("unary", "unary", "binary", "binary", "view", "reduce", "row", "loss")))
-    if kind == "binary" or kind == "loss":
+    if kind in {"binary", "loss"}:
         partners = [item for item in values if broadcast(shape, item[1]) is not None]
         if kind == "loss":
             partners = [item for item in partners if item[1] == shape]

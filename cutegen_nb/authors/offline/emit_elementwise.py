@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.expressions import body, grouped
-from cutegen_nb.authors.offline.kernel_text import KernelText
-from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
+from cutegen_nb.authors.offline.kernel_text import KernelRequest, KernelText
+from cutegen_nb.authors.offline.loops import loop_nest
 from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
-from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.templates import indented, joined, render
-from cutegen_nb.authors.offline.variants import Variant
 
 TRIPS = 4
 """Turns of the grid-stride loop a thread makes at least."""
 
 
-def emit_elementwise(
-    kernel: Kernel, plan: Plan, variant: Variant, name: str, dtypes: dict[str, str]
-) -> KernelText:
+def emit_elementwise(request: KernelRequest) -> KernelText:
     """The kernel of an element-wise computation in the given variant."""
-    nest = loop_nest(kernel, merge=variant.coalesced)
-    loads = operands(kernel.loads, plan.program, dtypes)
-    stores = operands(tuple(store.access for store in kernel.element_stores), plan.program, dtypes)
-    writer = _Elementwise(kernel, nest, variant, name, loads, stores)
-    return writer.text()
+    return _Elementwise(request).text()
 
 
 class _Elementwise:
-    def __init__(
-        self,
-        kernel: Kernel,
-        nest: LoopNest,
-        variant: Variant,
-        name: str,
-        loads: list[Operand],
-        stores: list[Operand],
-    ) -> None:
-        self.kernel, self.nest, self.variant, self.name = kernel, nest, variant, name
-        self.loads, self.stores = loads, stores
-        self.counts = tuple(count for count, _ in kernel.counts)
+    def __init__(self, request: KernelRequest) -> None:
+        self.kernel, self.variant, self.name = request.kernel, request.variant, request.name
+        self.nest = loop_nest(self.kernel, merge=self.variant.coalesced)
+        self.loads = operands(self.kernel.loads, request.plan.dtype)
+        self.stores = operands([store.access for store in self.kernel.element_stores], request.plan.dtype)
+        self.counts = tuple(count for count, _ in self.kernel.counts)
 
     def text(self) -> KernelText:
         tensors = (*self.loads, *self.stores)

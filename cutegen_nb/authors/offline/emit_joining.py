@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.emit_rows import RowKernel, called
+from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.loops import LoopNest
 from cutegen_nb.authors.offline.operands import Operand
 from cutegen_nb.authors.offline.rows_text import expression_lines

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
-from cutegen_nb.authors.offline.expressions import Expr, grouped, kind_of
+from cutegen_nb.authors.offline.expressions import Expr, grouped, kind_of, leaves
+from cutegen_nb.authors.offline.kernel_text import KernelRequest, KernelText, Scratch
+from cutegen_nb.authors.offline.lowering import COLUMN
 from cutegen_nb.authors.offline.operands import Operand
-from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.rows_text import RowsText, definitions, expression_lines
-from cutegen_nb.authors.offline.states import State
+from cutegen_nb.authors.offline.states import State, states
 from cutegen_nb.authors.offline.templates import indented, joined, render
-from cutegen_nb.authors.offline.variants import Variant
 
 REGISTERS_FOR_A_ROW = 64
 """32-bit registers a thread may spend on keeping its share of a row."""
@@ -29,25 +28,16 @@ _DOCS = {
 class RowKernel(RowsText):
     """The text of one kernel; `partial` leaves the joining of splits to another."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        plan: Plan,
-        variant: Variant,
-        name: str,
-        dtypes: dict[str, str],
-        *,
-        partial: bool,
-        strided: bool,
-    ) -> None:
-        super().__init__(kernel, plan, variant, name, dtypes)
+    def __init__(self, request: KernelRequest, *, strided: bool) -> None:
+        super().__init__(request)
+        partial = request.variant.split
         self.partial = partial
         self.needed = self._needed_loads() if partial else self.loads
         self.strided = strided
-        self.lanes = "thread" if strided else ("cta" if partial else variant.lanes)
+        self.lanes = "thread" if strided else ("cta" if partial else self.variant.lanes)
         self.threads = CTA_THREADS
         self.cached = self._can_cache()
-        self.vectors = (variant.vectors and not strided) or self.cached
+        self.vectors = (self.variant.vectors and not strided) or self.cached
         self.fragments: dict[str, Operand] = {}
 
     # ------------------------------------------------------------------ what is decided before any text
@@ -83,8 +73,6 @@ class RowKernel(RowsText):
 
     def _exactly_twice(self) -> bool:
         # Registers hold what was read, so each reduction may be exact: no merging is needed.
-        from cutegen_nb.authors.offline.states import states  # noqa: PLC0415
-
         self.states = states(self.kernel.passes, merge=False)
         return True
 
@@ -179,8 +167,9 @@ class RowKernel(RowsText):
         for state in group:
             lines += state.starts
         statements, values = expression_lines(inside)
-        if any(state.needs_place for state in group) and self.vectors:
-            statements.append("col = chunk * VEC + j")
+        placed = any(state.needs_place for state in group) or self._uses_column(inside)
+        if placed and self.vectors:
+            statements.insert(0, "col = chunk * VEC + j")
         takes = [line for state in group for line in state.take(values[state.parts[0].name])]
         lines += self._loop(self.wanted(inside, varying=True), [*statements, *takes], [])
         for state in group:
@@ -191,6 +180,10 @@ class RowKernel(RowsText):
             count = expression_lines({"count": state.count})[1]["count"] if state.count is not None else ""
             lines += state.finish(count)
         return lines
+
+    @staticmethod
+    def _uses_column(exprs: dict[str, Expr]) -> bool:
+        return any(COLUMN in leaves(expr) for expr in exprs.values())
 
     def _shift(self, state: State) -> list[str]:
         """The row's first element, around which its deviations are taken."""
@@ -239,6 +232,8 @@ class RowKernel(RowsText):
             before, inside = self.hoist.split(exprs, self.varying)
             lines += definitions(before)
             statements, values = expression_lines(inside)
+            if self.vectors and self._uses_column(inside):
+                statements.insert(0, "col = chunk * VEC + j")
             for tensor in self.element_stores:
                 value = tensor.rounded(called(tensor, values[tensor.register]))
                 if self.vectors:

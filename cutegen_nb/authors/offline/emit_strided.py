@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.emit_rows import RowKernel, called
-from cutegen_nb.authors.offline.expressions import Expr
+from cutegen_nb.authors.offline.expressions import Expr, leaves
 from cutegen_nb.authors.offline.kernel_text import KernelText
 from cutegen_nb.authors.offline.operands import Operand
-from cutegen_nb.authors.offline.plan import leaves
-from cutegen_nb.authors.offline.rows_text import definitions, expression_lines
+from cutegen_nb.authors.offline.rows_text import expression_lines
 from cutegen_nb.authors.offline.states import State
 from cutegen_nb.authors.offline.templates import indented, joined, render
 
@@ -105,7 +104,7 @@ class StridedVectors:
             exprs = {s.access.register: s.expr for s in self.kernel.element_stores}
             inner = self._copy_in(self.base.wanted(exprs, varying=True), "col")
             inner += self._stored(exprs, self.base.element_stores, "col")
-            lines += [f"for col in cutlass.range(cols, unroll=UNROLL):", *indented(inner)]
+            lines += ["for col in cutlass.range(cols, unroll=UNROLL):", *indented(inner)]
         if self.kernel.row_stores:
             lines += self._stored(
                 {s.access.register: s.expr for s in self.kernel.row_stores}, self.base.row_stores, "0"

@@ -131,6 +131,23 @@ def rounded(value: Expr, dtype: str) -> Expr:
     return Apply(f"to:cutlass.{value.kind.value}", (narrow,), value.kind)
 
 
+def leaves(expr: Expr) -> frozenset[str]:
+    """Names of the registers an expression reads."""
+    seen: set[int] = set()
+    names: set[str] = set()
+    pending = [expr]
+    while pending:
+        item = pending.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Leaf):
+            names.add(item.name)
+        elif isinstance(item, Apply):
+            pending.extend(item.args)
+    return frozenset(names)
+
+
 _PRECEDENCE = {"|": 2, "^": 3, "&": 4, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _COMPARISON, _UNARY, _ATOM = 1, 8, 10

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from cutegen_nb.authors.offline.emit_elementwise import emit_elementwise
-from cutegen_nb.authors.offline.ir import Program
-from cutegen_nb.authors.offline.kernel_text import KernelText
 from cutegen_nb.authors.offline.emit_joining import emit_joining
 from cutegen_nb.authors.offline.emit_rows import RowKernel
 from cutegen_nb.authors.offline.emit_strided import StridedVectors
+from cutegen_nb.authors.offline.ir import Program
+from cutegen_nb.authors.offline.kernel_text import KernelRequest, KernelText
 from cutegen_nb.authors.offline.loops import loop_nest
-from cutegen_nb.authors.offline.module import module_text, temporary_dtypes
+from cutegen_nb.authors.offline.module import module_text
 from cutegen_nb.authors.offline.plan import Kernel, Plan, plan
 from cutegen_nb.authors.offline.reading import read
 from cutegen_nb.authors.offline.rows_text import is_strided
@@ -61,8 +61,8 @@ def _texts(program: Program, variant: Variant) -> Texts:
     """The plan for a variant, and the launches of each of its kernels."""
     chosen = plan(program, fuse=not variant.split, merge=variant.one_pass)
     return chosen, [
-        (kernel, _emitted(kernel, chosen, variant, _kernel_name(chosen, position)))
-        for position, kernel in enumerate(chosen.kernels)
+        (kernel, _emitted(KernelRequest(kernel=kernel, plan=chosen, variant=variant, name=name)))
+        for kernel, name in zip(chosen.kernels, _kernel_names(chosen), strict=True)
     ]
 
 
@@ -86,19 +86,20 @@ def _no_vectors(texts: Texts) -> bool:
     return bool(lengths) and max(lengths) == 1
 
 
-def _kernel_name(chosen: Plan, position: int) -> str:
+def _kernel_names(chosen: Plan) -> list[str]:
     """``elementwise`` or ``reduce_rows``, numbered where there are several of a kind."""
     kinds = ["reduce_rows" if kernel.reductions else "elementwise" for kernel in chosen.kernels]
-    kind = kinds[position]
-    return kind if kinds.count(kind) == 1 else f"{kind}_{kinds[: position + 1].count(kind)}"
+    return [
+        kind if kinds.count(kind) == 1 else f"{kind}_{kinds[: position + 1].count(kind)}"
+        for position, kind in enumerate(kinds)
+    ]
 
 
-def _emitted(kernel: Kernel, chosen: Plan, variant: Variant, name: str) -> tuple[KernelText, ...]:
-    dtypes = temporary_dtypes(chosen)
-    if not kernel.reductions:
-        return (emit_elementwise(kernel, chosen, variant, name, dtypes),)
-    strided = is_strided(kernel, loop_nest(kernel))
-    rows = RowKernel(kernel, chosen, variant, name, dtypes, partial=variant.split, strided=strided)
-    vectors = strided and variant.vectors and not rows.cached
+def _emitted(request: KernelRequest) -> tuple[KernelText, ...]:
+    if not request.kernel.reductions:
+        return (emit_elementwise(request),)
+    strided = is_strided(request.kernel, loop_nest(request.kernel))
+    rows = RowKernel(request, strided=strided)
+    vectors = strided and request.variant.vectors and not rows.cached
     text = StridedVectors(rows).text() if vectors else rows.text()
-    return (text, emit_joining(rows, f"{name}_join")) if variant.split else (text,)
+    return (text, emit_joining(rows, f"{request.name}_join")) if request.variant.split else (text,)

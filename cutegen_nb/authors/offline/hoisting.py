@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_nb.authors.offline.expressions import Apply, Expr, Leaf
-from cutegen_nb.authors.offline.plan import leaves
+from cutegen_nb.authors.offline.expressions import Apply, Expr, Leaf, leaves
 
 
 class Hoist:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from cutegen_nb.authors.offline.ir import ONE, Extent, Name, Op, Program, elements
+from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Program, elements
 from cutegen_nb.authors.offline.loops import Loop, LoopNest
 from cutegen_nb.authors.offline.lowering import Access, Axis
 from cutegen_nb.authors.offline.plan import Kernel, Plan
@@ -168,24 +168,28 @@ def host_view(op: Op, sizes: Sizes) -> str:
         arguments = ", ".join(str(item) for item in rest)
         return f"{op.name} = dense({source.name}.{kind}({arguments}))"
     if kind == "slice":
-        return f"{op.name} = dense({source.name}[{_slice(rest)}])"
+        return f"{op.name} = dense({source.name}[{_slice(op, sizes)}])"
     raise Declined(f"the offline author does not write aten.{kind} with sizes that depend on the problem")
 
 
-_OPEN_END = 2**62
+def _slice(op: Op, sizes: Sizes) -> str:
+    """The index of a slice with operands (x, dim, start, end, step), none of them negative."""
+    source, dim, start, end, step = op.args
+    assert isinstance(source, Name)
+    assert isinstance(dim, int)
+    extent = sizes.program.shape(source.name)[dim]
+    begin, stop = _bound(start, sizes), _bound(end, sizes)
+    whole = end in (extent.full, Count(extent))
+    stride = "" if step == 1 else f":{_bound(step, sizes)}"
+    return f"{':, ' * dim}{'' if start == 0 else begin}:{'' if whole else stop}{stride}"
 
 
-def _slice(rest: Sequence[object]) -> str:
-    dim, start, end, step = (*rest, *(None, None, None, None)[len(rest) :])
-    if any(isinstance(item, (bool, float, str)) or not isinstance(item, (int, type(None))) for item in rest):
-        raise Declined("the offline author does not write a slice whose ends depend on the problem's size")
-    dim = int(dim) if isinstance(dim, int) else 0
-    begin = "" if not start else str(start)
-    stop = "" if end is None or (isinstance(end, int) and end > _OPEN_END) else str(end)
-    stride = "" if step in (None, 1) else f":{step}"
-    lead = ":, " * dim if dim >= 0 else "..., "
-    tail = ", :" * (-dim - 1) if dim < 0 else ""
-    return f"{lead}{begin}:{stop}{stride}{tail}"
+def _bound(value: object, sizes: Sizes) -> str:
+    if isinstance(value, Count):
+        return sizes.number(value.extent)
+    if isinstance(value, int):
+        return str(value)
+    raise Declined(f"the offline author does not write a slice with {value!r} in it")
 
 
 def size_lines(program: Program, text: Iterable[str]) -> list[str]:

@@ -128,5 +128,5 @@ class Program:
         return self.buffers[name].shape if name in self.buffers else self.ops[name].shape
 
     def dtype(self, name: str) -> str:
-        """dtype of a value."""
+        """The dtype of a value."""
         return self.buffers[name].dtype if name in self.buffers else self.ops[name].dtype

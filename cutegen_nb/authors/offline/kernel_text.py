@@ -6,6 +6,22 @@ from dataclasses import dataclass
 
 from cutegen_nb.authors.offline.loops import Loop, LoopNest
 from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.plan import Kernel, Plan
+from cutegen_nb.authors.offline.variants import Variant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRequest:
+    """A kernel of a plan, to be written."""
+
+    kernel: Kernel
+    """What it computes."""
+    plan: Plan
+    """The plan it belongs to."""
+    variant: Variant
+    """How far it is to be taken."""
+    name: str
+    """Of its launcher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +69,4 @@ class KernelText:
     scratch: tuple[Scratch, ...] = ()
     """Partial results, arguments after the tensors."""
     splits: bool = False
-    """Whether this kernel is the one that leaves partial results, so that the host allocates them before it."""
+    """Whether it leaves the partial results, so that the host allocates them before it."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cutegen_nb.authors.offline.expressions import Const, Expr, Kind, Leaf, cast, kind_of, number, rounded
-from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Operand, Program, Shape, elements
+from cutegen_nb.authors.offline.expressions import Expr, Kind, Leaf, cast, kind_of, number, rounded
+from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Operand, Program, Shape
 from cutegen_nb.authors.offline.pointwise import UnsupportedOperationError, pointwise
 from cutegen_nb.core.errors import Declined
 
-
-_JUMPS = frozenset(
-    "eq ne lt le gt ge floor ceil trunc round sign sgn reduce:argmax reduce:argmin isnan fmod remainder".split()
-)
+_JUMPS = frozenset({
+    "eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "trunc", "round", "sign", "sgn", "fmod", "remainder",
+    "isnan", "reduce:argmax", "reduce:argmin",
+})  # fmt: skip
 """Operations whose result may change by much when an operand changes in its last digit."""
 
 
@@ -29,6 +29,9 @@ class Axis:
     extent: Extent
     """Trip count."""
 
+
+COLUMN = "col"
+"""Register that counts along a row."""
 
 Index = tuple[tuple[Axis, ...], ...]
 """For each dimension of a value, the axes that run along it, slowest first."""
@@ -77,6 +80,8 @@ class Lowering:
     """Names of operations whose result is in memory."""
     scalars: Mapping[str, Index] = field(default_factory=dict)
     """Reductions this kernel holds in registers, with the index at which it does."""
+    cols: tuple[Axis, ...] = ()
+    """The axes the kernel reduces; the place along them has a register."""
     accesses: dict[tuple[str, Index], Access] = field(default_factory=dict)
     """What is read, by value and index."""
     counts: dict[Extent, str] = field(default_factory=dict)
@@ -95,48 +100,40 @@ class Lowering:
 
     def _lower(self, name: str, index: Index) -> Expr:
         if name in self.scalars and self.scalars[name] == index:
-            return Leaf(f"{name}", self._register_kind(name))
+            return Leaf(name, kind_of(self.program.dtype(name)))
         if name in self.program.buffers or name in self.stored or self.program.ops[name].reduction:
             return self._load(name, index)
         op = self.program.ops[name]
         if op.op == "fill":
-            return self._operand(op.args[0], index, kind_of(op.dtype))
+            return self._filled(op)
+        if op.op == "place":
+            return self._place(op, index)
         if op.op in ("view", "permute", "expand"):
             return self._view(op, index)
         if op.op.startswith("host_view"):
             raise NotIndexableError(name)
         kind = kind_of(op.dtype)
-        args = [
-            self._settled(arg, self._operand(arg, self._broadcast(arg, op, index), None), op)
-            for arg in op.args
-        ]
-        kwargs = {key: self._operand(value, (), None) for key, value in op.kwargs}
+        args = [self._argument(arg, op, index) for arg in op.args]
+        kwargs = {key: self._argument(value, op, index) for key, value in op.kwargs}
         try:
             return pointwise(op.op, args, kwargs, kind, op.dtype)
         except UnsupportedOperationError as problem:
             raise Declined(str(problem)) from problem
 
-    def _settled(self, operand: Operand, value: object, op: Op) -> object:
+    def _settled(self, name: str, value: Expr, op: Op) -> Expr:
         """A half-precision operand, rounded as the reference has it where more digits would show.
 
         They show when the result is wider, or jumps: a comparison, a rounding, a place of a maximum.
         """
-        if not isinstance(operand, Name) or isinstance(value, Leaf):
-            return value
-        widens = op.dtype in ("float32", "float64")
-        if widens or op.op in _JUMPS:
-            return rounded(value, self.program.dtype(operand.name))  # type: ignore[arg-type]
-        return value
+        shows = op.dtype in ("float32", "float64") or op.op in _JUMPS
+        return rounded(value, self.program.dtype(name)) if shows and not isinstance(value, Leaf) else value
 
     def element(self, op: Op, index: Index) -> Expr:
         """What a reduction takes in at `index`."""
         source = op.args[0]
         assert isinstance(source, Name)
         value = self.expr(source.name, index)
-        return self._settled(source, value, op) if op.reduction.startswith("arg") else value  # type: ignore[return-value]
-
-    def _register_kind(self, name: str) -> Kind:
-        return kind_of(self.program.dtype(name))
+        return self._settled(source.name, value, op) if op.reduction.startswith("arg") else value
 
     def _load(self, name: str, index: Index) -> Expr:
         access = self.accesses.get((name, index))
@@ -146,23 +143,33 @@ class Lowering:
             self.accesses[name, index] = access
         return Leaf(access.register, kind_of(self.program.dtype(name)))
 
-    def _operand(self, value: Operand, index: Index, kind: Kind | None) -> object:
-        if isinstance(value, Name):
-            result = self.expr(value.name, index)
-            return result if kind is None else cast(result, kind)
+    def _filled(self, op: Op) -> Expr:
+        value, kind = op.args[0], kind_of(op.dtype)
         if isinstance(value, Count):
-            if value.extent.full == value.extent.scaled == 1:
-                return number(1, kind or Kind.F32)
-            name = self.counts.setdefault(value.extent, f"count{len(self.counts) or ''}")
-            return Leaf(name, Kind.F32)
-        if kind is not None and isinstance(value, bool | int | float):
+            return cast(self._count(value), kind)
+        if isinstance(value, bool | int | float):
             return number(value, kind)
-        return value
+        raise Declined(f"the offline author does not fill a tensor with {value!r}")
 
-    def _broadcast(self, operand: Operand, op: Op, index: Index) -> Index:
+    def _place(self, op: Op, index: Index) -> Expr:
+        if index[op.dims[0]] != self.cols:
+            raise Declined("the offline author writes an element by its place only along a reduced dimension")
+        return cast(Leaf(COLUMN, Kind.I32), kind_of(op.dtype))
+
+    def _argument(self, value: Operand, op: Op, index: Index) -> object:
+        """A tensor operand as an expression, a count as a register, anything else as it is."""
+        if isinstance(value, Name):
+            found = self.expr(value.name, self._broadcast(value, op, index))
+            return self._settled(value.name, found, op)
+        return self._count(value) if isinstance(value, Count) else value
+
+    def _count(self, value: Count) -> Expr:
+        if value.extent == ONE:
+            return number(1, Kind.F32)
+        return Leaf(self.counts.setdefault(value.extent, f"count{len(self.counts) or ''}"), Kind.F32)
+
+    def _broadcast(self, operand: Name, op: Op, index: Index) -> Index:
         """The index of an operand of a point-wise operation, aligned at the last dimension."""
-        if not isinstance(operand, Name):
-            return ()
         shape = self.program.shape(operand.name)
         aligned = index[len(op.shape) - len(shape) :]
         return tuple(() if extent.is_one else axes for extent, axes in zip(shape, aligned, strict=True))
@@ -213,13 +220,3 @@ def regroup(axes: tuple[Axis, ...], shape: Shape) -> Index:
     if remaining:
         raise ValueError(shape)
     return tuple(index)
-
-
-def numel_axes(index: Index) -> Extent:
-    """Number of elements an index runs over."""
-    return elements([axis.extent for dim in index for axis in dim])
-
-
-def constant(expr: Expr) -> bool:
-    """Whether the expression is a number known when the kernel is written."""
-    return isinstance(expr, Const)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
-from cutegen_nb.authors.offline.expressions import kind_of
 from cutegen_nb.authors.offline.host import Sizes, allocation, host_view, size_lines, view
+from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.operands import Operand
 from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.state import Constructor
@@ -18,18 +17,6 @@ _IMPORTS = (
     "import cutlass.cute as cute",
     "import torch",
 )
-_DTYPE_OF_KIND = {
-    "Float32": "float32",
-    "Float64": "float64",
-    "Int32": "int32",
-    "Int64": "int64",
-    "Boolean": "bool",
-}
-
-
-def temporary_dtypes(plan: Plan) -> dict[str, str]:
-    """Values stored between kernels are kept as they were computed: an fp16 sum stays fp32."""
-    return {name: _DTYPE_OF_KIND[kind_of(plan.program.dtype(name)).value] for name in plan.temporaries}
 
 
 def module_text(
@@ -43,7 +30,8 @@ def module_text(
     for text in launches:
         constants.update(text.constants)
         needed |= text.needed
-    sources = [text for part in ("joins", "views") if (text := render(part, needed=needed).strip("\n"))]
+    parts = [render(part, needed=needed).strip("\n") for part in ("joins", "views")]
+    sources = [part for part in parts if part]
     sources += [text.source.rstrip("\n") for text in launches]
     gcd = any("math." in line for line in forward)
     imports = [*(["import math"] if gcd else []), *_IMPORTS, *built.imports]
@@ -70,7 +58,6 @@ def _forward(plan: Plan, texts: Sequence[tuple[Kernel, tuple[KernelText, ...]]])
         if buffer.name in used or buffer.name == next(iter(program.buffers)):
             as_bytes = ".view(torch.uint8)" if buffer.dtype == "bool" else ""
             bindings.append(f"{buffer.name} = dense({buffer.text}){as_bytes}")
-    dtypes = temporary_dtypes(plan)
     work: list[str] = []
     viewed: set[str] = set()
     for kernel, group in texts:
@@ -78,7 +65,7 @@ def _forward(plan: Plan, texts: Sequence[tuple[Kernel, tuple[KernelText, ...]]])
         for store in (*kernel.element_stores, *kernel.row_stores):
             name = store.access.value
             shape = [sizes.by_dim[name, dim] for dim in range(len(program.shape(name)))]
-            dtype = dtypes.get(name, program.dtype(name))
+            dtype = plan.dtype(name)
             work.append(allocation(name, shape, "uint8" if dtype == "bool" else dtype, plan))
         for text in group:
             work += _launch(kernel, text, sizes)
@@ -151,9 +138,8 @@ def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
     ]
     for scratch in text.scratch:
         shape, turn = ("splits, rows", ".t()") if scratch.rows_fastest else ("rows, splits", "")
-        lines.append(
-            f"{scratch.host} = torch.empty(({shape}), dtype=torch.{scratch.dtype}, device={device}.device){turn}"
-        )
+        kind = f"dtype=torch.{scratch.dtype}, device={device}.device"
+        lines.append(f"{scratch.host} = torch.empty(({shape}), {kind}){turn}")
     return lines
 
 

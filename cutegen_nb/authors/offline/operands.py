@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cutegen_nb.authors.offline.expressions import DSL_TYPE, Kind, kind_of
-from cutegen_nb.authors.offline.ir import Extent, Program
+from cutegen_nb.authors.offline.ir import Extent
 from cutegen_nb.authors.offline.loops import LoopNest
 from cutegen_nb.authors.offline.lowering import Access
 from cutegen_nb.core.graph import DTYPE_BYTES
@@ -79,11 +80,9 @@ class Operand:
         return f"{self.tensor}[{coordinate}] = {self.rounded(value)}"
 
 
-def operands(accesses: tuple[Access, ...], program: Program, temporaries: dict[str, str]) -> list[Operand]:
-    """Operands of a kernel; `temporaries` gives the dtype in memory of what is stored between kernels."""
-    return [
-        Operand(access, temporaries.get(access.value) or program.dtype(access.value)) for access in accesses
-    ]
+def operands(accesses: Sequence[Access], dtype: Callable[[str], str]) -> list[Operand]:
+    """Operands of a kernel; `dtype` gives the dtype in memory of a value by name."""
+    return [Operand(access, dtype(access.value)) for access in accesses]
 
 
 def vector_elements(tensors: list[Operand]) -> int:

@@ -7,9 +7,9 @@ stored between kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from cutegen_nb.authors.offline.expressions import Apply, Expr, Leaf
+from cutegen_nb.authors.offline.expressions import Expr, Kind, Leaf, kind_of, leaves
 from cutegen_nb.authors.offline.ir import Extent, Name, Op, Program, Shape, elements
 from cutegen_nb.authors.offline.lowering import (
     Access,
@@ -20,21 +20,17 @@ from cutegen_nb.authors.offline.lowering import (
     SplitNeededError,
     regroup,
 )
+from cutegen_nb.authors.offline.states import Reduction, states
 from cutegen_nb.core.errors import Declined
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reduction:
-    """One number a row: all elements of `expr` combined."""
-
-    name: str
-    """Name of the operation, and of the register that holds the result."""
-    how: str
-    """``sum``, ``max``, ``argmax`` …"""
-    expr: Expr
-    """The element."""
-    dtype: str
-    """Of the result."""
+KEPT_AS = {
+    Kind.F32: "float32",
+    Kind.F64: "float64",
+    Kind.I32: "int32",
+    Kind.I64: "int64",
+    Kind.BOOL: "bool",
+}
+"""The dtype in memory that loses nothing of a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +86,10 @@ class Plan:
     temporaries: tuple[str, ...]
     """Operations stored between kernels that are no output."""
 
-
-def leaves(expr: Expr) -> frozenset[str]:
-    """Names of the registers an expression reads."""
-    seen: set[int] = set()
-    names: set[str] = set()
-    pending = [expr]
-    while pending:
-        item = pending.pop()
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, Leaf):
-            names.add(item.name)
-        elif isinstance(item, Apply):
-            pending.extend(item.args)
-    return frozenset(names)
+    def dtype(self, name: str) -> str:
+        """The dtype in memory. What is stored between kernels is kept as computed: an fp16 sum stays fp32."""
+        dtype = self.program.dtype(name)
+        return KEPT_AS[kind_of(dtype)] if name in self.temporaries else dtype
 
 
 @dataclass(slots=True)
@@ -255,8 +239,6 @@ class _Planner:
 
     def _passes(self, kernel: Kernel) -> int:
         """How often the kernel would read its rows for its reductions."""
-        from cutegen_nb.authors.offline.states import states  # noqa: PLC0415 - it builds on this module
-
         return len(states(kernel.passes, merge=self.merge))
 
     def _build(self, draft: _Draft) -> Kernel:
@@ -266,7 +248,7 @@ class _Planner:
             except SplitNeededError as split:
                 draft.split(split.axis, split.inner)
 
-    def _row_index(self, draft: _Draft, name: str) -> Index:
+    def row_index(self, draft: _Draft, name: str) -> Index:
         """The index at which a reduction of this draft is held: its own rows."""
         keeps = len(self.program.shape(name)) == len(draft.shape)
         kept = [
@@ -278,25 +260,26 @@ class _Planner:
 
     def _lowered(self, draft: _Draft) -> Kernel:
         rows, cols = draft.row_axes, draft.col_axes
-        scalars = {name: self._row_index(draft, name) for name in draft.reductions}
+        scalars = {name: self.row_index(draft, name) for name in draft.reductions}
         # A stored value is recomputed, not read back, in the kernel that writes it.
         stored = self.stored - set(draft.targets)
-        lowering = Lowering(self.program, stored, scalars)
+        lowering = Lowering(self.program, stored, scalars, cols)
         everywhere = tuple(tuple(axes) for axes in draft.axes)
         reductions = [self._reduction(lowering, name, everywhere) for name in draft.reductions]
-        elements_, per_row = [], []
+        whole_rows: list[Store] = []
+        per_row: list[Store] = []
         for name in draft.targets:
             shape = self.program.shape(name)
             whole = elements(shape) == elements(draft.shape) and (self.fuse or not draft.reductions)
             axes = tuple(axis for dim in draft.axes for axis in dim) if whole else rows
             index = regroup(axes, shape)
             store = Store(access=Access(name, index, f"{name}_out"), expr=lowering.expr(name, index))
-            (elements_ if whole else per_row).append(store)
+            (whole_rows if whole else per_row).append(store)
         return Kernel(
             rows=rows,
             cols=cols,
             passes=_levels(reductions),
-            element_stores=tuple(elements_),
+            element_stores=tuple(whole_rows),
             row_stores=tuple(per_row),
             loads=tuple(lowering.accesses.values()),
             counts=tuple((name, extent) for extent, name in lowering.counts.items()),
@@ -312,18 +295,10 @@ def _with_results(kernel: Kernel, draft: _Draft, wanted: set[str], planner: _Pla
     stores = []
     for name in draft.reductions:
         if name in wanted:
-            index = planner._row_index(draft, name)  # noqa: SLF001 - the planner's other half
-            register = Leaf(name, Lowering(planner.program, frozenset())._register_kind(name))  # noqa: SLF001
+            index = planner.row_index(draft, name)
+            register = Leaf(name, kind_of(planner.program.dtype(name)))
             stores.append(Store(access=Access(name, index, f"{name}_out"), expr=register))
-    return Kernel(
-        rows=kernel.rows,
-        cols=kernel.cols,
-        passes=kernel.passes,
-        element_stores=kernel.element_stores,
-        row_stores=(*kernel.row_stores, *stores),
-        loads=kernel.loads,
-        counts=kernel.counts,
-    )
+    return replace(kernel, row_stores=(*kernel.row_stores, *stores))
 
 
 def _levels(reductions: list[Reduction]) -> tuple[tuple[Reduction, ...], ...]:

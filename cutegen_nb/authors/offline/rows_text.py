@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.expressions import Expr, body
+from cutegen_nb.authors.offline.expressions import Expr, body, leaves
 from cutegen_nb.authors.offline.hoisting import Hoist
+from cutegen_nb.authors.offline.kernel_text import KernelRequest
 from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
+from cutegen_nb.authors.offline.lowering import COLUMN
 from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
-from cutegen_nb.authors.offline.plan import Kernel, Plan, leaves
+from cutegen_nb.authors.offline.plan import Kernel
 from cutegen_nb.authors.offline.states import states
-from cutegen_nb.authors.offline.variants import Variant
 
 
 def is_strided(kernel: Kernel, nest: LoopNest) -> bool:
@@ -21,19 +22,18 @@ def is_strided(kernel: Kernel, nest: LoopNest) -> bool:
 class RowsText:
     """Shared by the kernels below; `kernel` may be one whose states go to other CTAs."""
 
-    def __init__(
-        self, kernel: Kernel, plan: Plan, variant: Variant, name: str, dtypes: dict[str, str]
-    ) -> None:
-        self.kernel, self.plan, self.variant, self.name = kernel, plan, variant, name
-        self.nest = loop_nest(kernel)
-        self.loads = operands(kernel.loads, plan.program, dtypes)
-        self.element_stores = operands(tuple(s.access for s in kernel.element_stores), plan.program, dtypes)
-        self.row_stores = operands(tuple(s.access for s in kernel.row_stores), plan.program, dtypes)
-        self.counts = tuple(count for count, _ in kernel.counts)
+    def __init__(self, request: KernelRequest) -> None:
+        self.kernel, self.plan = request.kernel, request.plan
+        self.variant, self.name = request.variant, request.name
+        self.nest = loop_nest(self.kernel)
+        self.loads = operands(self.kernel.loads, self.plan.dtype)
+        self.element_stores = operands([s.access for s in self.kernel.element_stores], self.plan.dtype)
+        self.row_stores = operands([s.access for s in self.kernel.row_stores], self.plan.dtype)
+        self.counts = tuple(count for count, _ in self.kernel.counts)
         self.hoist = Hoist()
-        self.states = states(kernel.passes, merge=variant.one_pass)
+        self.states = states(self.kernel.passes, merge=self.variant.one_pass)
         self.by_register = {tensor.register: tensor for tensor in self.loads}
-        self.varying = frozenset(t.register for t in self.loads if self.varies(t))
+        self.varying = frozenset(t.register for t in self.loads if self.varies(t)) | {COLUMN}
 
     def varies(self, tensor: Operand) -> bool:
         """Whether a tensor changes along a row."""
@@ -64,7 +64,8 @@ class RowsText:
         if len(self.nest.rows) == 1 and len(self.nest.cols) == 1:
             return [], frozenset()
         names = ", ".join(tensor.tensor for tensor in self.tensors)
-        line = f"{names}{',' if len(self.tensors) == 1 else ''} = [rows_by_columns(m, {len(self.nest.rows)}) for m in ({names},)]"
+        target = f"{names}{',' if len(self.tensors) == 1 else ''}"
+        line = f"{target} = [rows_by_columns(m, {len(self.nest.rows)}) for m in ({names},)]"
         return [line], frozenset({"rows_by_columns"})
 
     @property

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, grouped, kind_of
-from cutegen_nb.authors.offline.plan import Reduction, leaves
+from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, grouped, kind_of, leaves
 
 LOWEST_FLOAT32 = "-3.4028234663852886e38"
 """Start of an online softmax: −inf would make −inf − (−inf) = NaN before the first element."""
@@ -28,6 +27,20 @@ _START = {
     "any": {"i": "0"},
     "all": {"i": "1"},
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """One number a row: all elements of `expr` combined."""
+
+    name: str
+    """Name of the operation, and of the register that holds the result."""
+    how: str
+    """``sum``, ``max``, ``argmax`` …"""
+    expr: Expr
+    """The element."""
+    dtype: str
+    """Of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +229,7 @@ def _names(expr: Expr, name: str) -> bool:
 def _joint(first: Reduction, second: Reduction) -> State:
     results = (first.name, second.name)
     if _pair(first, second) == "softmax":
-        parts = (
+        parts: tuple[Part, ...] = (
             Part(name=first.name, kind=Kind.F32, start=LOWEST_FLOAT32),
             Part(name=second.name, kind=Kind.F32, start="0.0"),
         )

@@ -56,28 +56,29 @@ def _strategy(name: str, statement: str, *effects: str) -> Strategy:
 ELEMENTWISE = {
     COALESCED: _strategy(
         COALESCED,
-        "Count elements along the contiguous dimension, so that a warp's 32 accesses fall into as few 32-byte "
-        "sectors as their bytes need.",
+        "Count elements along the contiguous dimension, so that a warp's 32 accesses fall into as "
+        "few 32-byte sectors as their bytes need.",
         "-gmem_load_sectors",
         "-gmem_store_sectors",
     ),
     VECTORISE: _strategy(
         VECTORISE,
-        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an eighth for fp16.",
+        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an "
+        "eighth for fp16.",
         "-gmem_requests",
         "-warp_instructions",
     ),
     IN_FLIGHT: _strategy(
         IN_FLIGHT,
-        "Let each thread issue four vector loads before it uses the first, so that more bytes are in flight "
-        "and the index arithmetic is shared.",
+        "Let each thread issue four vector loads before it uses the first, so that more bytes are "
+        "in flight and the index arithmetic is shared.",
         "-warp_instructions",
         "-latency_ms",
     ),
     GRID_STRIDE: _strategy(
         GRID_STRIDE,
-        "Launch fewer CTAs and let each loop over the tensor with the grid's stride: start-up costs are paid "
-        "once a thread.",
+        "Launch fewer CTAs and let each loop over the tensor with the grid's stride: start-up "
+        "costs are paid once a thread.",
         "-warp_instructions",
         "-latency_ms",
     ),
@@ -87,44 +88,46 @@ ELEMENTWISE = {
 ROWS = {
     WARP_PER_ROW: _strategy(
         WARP_PER_ROW,
-        "Give each row to a warp whose lanes take neighbouring columns and join their parts by exchanges: 32 "
-        "accesses share a few sectors instead of touching one each.",
+        "Give each row to a warp whose lanes take neighbouring columns and join their parts by "
+        "exchanges: 32 accesses share a few sectors instead of touching one each.",
         "-gmem_load_sectors",
     ),
     CTA_PER_ROW: _strategy(
         CTA_PER_ROW,
-        "Give each row to a CTA whose threads take neighbouring columns; warps join their parts through shared "
-        "memory.",
+        "Give each row to a CTA whose threads take neighbouring columns; warps join their parts "
+        "through shared memory.",
         "-gmem_load_sectors",
     ),
     COALESCED: _strategy(
         COALESCED,
-        "Let neighbouring threads take neighbouring columns instead of a run each, so that a warp's accesses "
-        "share sectors.",
+        "Let neighbouring threads take neighbouring columns instead of a run each, so that a "
+        "warp's accesses share sectors.",
         "-gmem_load_sectors",
     ),
     VECTORISE: _strategy(
         VECTORISE,
-        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an eighth for fp16.",
+        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an "
+        "eighth for fp16.",
         "-gmem_requests",
         "-warp_instructions",
     ),
     ONE_PASS: _strategy(
         ONE_PASS,
-        "Read each row once for its reductions: keep it in registers where it fits, otherwise run dependent "
-        "reductions together (online softmax; mean and deviations around the first element).",
+        "Read each row once for its reductions: keep it in registers where it fits, otherwise run "
+        "dependent reductions together (online softmax; mean and deviations around the first "
+        "element).",
         "-gmem_load_sectors",
     ),
     SPLIT: _strategy(
         SPLIT,
-        "Share each row among several CTAs whose partial results a second kernel joins, so that few long rows "
-        "still occupy every SM.",
+        "Share each row among several CTAs whose partial results a second kernel joins, so that "
+        "few long rows still occupy every SM.",
         "-latency_ms",
     ),
     IN_FLIGHT: _strategy(
         IN_FLIGHT,
-        "Unroll the loop over a row by four, so that a thread has several loads in flight and pays for the loop "
-        "once in four turns.",
+        "Unroll the loop over a row by four, so that a thread has several loads in flight and "
+        "pays for the loop once in four turns.",
         "-warp_instructions",
         "-latency_ms",
     ),

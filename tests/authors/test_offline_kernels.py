@@ -1,0 +1,218 @@
+"""The offline author's element-wise kernels, reductions, softmax, norms and losses on the simulator."""
+
+import pytest
+
+PROBLEMS = {
+    "broadcasts of a row, a column and a number": """
+def reference(x, row, column, number):
+    return torch.relu(x + row) * column - number
+
+def get_inputs():
+    return [torch.randn(37, 12), torch.randn(12), torch.randn(37, 1), torch.randn(())]
+""",
+    "several outputs of several dtypes": """
+def reference(x, y):
+    return x * y, (x > y), (x.float() + 1).to(torch.bfloat16)
+
+def get_inputs():
+    return [torch.randn(5, 33).half(), torch.randn(33).half()]
+""",
+    "a tensor and its transpose": """
+def reference(x):
+    return x + x.t()
+
+def get_inputs():
+    return [torch.randn(20, 20)]
+""",
+    "a permuted input and a slice": """
+def reference(x, y):
+    return x.permute(2, 0, 1) * y[:, 1:, ::2]
+
+def get_inputs():
+    return [torch.randn(4, 6, 3), torch.randn(3, 5, 12)]
+""",
+    "integers and booleans": """
+def reference(x, mask):
+    return torch.where(mask, x * 3 - 1, -x), torch.logical_xor(mask, x > 2), x.sum(), x.amax(0), mask.any(1)
+
+def get_inputs():
+    return [torch.randint(0, 9, (6, 11)), torch.rand(6, 11) > 0.5]
+""",
+    "an odd number of elements": """
+def reference(x):
+    return torch.nn.functional.gelu(x)
+
+def get_inputs():
+    return [torch.randn(1021)]
+""",
+    "every reduction over the middle": """
+def reference(x):
+    return x.sum(1), x.mean(1, keepdim=True), x.amax(1), x.min(1)[0], x.argmax(1), x.prod(1), x.var(1)
+
+def get_inputs():
+    return [torch.randn(3, 9, 20) * 0.5 + 1]
+""",
+    "places of the first of equal extremes": """
+def reference(x):
+    return x.argmax(-1), x.argmin(-1), x.argmax()
+
+def get_inputs():
+    return [torch.randint(0, 3, (40, 50)).float()]
+""",
+    "softmax over each dimension": """
+def reference(x):
+    return torch.softmax(x, 0), torch.log_softmax(x, 1), torch.softmax(x, 2)
+
+def get_inputs():
+    return [torch.randn(6, 7, 65) * 5]
+""",
+    "softmax of masked rows": """
+def reference(x, mask):
+    return torch.softmax(x.masked_fill(mask, float("-inf")), -1)
+
+def get_inputs():
+    mask = torch.rand(600, 130) > 0.7
+    mask[:, 0] = False
+    return [torch.randn(600, 130), mask]
+""",
+    "layer norm in half precision": """
+def reference(x, weight, bias):
+    return torch.nn.functional.layer_norm(x, (96,), weight, bias)
+
+def get_inputs():
+    return [(torch.randn(700, 96) + 3).half(), torch.rand(96).half(), torch.randn(96).half()]
+""",
+    "a norm whose mean is far from zero": """
+def reference(x):
+    return torch.nn.functional.layer_norm(x, (4, 4000))
+
+def get_inputs():
+    return [torch.randn(3, 4, 4000) + 1000]
+""",
+    "root mean square over channels": """
+def reference(x):
+    return x / torch.sqrt(torch.mean(x ** 2, dim=1, keepdim=True) + 1e-5)
+
+def get_inputs():
+    return [torch.randn(4, 16, 8, 8)]
+""",
+    "a norm of everything": """
+def reference(x):
+    return x / torch.norm(x, p="fro")
+
+def get_inputs():
+    return [torch.randn(9, 700)]
+""",
+    "losses": """
+def reference(x, y):
+    import torch.nn.functional as F
+    return F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.kl_div(torch.log(x), y, reduction="batchmean")
+
+def get_inputs():
+    return [torch.softmax(torch.randn(30, 70), -1), torch.softmax(torch.randn(30, 70), -1)]
+""",
+    "cross entropy": """
+def reference(x, target):
+    return torch.nn.functional.cross_entropy(x, target)
+
+def get_inputs():
+    return [torch.randn(20, 33), torch.randint(0, 33, (20,))]
+""",
+    "a reduction of a reduction": """
+def reference(x):
+    return torch.logsumexp(x.sum(2), (0, 1)), x.amax((0, 2)) - x.mean(1).amax()
+
+def get_inputs():
+    return [torch.randn(5, 6, 7)]
+""",
+}
+
+MODULE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, {arguments}):
+        super(Model, self).__init__()
+        {init}
+
+    def forward(self, x):
+        return {value}
+
+{sizes}
+
+def get_inputs():
+    return [torch.rand({shape})]
+
+def get_init_inputs():
+    return [{given}]
+"""
+
+MODULES = {
+    "batch norm": {"init": "self.norm = nn.BatchNorm2d(features)", "value": "self.norm(x)"},
+    "instance norm": {
+        "init": "self.norm = nn.InstanceNorm2d(features, affine=True)",
+        "value": "self.norm(x)",
+    },
+    "group norm": {"init": "self.norm = nn.GroupNorm(4, features)", "value": "self.norm(x)"},
+    "a parameter of its own": {
+        "init": "self.scale = nn.Parameter(torch.rand(features, 1, 1))",
+        "value": "torch.tanh(x) * self.scale",
+    },
+}
+
+
+def declined_or_revisions(offline_simulator, source, *, ends=False):
+    answer = offline_simulator.ask("given", source, ends=ends)
+    assert "error" not in answer, answer["error"]
+    return answer
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
+    answer = declined_or_revisions(offline_simulator, f"import torch\n{PROBLEMS[name]}", ends=True)
+    assert "declined" not in answer, answer
+    assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_simulator, name):
+    source = MODULE.format(
+        arguments="features",
+        sizes="batch = 48\nfeatures = 64\nside = 96",
+        shape="batch, features, side, side",
+        given="features",
+        **MODULES[name],
+    )
+    answer = declined_or_revisions(offline_simulator, source, ends=True)
+    assert "declined" not in answer, answer
+    assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
+
+
+@pytest.mark.parametrize(
+    ("value", "counter"),
+    [("torch.relu(x)", "sectors"), ("torch.softmax(x, 1)", "sectors"), ("x.sum(0)", "instructions")],
+)
+def test_some_later_revision_does_less_work_than_the_first(offline_simulator, value, counter):
+    source = (
+        f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(1024, 512)]\n"
+    )
+    revisions = declined_or_revisions(offline_simulator, source)["revisions"]
+    first, *later = [entry["counters"][counter] for entry in revisions]
+    assert min(later) < first
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("torch.cumsum(x, 1)", "cumsum"),
+        ("torch.nn.functional.max_pool2d(x[None, None], 2)", "max_pool2d"),
+        ("torch.sort(x)[0]", "sort"),
+        ("torch.cat([x, x])", "cat"),
+    ],
+)
+def test_what_it_cannot_write_it_declines_by_name(offline_simulator, value, named):
+    source = f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(8, 8)]\n"
+    answer = declined_or_revisions(offline_simulator, source)
+    assert named in answer["declined"]
+    assert answer["declined"].count(".") <= 3, "one sentence"
