@@ -84,7 +84,7 @@ function decisionForm(panel) {
   const label = make("span", { class: "cgn-label" });
   const words = make("textarea", { rows: 3, class: "cgn-words" });
   const choice = make("select", { class: "cgn-choice" });
-  const field = make("label", { class: "cgn-field" }, label, words, choice);
+  const field = make("label", { class: "cgn-field" });
   const submit = button("", () => send(), { kind: "cgn-primary" });
   const cancel = button("Cancel", () => close(true), { kind: "cgn-quiet" });
   const element = make("div", { class: "cgn-form", role: "group", hidden: true }, field, submit, cancel);
@@ -101,8 +101,7 @@ function decisionForm(panel) {
     tell(label, texts.label ?? texts[gate.gate]);
     element.setAttribute("aria-label", texts.submit);
     tell(submit, texts.submit);
-    words.hidden = which === "branch";
-    choice.hidden = which !== "branch";
+    field.replaceChildren(label, which === "branch" ? choice : words); // a label names its first control only
     choice.replaceChildren(
       ...gate.branches.map((item) => make("option", { value: String(item.round), textContent: item.label })),
     );

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -218,6 +219,22 @@ class Notebook:
         )
         return count
 
+    def add(self, source: str) -> int:
+        """A new cell at the end, not run."""
+        count: int = self.page.evaluate(
+            """(source) => { const cells = window.jupyterapp.shell.currentWidget.content.model.sharedModel;
+            cells.insertCell(cells.cells.length, { cell_type: 'code', source });
+            return cells.cells.length; }""",
+            source,
+        )
+        return count - 1
+
+    def say(self, source: str, timeout_s: float = 60) -> str:
+        """What a new cell prints."""
+        index = self.add(source)
+        self.run(index, timeout_s=timeout_s)
+        return self.text(index)
+
     def text(self, index: int) -> str:
         """What a cell printed."""
         parts = []
@@ -250,49 +267,156 @@ class Notebook:
             target.screenshot(path=str(Path(SHOTS) / f"{self.path.stem}-{name}.png"))
 
 
+@dataclass
+class Sitting:
+    """One session in one cell of a notebook, with its panel and its rows in the store."""
+
+    notebook: Notebook
+    name: str
+    index: int
+
+    @property
+    def panel(self) -> Any:
+        return self.notebook.page.locator(".jp-Notebook .jp-Cell").nth(self.index).locator(".cgn-panel")
+
+    def button(self, name: str) -> Any:
+        return self.panel.get_by_role("button", name=name, exact=True)
+
+    def click(self, name: str) -> None:
+        self.button(name).click()
+
+    def status(self) -> str:
+        said: str = self.panel.get_by_role("status").inner_text()
+        return said
+
+    def until(self, words: str, timeout_s: float = 60) -> None:
+        self.notebook.until(lambda: words in self.panel.inner_text(), timeout_s, repr(words))
+
+    def at_prompt(self, number: int) -> None:
+        self.until(f"r{number} waits for you: send the request?")
+
+    def at_revision(self, number: int) -> None:
+        self.until(f"r{number} waits for you: build on it?")
+
+    def ask(self, number: int) -> None:
+        """Send the request for a round, and wait for its revision."""
+        self.at_prompt(number)
+        self.click("Ask")
+        self.at_revision(number)
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """The bodies of the stored rounds."""
+        rows = self.query(
+            "SELECT rounds.body FROM rounds JOIN sessions ON sessions.id = session_id "
+            "WHERE sessions.name = ? ORDER BY number",
+            self.name,
+        )
+        return [json.loads(row[0]) for row in rows]
+
+    def query(self, words: str, *values: object) -> list[tuple[Any, ...]]:
+        path = self.notebook.lab.folder / ".cutegen" / "sessions.sqlite"
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            return connection.execute(words, values).fetchall()
+        finally:
+            connection.close()
+
+    def stored(self, number: int) -> dict[str, Any]:
+        """A round, once it is in the store."""
+        self.notebook.until(lambda: len(self.rounds()) > number, 60, f"r{number} in the store")
+        return self.rounds()[number]
+
+    def stopped(self) -> str:
+        """Why the session ended, as it is stored."""
+        found = self.query("SELECT stopped FROM sessions WHERE name = ?", self.name)
+        return str(found[0][0]) if found else ""
+
+
+PROBLEM = """import torch
+def relu(x):
+    return torch.relu(x)
+def get_inputs():
+    return [torch.randn(64, 256)]
+"""
+
+
+@pytest.fixture(scope="session")
+def desk(lab: Lab, browser: Any, kernel_name: str) -> Iterator[Notebook]:
+    """A notebook with the extension loaded, on one kernel: its evaluator is shared by the tests."""
+    context, notebook = _open(lab, browser, f"desk_{kernel_name}", ["%load_ext cutegen_nb"], kernel_name)
+    notebook.run(0)
+    yield notebook
+    context.close()
+    lab.end_kernels()
+
+
+@pytest.fixture
+def sit(desk: Notebook, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A function that starts a session in a new cell; whatever is left of it is stopped afterwards."""
+    sittings: list[Sitting] = []
+
+    def start(options: str = "", problem: str = PROBLEM) -> Sitting:
+        name = "".join(c if c.isalnum() else "_" for c in request.node.name).strip("_")
+        words = f"%%cutegen --name {name} --policy ask --device simulator {options}"
+        sitting = Sitting(notebook=desk, name=name, index=desk.add(f"{words}\n{problem}"))
+        desk.run(sitting.index)
+        sittings.append(sitting)
+        return sitting
+
+    yield start
+    for sitting in sittings:
+        if not sitting.stopped():
+            desk.say(f"%cutegen stop --name {sitting.name}")
+    assert desk.errors == []
+    assert desk.outside == []
+
+
 @pytest.fixture
 def make_notebook(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A function that opens a notebook of the given cells on a kernel."""
+    """A function that opens a notebook of the given cells on a kernel of its own."""
     contexts = []
 
     def make(
         sources: list[str], kernel: str = "python3", *, width: int = 1280, dark: bool = False
     ) -> Notebook:
         name = "".join(c if c.isalnum() else "_" for c in request.node.name)
-        path = lab.folder / f"{name}.ipynb"
-        cells = [
-            {
-                "cell_type": "code",
-                "id": f"c{i}",
-                "metadata": {},
-                "execution_count": None,
-                "outputs": [],
-                "source": source,
-            }
-            for i, source in enumerate(sources)
-        ]
-        kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
-        path.write_text(
-            json.dumps(
-                {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
-            )
-        )
-        context = browser.new_context(viewport={"width": width, "height": 1000}, reduced_motion="reduce")
+        context, notebook = _open(lab, browser, name, sources, kernel, width=width)
         contexts.append(context)
-        page = context.new_page()
-        notebook = Notebook(page=page, path=path, lab=lab)
-        page.on("request", lambda sent: _watch(sent.url, lab, notebook.outside))
-        page.on("console", lambda said: _note(said, notebook.errors))
-        page.on("pageerror", lambda error: notebook.errors.append(str(error.stack or error)))
-        notebook.open()
         if dark:
-            set_dark(page)
+            set_dark(notebook.page)
         return notebook
 
     yield make
     for context in contexts:
         context.close()
-    lab.end_kernels()
+
+
+def _open(  # noqa: PLR0913 - what a notebook in a browser is made of
+    lab: Lab, browser: Any, name: str, sources: list[str], kernel: str, *, width: int = 1280
+) -> tuple[Any, Notebook]:
+    path = lab.folder / f"{name}.ipynb"
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"c{i}",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [],
+            "source": source,
+        }
+        for i, source in enumerate(sources)
+    ]
+    kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
+    content = {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(content))
+    context = browser.new_context(viewport={"width": width, "height": 1000}, reduced_motion="reduce")
+    page = context.new_page()
+    notebook = Notebook(page=page, path=path, lab=lab)
+    page.on("request", lambda sent: _watch(sent.url, lab, notebook.outside))
+    page.on("console", lambda said: _note(said, notebook.errors))
+    page.on("pageerror", lambda error: notebook.errors.append(str(error.stack or error)))
+    notebook.open()
+    return context, notebook
 
 
 def set_dark(page: Any) -> None:
