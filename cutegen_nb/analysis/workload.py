@@ -205,6 +205,23 @@ def count_flops(graph: Graph) -> int:
     return sum(_flops(graph, node) for node in graph.nodes)
 
 
+def longest_sum(graph: Graph) -> int:
+    """About how many terms the longest sum of the graph adds up, at least 1.
+
+    Rounding grows with it: the extent a scan runs over, otherwise FLOPs by result element, which for a
+    product counts each term twice.
+    """
+    return max((_terms(graph, node) for node in graph.nodes), default=1)
+
+
+def _terms(graph: Graph, node: Node) -> int:
+    if not node.outputs or not node.outputs[0].elements:
+        return 1
+    if base_name(node.op) in _SCAN:
+        return max(node.outputs[0].shape, default=1)
+    return max(1, _flops(graph, node) // node.outputs[0].elements)
+
+
 def _flops(graph: Graph, node: Node) -> int:
     name = base_name(node.op)
     if not node.outputs or name in _MOVEMENT:

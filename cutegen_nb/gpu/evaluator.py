@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.analysis.screen import screen
+from cutegen_nb.analysis.workload import longest_sum
 from cutegen_nb.core import errors
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
@@ -225,6 +226,7 @@ class KernelEvaluator:
                 "gates": self._gates.get(problem.digest, []),
                 "folder": folder,
                 "baselines": list(self._baselines),
+                "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
                 "least_bytes": facts.full.least_bytes,
             }
             run = await self._run(request, limits, heard)

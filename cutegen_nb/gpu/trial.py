@@ -42,6 +42,8 @@ class Task:
     """A folder of its own, made when it is needed."""
     gates: tuple[correctness.Gate, ...]
     """Gates found for this problem before; empty the first time."""
+    longest_sum: int
+    """About how many terms the reference's longest sum has, at the size to run."""
     time_it: Callable[[TimingTask], tuple[Timing | None, tuple[Finding, ...], Outcome | None]] | None
     """Measures a correct candidate on a GPU; None on the simulator."""
 
@@ -310,9 +312,9 @@ class Trial:
         outputs = tree_leaves(returned)
         oracle = self._oracle(drawn, wanted)
         if len(state.gates) != len(wanted):
-            length = max(1.0, _elements(drawn) / max(1, _elements(wanted)))
             state.gates = tuple(
-                correctness.find_gate(want, truth, length) for want, truth in zip(wanted, oracle, strict=True)
+                correctness.find_gate(want, truth, self.task.longest_sum)
+                for want, truth in zip(wanted, oracle, strict=True)
             )
         tensors = tuple(item for item in drawn if isinstance(item, torch.Tensor))
         state.outputs = tuple(

@@ -165,6 +165,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
         digest=request["digest"],
         folder=Path.cwd() / request["folder"],
         gates=tuple(Gate(**gate) for gate in request["gates"]),
+        longest_sum=int(request["longest_sum"]),
         time_it=time_it,
     )
     judgement = judge(task, ground, ask_seeds, stage)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, names_read
+from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, longest_sum, names_read
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import WorkloadClass
 
@@ -148,3 +148,18 @@ def test_a_table_that_is_looked_up_in_counts_only_the_rows_taken():
 def test_a_broadcast_input_counts_the_elements_it_holds():
     wide = Value(name="x", spec=TensorSpec(shape=(8, 16), dtype="float32", strides=(0, 1)))
     assert least_bytes(graph([wide], [node("r", "relu.default", (Ref("x"),), 8, 16)])) == 4 * 16 + 4 * 128
+
+
+@pytest.mark.parametrize(
+    ("traced", "terms"),
+    [
+        (SOFTMAX, 16),  # as large out as in: the ratio of elements would say 1
+        (SUM, 16),
+        (graph([X], [node("c", "cumsum.default", (Ref("x"), 1), 8, 16)]), 16),
+        (graph([X, value("w", 16, 4)], [node("p", "mm.default", (Ref("x"), Ref("w")), 8, 4)]), 32),
+        (graph([X], [node("r", "relu.default", (Ref("x"),), 8, 16)]), 1),
+    ],
+    ids=["softmax", "sum", "scan", "product", "element-wise"],
+)
+def test_the_longest_sum_is_found_inside_the_graph(traced, terms):
+    assert longest_sum(traced) == terms
