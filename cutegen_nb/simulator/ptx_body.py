@@ -64,6 +64,8 @@ class BodyReader(Cursor):
         if self._inside_asm:
             return  # the compiler counts the lines of the assembly text as if they were Python's
         numbers = (int(words[1]), int(words[2]), int(words[3]))
+        if numbers[2] == 0 and self.location:
+            return  # the DSL's line of @cute.jit for an operation whose place it lost: atomics, some branches
         chain: tuple[tuple[int, int, int], ...] = (numbers,)
         if "inlined_at" in words:
             at = words.index("inlined_at")
