@@ -72,7 +72,7 @@ def line(answer: dict) -> str:
         return f"PASSED {best['timing']['median_ms']:9.4f} ms, roof share {sol:.2f}, {against}; {tail}"
     first = next(r for r in answer["rounds"] if r["counters"] and r["verdict"] == "PASSED")
     ratios = ", ".join(
-        f"{label} {first['counters'][key] / max(1, best['counters'][key]):.2f}x fewer"
+        f"{label} {first['counters'][key]:,} → {best['counters'][key]:,}"
         for label, key in (("sectors", "gmem_sectors"), ("warp instructions", "warp_instructions"))
     )
     return f"PASSED {ratios}; {tail}"
@@ -94,9 +94,9 @@ def main() -> None:
     answers = {}
     with tempfile.TemporaryDirectory() as store:
         for number, path in problems(options.folder, options.ids):
-            answers[path.stem] = run(path, options, store)
-            print(f"{number:>3} {path.stem[len(str(number)) + 1 :][:34]:<34} "
-                  f"{answers[path.stem]['wall_s']:5.1f} s  {line(answers[path.stem])}", flush=True)  # fmt: skip
+            answer = answers[path.stem] = run(path, options, store)
+            name = path.stem.partition("_")[2][:34]
+            print(f"{number:>3} {name:<34} {answer['wall_s']:5.1f} s  {line(answer)}", flush=True)
             if options.json:
                 options.json.write_text(json.dumps(answers, indent=1))
     passed = sum(a.get("best") is not None for a in answers.values())
