@@ -228,6 +228,7 @@ class KernelEvaluator:
                 "baselines": list(self._baselines),
                 "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
                 "least_bytes": facts.full.least_bytes,
+                "deadline_s": limits.deadline_s,
             }
             run = await self._run(request, limits, heard)
         finally:

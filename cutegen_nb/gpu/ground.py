@@ -54,6 +54,9 @@ class Simulation(Protocol):
         """Kernel whose launch ended with neither a result nor a fault since the last reset; else empty."""
         ...
 
+    stop_at: float
+    """Reading of ``time.monotonic`` after which a launch is a fault."""
+
     def reset(self) -> None:
         """Forget launches and faults."""
         ...

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,11 @@ def prepare(device: str, architecture: str, scratch: str) -> Surroundings:
     simulation = bridge.install(architecture)
     ground = Ground(name=f"simulator ({architecture})", architecture=architecture, simulation=simulation)
     return Surroundings(ground=ground)
+
+
+_LAUNCHES_FRACTION = 0.9
+"""Share of the deadline after which the simulator gives a kernel up: it can name the kernel's line, the
+warden only the host's."""
 
 
 def serve(sock: socket.socket, surroundings: Surroundings) -> None:
@@ -152,7 +158,9 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
         return [int(seed) for seed in answer["seeds"]]
 
     time_it = None
-    if ground.simulation is None:
+    if ground.simulation is not None:
+        ground.simulation.stop_at = time.monotonic() + _LAUNCHES_FRACTION * float(request["deadline_s"])
+    else:
         from cutegen_nb.gpu.timing import timer  # noqa: PLC0415 - needs a GPU
 
         torch.backends.cudnn.allow_tf32 = False

@@ -7,6 +7,7 @@ child compiles and launches for itself.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -94,6 +95,8 @@ class Simulation:
         """Kernel whose launch ended with an exception other than a fault since :meth:`reset`, so that
         nothing can be said of the results; empty when there is none."""
         self._host = HostCalls(device)
+        self.stop_at = math.inf
+        """Reading of ``time.monotonic`` after which a launch is a fault."""
 
     def reset(self) -> None:
         """Forget launches and fault. Compiled functions and live tensors stay usable."""
@@ -159,5 +162,8 @@ class Simulation:
         memory = self._storages.memory()
         for item in launches:
             self.unfinished = item.kernel
-            self.launches.append(machine.run(item.module, item.kernel, item.launch, item.parameters, memory))
+            profile = machine.run(
+                item.module, item.kernel, item.launch, item.parameters, memory, stop_at=self.stop_at
+            )
+            self.launches.append(profile)
             self.unfinished = ""

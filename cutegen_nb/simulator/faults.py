@@ -56,6 +56,13 @@ class Deadlock(SimulatorFault):
     verdict = Verdict.DEADLOCK
 
 
+class OutOfTime(SimulatorFault):
+    """The launch was still running when its time was up."""
+
+    kind = "timed-out"
+    verdict = Verdict.TIMED_OUT
+
+
 class Trapped(SimulatorFault):
     """The kernel executed ``trap`` or a failing device assertion."""
 

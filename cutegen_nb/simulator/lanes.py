@@ -96,6 +96,8 @@ class Setting:
     """Local memory of a thread."""
     tally: Tally
     """Counts of the launch."""
+    stop_at: float
+    """Reading of ``time.monotonic`` at which the launch is given up."""
 
 
 class Lanes:
@@ -112,6 +114,7 @@ class Lanes:
         self.memory = setting.memory
         self.parameters = setting.parameters
         self.tally = setting.tally
+        self.stop_at = setting.stop_at
         self.threads = self.block[0] * self.block[1] * self.block[2]
         self.warps_per_cta = -(-self.threads // WARP)
         self.warps = ctas * self.warps_per_cta

@@ -6,6 +6,7 @@ every thread. Nothing here is a time.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +43,14 @@ class Launch:
     """CTAs of a cluster in x, y, z."""
 
 
-def run(
-    module: Module, kernel_name: str, launch: Launch, parameters: tuple[bytes, ...], memory: GlobalMemory
+def run(  # noqa: PLR0913 - a launch has this many parts
+    module: Module,
+    kernel_name: str,
+    launch: Launch,
+    parameters: tuple[bytes, ...],
+    memory: GlobalMemory,
+    *,
+    stop_at: float = math.inf,
 ) -> LaunchProfile:
     """Run a launch to its end.
 
@@ -53,6 +60,7 @@ def run(
         launch: grid, block, dynamic shared memory, cluster.
         parameters: bytes of each kernel parameter, in order.
         memory: what the kernel may touch; it is read and written in place.
+        stop_at: reading of ``time.monotonic`` at which the launch is given up.
 
     Raises:
         SimulatorFault: the launch cannot go on; the fault says whose fault that is.
@@ -75,7 +83,7 @@ def run(
             one.clear()
     try:
         with np.errstate(all="ignore"):
-            _run_batches(program, launch, _packed(kernel, parameters), memory, tally)
+            _run_batches(program, launch, _packed(kernel, parameters), memory, tally, stop_at)
     finally:
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
@@ -90,8 +98,8 @@ def run(
     return profile_of(empty, tally, program.tallied())
 
 
-def _run_batches(
-    program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, tally: Tally
+def _run_batches(  # noqa: PLR0913, PLR0917 - once, from run
+    program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, tally: Tally, stop_at: float
 ) -> None:
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
@@ -104,6 +112,7 @@ def _run_batches(
         shared_bytes=program.dynamic_smem_offset + launch.dynamic_smem_bytes,
         local_bytes=program.local_bytes,
         tally=tally,
+        stop_at=stop_at,
     )
     room = max(1, _BATCH_BYTES // max(1, setting.shared_bytes + program.local_bytes * threads))
     size = max(1, min(BATCH_LANES // threads, room))

@@ -15,6 +15,11 @@ UNSIGNED: dict[int, np.dtype[Any]] = {
 """Bytes → unsigned dtype."""
 
 
+_FAR_BYTES = 1 << 34
+"""An address this far from every tensor was not computed from one of them: null, say, or no pointer at all.
+An index of 32 bits into elements of 4 reaches as far."""
+
+
 class Allocation:
     """One registered range of process memory."""
 
@@ -93,6 +98,8 @@ class GlobalMemory:
         if not self._allocations:
             return "no tensor is registered"
         nearest = min(self._allocations, key=lambda one: _distance(one, address))
+        if _distance(nearest, address) > _FAR_BYTES:
+            return f"at address {address:#x}, nowhere near a tensor"
         size = nearest.end - nearest.address
         name = f"tensor {nearest.label!r} ({size} bytes)"
         if address < nearest.address:

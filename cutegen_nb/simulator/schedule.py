@@ -8,12 +8,14 @@ CTAs wait for CTAs of a later batch never ends here.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from cutegen_nb.simulator import barriers
 from cutegen_nb.simulator.async_ops import arrive
 from cutegen_nb.simulator.barriers import is_barrier
-from cutegen_nb.simulator.faults import MISTAKES, Trapped, mistake, place
+from cutegen_nb.simulator.faults import MISTAKES, OutOfTime, Trapped, mistake, place
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.program import Program, Segment
 from cutegen_nb.simulator.values import S32, U32, Array, Value
@@ -51,12 +53,26 @@ def execute(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
     Raises:
         SimulatorFault: whatever stops the launch; a failure of the machine itself is one that judges nobody.
     """
+    if time.monotonic() > lanes.stop_at:
+        raise _out_of_time(segment, lanes, mask)
     position = 0
     try:
         for position, operation in enumerate(segment.operations):  # noqa: B007 - the handler reads it
             operation(lanes, mask)
     except MISTAKES as problem:
         raise mistake(segment.instructions[position][0], problem) from problem
+
+
+def _out_of_time(segment: Segment, lanes: Lanes, mask: Mask | None) -> OutOfTime:
+    """The fault for lanes that still run; the end of a segment is where a loop turns."""
+    at = segment.end or (segment.instructions[0][0] if segment.instructions else None)
+    thread, cta = lanes.place_of(0 if mask is None else int(mask.index[0]))
+    where = f"at {at.name} {place(at)}" if at else "at no known place"
+    return OutOfTime(
+        f"Time was up while the kernel still ran: thread {thread} of CTA {cta} was {where}. A loop there may "
+        "never end; else launch less work.",
+        at, thread=thread, cta=cta,
+    )  # fmt: skip
 
 
 def _after(segment: Segment, at: int, lanes: Lanes, mask: Mask | None, done: int) -> int | Array:

@@ -92,6 +92,15 @@ def test_an_endless_loop_times_out_with_its_line(judge, monkeypatch):
     assert evaluation.duration_s < 12.0
 
 
+def test_an_endless_loop_in_a_kernel_names_the_kernels_line_before_the_deadline(judge, monkeypatch):
+    monkeypatch.setattr(judge.evaluator, "_deadline_s", 5.0)
+    evaluation = judge("relu", "endless_kernel_loop")
+    assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT)
+    first = judge.line("endless_kernel_loop", "while ")
+    assert first <= _decisive(evaluation).line <= first + 2
+    assert evaluation.duration_s < 5.0
+
+
 def test_the_pattern_of_wrong_values_is_named(judge):
     assert "1 element was never written, at the end" in judge("relu", "off_by_one_tail").summary
     assert "all zeros" in judge("relu", "zeros").summary

@@ -307,6 +307,13 @@ def test_write_before_the_start_is_found_and_nothing_outside_is_touched(machine)
     assert room.sum() == 0
 
 
+def test_an_address_that_no_tensor_led_to_is_shown_as_it_is(machine):
+    result = machine.align(np.zeros(64, np.uint32))
+    text = machine.kernel("mov.b64 %rd1, 16;\nld.global.b32 %r1, [%rd1];", parameters=1)
+    with pytest.raises(OutOfBounds, match="reads 4 bytes at address 0x10, nowhere near a tensor"):
+        machine.launch(text, block=64, arrays=[result])
+
+
 def test_a_guard_keeps_the_tail_inside(machine):
     source, result = machine.align(np.arange(1000, dtype=np.uint32)), machine.align(np.zeros(1000, np.uint32))
     text = copy_text(machine, extra="setp.ge.u32 %p1, %r98, 1000; @%p1 ret;")
