@@ -11,10 +11,15 @@ else
 TORCH := torch==2.13.0
 endif
 
-.PHONY: demo test lint format test-gpu benchmark wheel clean
+.PHONY: demo lab test lint format test-gpu benchmark wheel clean
 
 demo: $(READY) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
+
+lab: $(READY) ## Open the quickstart in JupyterLab
+	@$(BIN)/python -c "import jupyterlab, anywidget" 2>/dev/null || { echo "Installing JupyterLab (about 150 MB, once) ..."; \
+	  $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab]"; }
+	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
 
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu"

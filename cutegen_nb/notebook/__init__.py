@@ -1,1 +1,1 @@
-"""The notebook: `%%cutegen`, its panel, and the session as an object. Nothing here is imported by the command line."""
+"""The notebook: `%%cutegen`, its panel, and the session as an object. The command line imports none of it."""

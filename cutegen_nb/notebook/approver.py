@@ -108,8 +108,9 @@ class PanelApprover:
 
     async def _wait(self, gate: Gate) -> Decision:
         self._decided = asyncio.get_running_loop().create_future()
-        self.gate = gate
+        # Shown first: whoever sees the gate open may answer at once and is not kept waiting by the drawing.
         self._on_gate(gate)
+        self.gate = gate
         try:
             return await self._decided
         finally:

@@ -71,24 +71,15 @@ class Desk:
         """
         decided = attendance(self.shell, wish.policy)
         settings = replace(wish.settings, policy=decided.policy)
-        loop = _running_loop() if decided.attended else None
+        screen = Screen(_running_loop() if decided.attended else None)
         self._check_free(wish.problem.name)
         store = self.engine.result(self.engine.lease(settings))
         try:
-            name, stored = _settled_name(store, wish.problem)
-            self._check_free(name)
+            running = self._made(replace(wish, settings=settings), store, screen)
         except BaseException:
             self.engine.result(self.engine.give_back(settings))
             raise
-        rounds = wish.rounds or (stored.budget.rounds if stored else DEFAULT_ROUNDS)
-        order = Order(
-            problem=replace(wish.problem, name=name),
-            settings=settings,
-            budget=Budget(rounds=rounds),
-            store=store,
-        )
-        screen = Screen(loop)
-        running = RunningSession(order, self.engine, screen.request, pictured=decided.attended)
+        name = running.name
         self._open[name] = _Open(running=running, screen=screen)
         self._current = name
         self.shell.user_ns[name] = self.handle(running)
@@ -96,6 +87,19 @@ class Desk:
         running.start()
         if not decided.attended:
             self._to_its_end(running, screen, strict=wish.strict)
+
+    def _made(self, wish: Wish, store: SqliteStore, screen: Screen) -> RunningSession:
+        """The session, under a name that is free, with everything checked that can be before it starts."""
+        name, stored = _settled_name(store, wish.problem)
+        self._check_free(name)
+        rounds = wish.rounds or (stored.budget.rounds if stored else DEFAULT_ROUNDS)
+        order = Order(
+            problem=replace(wish.problem, name=name),
+            settings=wish.settings,
+            budget=Budget(rounds=rounds),
+            store=store,
+        )
+        return RunningSession(order, self.engine, screen.request)
 
     def _to_its_end(self, running: RunningSession, screen: Screen, *, strict: bool) -> None:
         try:
@@ -172,10 +176,12 @@ class Desk:
 
     def stored(self, name: str, folder: Path | None) -> Session:
         """A session from the store; the newest for an empty name. Raises StoreError, UsageError."""
+        names = self.stored_names(folder)
+        if not names:
+            raise NotebookUsageError("no session is stored yet: start one with %%cutegen")
+        if name and name not in names:
+            raise NotebookUsageError(f"no session {name!r} is stored: there is {', '.join(names)}")
         with open_store(Settings(folder=absolute(folder)), writable=False) as store:
-            names = store.names()
-            if not names:
-                raise NotebookUsageError("no session is stored yet: start one with %%cutegen")
             return store.load(name or names[-1])
 
     def stored_names(self, folder: Path | None = None) -> tuple[str, ...]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 
-from cutegen_nb.analysis.summary import outcome, revision, rows, simulated
+from cutegen_nb.analysis.summary import outcome, parent_candidate, revision, rows, simulated
+from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.report import roofline_plot, rounds
+from cutegen_nb.report import diff_view, roofline_plot, rounds
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, folded, safe
 from cutegen_nb.report.text import table
 
+_SECTIONS_CHARACTERS = 400_000
+"""Of whole sections: four or five rounds. A notebook with ten rounds stays below a megabyte."""
 _SIMULATED = (
     "Simulated counts: instructions, memory sectors and errors are exact; no kernel was timed, "
     "and no figure here is a kernel’s time."
@@ -66,11 +69,25 @@ def _roofline(session: Session) -> str:
 
 
 def _sections(session: Session) -> list[str]:
+    """A fold for each round; the oldest are shortened when all together would burden the notebook's file."""
     titles = {
         row.revision: " · ".join(part for part in (row.revision, row.strategy, row.verdict) if part)
         for row in rows(session)
     }
-    return [
-        folded(Style.RECORD, titles[revision(item)], rounds.section(session, item, style=Style.RECORD))
-        for item in session.rounds
-    ]
+    found: list[str] = []
+    left = _SECTIONS_CHARACTERS
+    for item in reversed(session.rounds):
+        body = rounds.section(session, item, style=Style.RECORD) if left > 0 else _short(session, item)
+        left -= len(body)
+        found.append(folded(Style.RECORD, titles[revision(item)], body))
+    return found[::-1]
+
+
+def _short(session: Session, item: Round) -> str:
+    """What was changed and whether it was right; the rest is in the exported report."""
+    candidate, evaluation, parent = item.candidate, item.evaluation, parent_candidate(session, item)
+    said = f"<p>{safe(evaluation.summary if evaluation else item.note)}</p>"
+    told = "<p>Counts and prompt are in the report: export it as .html.</p>"
+    if candidate is None or parent is None:
+        return said + told
+    return said + diff_view.render(parent.source, candidate.source) + told

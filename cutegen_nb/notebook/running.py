@@ -19,7 +19,7 @@ from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover
 from cutegen_nb.notebook.engine import Engine
 from cutegen_nb.notebook.faults import as_sentence
 from cutegen_nb.notebook.record import record, waiting
-from cutegen_nb.notebook.view import Live, pictures, with_pending
+from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, make_effects, repairs_of
 
@@ -46,12 +46,9 @@ class RunningSession:
     `session`, `live` and `shown` are replaced whole, never changed, so that any thread may look at them.
     """
 
-    def __init__(
-        self, order: Order, engine: Engine, on_change: Callable[[], None], *, pictured: bool = False
-    ) -> None:
-        """`on_change` may be called from any thread; `pictured` says that a panel shows the session."""
+    def __init__(self, order: Order, engine: Engine, on_change: Callable[[], None]) -> None:
+        """`on_change` is called from any thread. Raises ConfigurationError for a setting the author lacks."""
         self.order = order
-        self._pictured = pictured
         self.session: Session | None = None
         self.live = Live(doing=_STARTING, since=time.time())
         self.shown = waiting(order.problem.name, f"{_STARTING} …")
@@ -62,6 +59,7 @@ class RunningSession:
         self._engine = engine
         self._on_change = on_change
         self._approver = PanelApprover(person=order.settings.person, on_gate=self._gate)
+        self._effects = self._make_effects()
         self._stop_words: str | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -94,7 +92,7 @@ class RunningSession:
 
     async def _refine(self) -> None:
         order = self.order
-        effects = self._effects()
+        effects = self._effects
         session = await open_session(order.problem, effects, order.store, order.budget)
         self._keep(session)
         session = await run_session(
@@ -106,7 +104,7 @@ class RunningSession:
         )
         self._keep(session, ended=session.stopped)
 
-    def _effects(self) -> Effects:
+    def _make_effects(self) -> Effects:
         settings = self.order.settings
         # The policy here only keeps make_effects from building an approver for a terminal.
         effects = make_effects(
@@ -148,8 +146,7 @@ class RunningSession:
         if gate is None:
             self._change(gate="", prompt=None, attempts=(), comparison=None)
             return
-        shown = replace(
-            self.live,
+        self._change(
             doing="",
             since=time.time(),
             gate=gate.kind,
@@ -157,9 +154,6 @@ class RunningSession:
             attempts=gate.attempts,
             comparison=gate.comparison,
         )
-        self._prepare(shown)
-        self.live = shown
-        self._on_change()
 
     def _keep(self, session: Session, *, ended: str = "") -> None:
         self.session = session
@@ -170,17 +164,11 @@ class RunningSession:
         self.live = replace(self.live, **members)  # type: ignore[arg-type]
         self._on_change()
 
-    def _prepare(self, live: Live) -> None:
-        """Draw the panel's pictures here, where nobody waits: the main thread then finds them drawn."""
-        if self._pictured and self.session is not None:
-            pictures(with_pending(self.session, live))
-
     def _draw(self) -> None:
         """Draw the record: after each round and at the end, for it takes a good part of a second."""
         if self.session is None:
             self.shown = waiting(self.name, self.live.ended)
         else:
-            self._prepare(self.live)
             self.shown = record(self.session, self.live.ended)
         self._on_change()
 

@@ -1,0 +1,106 @@
+"""The gates as the panel and the magics reach them, without a kernel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.round import Action, Attempt, Prompt
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.notebook.approver import Answer, PanelApprover
+from cutegen_nb.testing import examples
+
+PROMPT = Prompt(system="s", user="Write it.", digest="d")
+
+
+def session() -> Session:
+    return Session(
+        name="relu",
+        problem=examples.relu_problem(),
+        facts=examples.relu_facts(),
+        device=examples.simulated_device(),
+        author="offline",
+        budget=Budget(),
+        created_at="2026-01-01T00:00:00+00:00",
+    )
+
+
+def attempt(evaluation) -> Attempt:
+    candidate = Candidate(source=examples.kernel_source("a"), author="offline")
+    return Attempt(purpose="generate", prompt=PROMPT, reply=None, candidate=candidate, evaluation=evaluation)
+
+
+def at_revision(evaluation, *answers: Answer):
+    """Give the answers one after the other; what each said, and the decision."""
+
+    async def deciding():
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        waiting = asyncio.ensure_future(approver.review_revision(session(), [attempt(evaluation)], None))
+        await asyncio.sleep(0)
+        said = []
+        for answer in answers:
+            try:
+                said.append(approver.take(answer))
+            except UsageError as refusal:
+                said.append(refusal)
+        return said, await asyncio.wait_for(waiting, 1)
+
+    return asyncio.run(deciding())
+
+
+def test_a_decision_carries_the_person_and_the_words():
+    said, decision = at_revision(examples.passed(10), Answer(action=Action.REJECT, reason=" slow "))
+    assert (decision.gate, decision.action, decision.by, decision.reason) == (
+        "revision",
+        Action.REJECT,
+        "person:ada",
+        "slow",
+    )
+    assert "rejected: “slow”" in said[0]
+
+
+def test_what_failed_cannot_be_approved_and_the_gate_stays_open():
+    failed = examples.failed(Verdict.WRONG_VALUES, "3 of 4 elements differ")
+    said, decision = at_revision(failed, Answer(action=Action.APPROVE), Answer(action=Action.STOP))
+    assert "WRONG_VALUES, and only what passed can be built upon" in str(said[0])
+    assert decision.action is Action.STOP
+
+
+def test_only_the_first_of_two_clicks_decides():
+    said, decision = at_revision(
+        examples.passed(10), Answer(action=Action.APPROVE), Answer(action=Action.REJECT)
+    )
+    assert decision.action is Action.APPROVE
+    assert "nothing to reject" in str(said[1])
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (Answer(action=Action.APPROVE, gate="prompt"), "meant for what was shown before"),
+        (Answer(action=Action.APPROVE, number=7), "meant for what was shown before"),
+        (Answer(action=Action.STEER, reason="  "), "steer needs words"),
+        (Answer(action=Action.EDIT, edited=" "), "edited text is empty"),
+        (Answer(action=Action.EDIT, edited=examples.kernel_source("a")), "is what it was"),
+        (
+            Answer(action=Action.BRANCH, edited="r3"),
+            "no passing revision 'r3' to go on from: none passed yet",
+        ),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_in_a_sentence(late: Answer, words: str):
+    said, decision = at_revision(
+        examples.passed(10), late, Answer(action=Action.APPROVE, gate="revision", number=0)
+    )
+    assert words in str(said[0])
+    assert decision.action is Action.APPROVE
+
+
+def test_nothing_can_be_decided_before_a_gate_is_open():
+    approver = PanelApprover(person="ada", on_gate=lambda _: None)
+    with pytest.raises(UsageError, match="nothing to approve"):
+        approver.take(Answer(action=Action.APPROVE))

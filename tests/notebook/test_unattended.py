@@ -1,0 +1,167 @@
+"""A notebook that nobody watches: the session runs to its end inside its cell, and the next cell uses it."""
+
+from __future__ import annotations
+
+import ast
+import sqlite3
+import zipfile
+
+import pytest
+from notebook_kernels import PROBLEM, Kernel, Ran, rows
+
+SENTENCES = {
+    "%%cutegen\n   \n": "the cell is empty",
+    "%%cutegen --name a\ndef f(:\n": "does not parse: invalid syntax at line 1",
+    "%%cutegen --name a\nx = 1\n": "neither a class Model nor a function",
+    "%%cutegen --name taken\n" + PROBLEM: "taken is a variable of yours (int) and is left alone",
+    "%%cutegen --name list\n" + PROBLEM: "list is a name of Python itself",
+    "%%cutegen --name 1a\n" + PROBLEM: "not a Python identifier",
+    "%%cutegen --rounds none\n" + PROBLEM: "not a number of rounds",
+    "%%cutegen --autor offline\n" + PROBLEM: "did you mean --author?",
+    "%%cutegen --device tpu\n" + PROBLEM: "invalid choice: 'tpu'",
+    "%%cutegen --name 'a\n" + PROBLEM: "close the quotation mark",
+    "%%cutegen --author openai --name b\n" + PROBLEM: "no model is named",
+    "%%cutegen --problem nowhere.py\n#": "nowhere.py does not exist",
+    "%cutegen aprove": "did you mean approve?",
+    "%cutegen approve": "no session in this kernel",
+    "%cutegen stop": "no session in this kernel",
+    "%cutegen report": "no session is stored yet",
+    "%cutegen export": "export needs a file",
+    "%cutegen help nothing": "there is no `%cutegen nothing`",
+}
+
+
+class TestBeforeAnySession:
+    def test_loading_says_nothing(self, unattended: Kernel):
+        assert unattended.loaded.status == "ok"
+        assert (unattended.loaded.text, unattended.loaded.outputs) == ("", [])
+        assert unattended.run("%reload_ext cutegen_nb").text == ""
+
+    @pytest.mark.parametrize("code", SENTENCES, ids=lambda code: code.splitlines()[0][:40])
+    def test_bad_input_gets_one_sentence_and_no_traceback(self, unattended: Kernel, code: str):
+        ran = unattended.run(f"taken = 3; get_ipython().run_cell({code!r}).raise_error()")
+        shown = unattended.run(code)
+        assert shown.status == ran.status == "error"
+        assert SENTENCES[code] in shown.error, shown.error
+        assert "Traceback" not in shown.error
+        assert len(shown.error.splitlines()) == 1
+        assert unattended.run("print(taken)").text == "3\n"
+
+    def test_help_names_every_command_and_option(self, unattended: Kernel):
+        text = unattended.run("%cutegen help").text
+        for word in ("approve", "branch", "resume", "doctor", "--policy", "--store", "--strict"):
+            assert word in text
+        assert "--rounds K" in unattended.run("%cutegen resume --help").text
+        assert "FILE" in unattended.run("%cutegen help export").text
+
+    def test_a_question_mark_shows_the_help(self, unattended: Kernel):
+        for question in ("%%cutegen?", "%cutegen?"):
+            shown = unattended.run(question).payload[0]["data"]["text/plain"]
+            assert "--baseline" in shown
+            assert "approve" in shown
+
+    def test_completion_offers_our_words_and_nothing_else(self, unattended: Kernel):
+        assert unattended.complete("%cutegen re") == ["reject", "report", "resume"]
+        assert unattended.complete("%%cutegen --po") == ["--policy"]
+        assert unattended.complete("%%cutegen --policy a") == ["ask", "auto"]
+        assert unattended.complete("%%cutegen --device ") == ["auto", "cuda", "simulator"]
+        assert "--name" in unattended.complete("%%cutegen --")
+
+
+@pytest.fixture(scope="module")
+def ran(unattended: Kernel) -> Ran:
+    # Braces in a cell are Python's: nothing expands them.
+    return unattended.run(f"%%cutegen --rounds 2\nBRACES = '{{nothing}}'\n{PROBLEM}")
+
+
+class TestASession:
+    def test_it_ends_inside_its_cell_and_is_stored(self, ran, unattended: Kernel):
+        assert ran.status == "ok", ran.error
+        assert len(rows(unattended.folder)) == 2
+        assert "budget of 2 rounds" in rows(unattended.folder, "SELECT stopped FROM sessions")[0]
+
+    def test_it_shows_a_plain_record_and_no_widget(self, ran):
+        assert ran.mime_types == {"text/html", "text/plain"}
+        assert "coalesced" in ran.plain
+        assert "r1" in ran.outputs[-1]["data"]["text/html"]
+
+    def test_the_session_is_an_object_named_after_the_function(self, ran, unattended: Kernel):
+        said = unattended.run(
+            "print(type(gelu.rounds).__name__, list(gelu.rounds.index), gelu.best.name, len(gelu.best.source) > 500)"
+        )
+        assert said.text == "DataFrame ['r0', 'r1'] r1 True\n", said.error
+        assert "text/html" in unattended.run("gelu").mime_types
+        assert "text/html" in unattended.run("gelu.best").mime_types
+        assert "text/html" in unattended.run("gelu.report()").mime_types
+        assert "class ModelNew" in unattended.run("print(gelu[0].source)").text
+        assert "there is r0, r1" in unattended.run("gelu[9]").error
+
+    def test_the_kernel_is_called_in_a_worker_and_gives_tensors_back(self, ran, unattended: Kernel):
+        said = unattended.run(
+            "import torch, os\nmodule = gelu.best.module()\nx = torch.randn(32, 128)\n"
+            "y = module(x)\nprint(y.dtype, tuple(y.shape), torch.allclose(y, torch.nn.functional.gelu(x) * 2, atol=1e-5))\n"
+            "import sys; print('cutlass' in sys.modules)"
+        )
+        assert said.text == "torch.float32 (32, 128) True\nFalse\n", said.error
+        assert "takes tensors and numbers" in unattended.run("module('x')").error
+
+    def test_export_writes_what_the_suffix_says(self, ran, unattended: Kernel):
+        folder = unattended.folder
+        assert unattended.run("%cutegen export best.py").status == "ok"
+        assert unattended.run("gelu.export('r.html'); gelu.export('all.cutegen')").status == "ok"
+        ast.parse((folder / "best.py").read_text())
+        assert (folder / "r.html").read_text().startswith("<!DOCTYPE html>")
+        assert {"session.json", "r0.py", "r1.py"} <= set(zipfile.ZipFile(folder / "all.cutegen").namelist())
+        assert "end it in .py" in unattended.run("%cutegen export k.txt").error
+        assert "cannot be written" in unattended.run("%cutegen export nowhere/k.py").error
+
+    def test_looking_at_it_works_by_magic_as_well(self, ran, unattended: Kernel):
+        assert "+++ r1" in unattended.run("%cutegen diff r0 r1").plain
+        assert "there is r0, r1" in unattended.run("%cutegen diff r0 r7").error
+        assert "gelu" in unattended.run("%cutegen sessions").text
+        assert "ended" in unattended.run("%cutegen status").text
+        assert "coalesced" in unattended.run("%cutegen rounds").plain
+        assert "coalesced" in unattended.run("%cutegen report").plain
+        assert "simulator" in unattended.run("%cutegen doctor").text
+        assert unattended.complete("%cutegen resume ge") == ["gelu"]
+
+    def test_the_cell_run_again_goes_on_and_another_problem_gets_a_number(self, ran, unattended: Kernel):
+        assert unattended.run(f"%%cutegen --rounds 2\nBRACES = '{{nothing}}'\n{PROBLEM}").status == "ok"
+        assert len(rows(unattended.folder)) == 2
+        other = PROBLEM.replace("2.0", "3.0")
+        again = unattended.run(f"%%cutegen --rounds 1 --strict\n{other}")
+        assert again.status == "ok", again.error
+        assert rows(unattended.folder, "SELECT name FROM sessions ORDER BY id") == ["gelu", "gelu_2"]
+        assert unattended.run("print(gelu_2.best.name)").text == "r0\n"
+
+    def test_a_second_kernel_on_the_same_store_is_told_so(self, ran, unattended: Kernel, tmp_path):
+        second = Kernel(tmp_path, attended=True)
+        try:
+            store = unattended.folder / ".cutegen"
+            assert second.run(f"%%cutegen --policy ask --name held --store {store}\n{PROBLEM}").status == "ok"
+            refused = unattended.run(f"%%cutegen --name other\n{PROBLEM}")
+            assert refused.status == "error"
+            assert "is writing to the sessions in" in refused.error
+            assert "gelu" in unattended.run("%cutegen sessions").text
+        finally:
+            second.close()
+
+    def test_strict_fails_the_cell_when_nothing_was_approved(self, unattended: Kernel):
+        hopeless = "import torch\ndef fft(x):\n    return torch.fft.fft(x).real\ndef get_inputs():\n    return [torch.randn(64)]\n"
+        ran = unattended.run(f"%%cutegen --strict\n{hopeless}")
+        assert ran.status == "error"
+        assert len(ran.error.splitlines()) == 1
+
+    def test_unloading_ends_every_process(self, unattended: Kernel):
+        count = (
+            "import os\ndef children():\n    found = []\n    for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+            "        try: stat = open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()\n"
+            "        except OSError: continue\n"
+            "        if int(stat[1]) == os.getpid() and stat[0] != 'Z': found.append(pid)\n    return found\n"
+        )
+        unattended.run(count)
+        assert unattended.run("print(len(children()))").text != "0\n"
+        assert unattended.run("%unload_ext cutegen_nb").status == "ok"
+        assert unattended.run("print(len(children()))").text == "0\n"
+        with sqlite3.connect(unattended.folder / ".cutegen" / "sessions.sqlite") as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
