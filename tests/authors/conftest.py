@@ -39,11 +39,12 @@ class SimulatorChild:
             if line.startswith(start):
                 return line.removeprefix(start)
 
-    def ask(self, name, source, *, ends=False):
+    def ask(self, name, source, *, ends=False, largest_offset=2**31):
         if self.process is None:
             self._start()
             assert self._line("READY") is not None, "the child did not start"
-        self.process.stdin.write(json.dumps({"name": name, "source": source, "ends": ends}) + "\n")
+        request = {"name": name, "source": source, "ends": ends, "largest_offset": largest_offset}
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer = self._line("RESULT")
         return {"error": "the child died or hung"} if answer is None else json.loads(answer)

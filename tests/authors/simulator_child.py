@@ -1,6 +1,6 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
-Reads ``{"name": …, "source": …, "ends": bool}``; answers with one entry for each revision the
+Reads ``{"name": …, "source": …, "ends": bool, "largest_offset": int}``; answers with one entry for each revision the
 offline author can write, or the first and the last with ``ends``: ``{"applied": […], "verdict": "right" | sentence, "counters": {…}}``, or with
 ``{"declined": sentence}``.
 """
@@ -21,6 +21,7 @@ os.environ.update(bridge.prepare_environment(ARCHITECTURE))
 import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
+from cutegen_nb.authors.offline import operands  # noqa: E402
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
 from cutegen_nb.core.problem import Problem, ProblemForm  # noqa: E402
@@ -89,6 +90,7 @@ def answer(request, folder):
     form = ProblemForm.KERNELBENCH if "class Model" in request["source"] else ProblemForm.FUNCTION
     problem = Problem(name=request["name"], source=request["source"], form=form, function="reference")
     facts = trace_facts(problem)
+    operands.LARGEST_OFFSET = request["largest_offset"]
     entries = []
     try:
         writer = next(item for item in WRITERS if item.accepts(facts))

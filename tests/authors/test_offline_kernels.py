@@ -162,8 +162,8 @@ MODULES = {
 }
 
 
-def declined_or_revisions(offline_simulator, source, *, ends=False):
-    answer = offline_simulator.ask("given", source, ends=ends)
+def declined_or_revisions(offline_simulator, source, **options):
+    answer = offline_simulator.ask("given", source, **options)
     assert "error" not in answer, answer["error"]
     return answer
 
@@ -200,6 +200,15 @@ def test_some_later_revision_does_less_work_than_the_first(offline_simulator, va
     revisions = declined_or_revisions(offline_simulator, source)["revisions"]
     first, *later = [entry["counters"][counter] for entry in revisions]
     assert min(later) < first
+
+
+@pytest.mark.parametrize("value", ["torch.exp(x)", "torch.softmax(x, 1)", "torch.softmax(x, 0)", "x.sum()"])
+def test_offsets_of_64_bits_where_32_are_too_few(offline_simulator, value):
+    source = (
+        f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(700, 64)]\n"
+    )
+    answer = declined_or_revisions(offline_simulator, source, ends=True, largest_offset=1000)
+    assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cutegen_nb.authors.offline.expressions import body, grouped
 from cutegen_nb.authors.offline.kernel_text import KernelRequest, KernelText
 from cutegen_nb.authors.offline.loops import loop_nest
-from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
-from cutegen_nb.authors.offline.templates import indented, joined, render
+from cutegen_nb.authors.offline.operands import Operand, is_wide, operands, vector_elements
+from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
 TRIPS = 4
 """Turns of the grid-stride loop a thread makes at least."""
@@ -29,13 +29,11 @@ class _Elementwise:
         tensors = (*self.loads, *self.stores)
         rank = len(self.nest.all)
         reverse = self.variant.coalesced and rank > 1
-        names = ", ".join(tensor.tensor for tensor in tensors)
+        names = [tensor.tensor for tensor in tensors]
         chosen = self.variant.vectors and rank > 1
-        params = [f"{tensor.tensor}: cute.Tensor" for tensor in tensors]
-        params += [f"{count}: cutlass.Constexpr" for count in self.counts]
-        params += ["VEC: cutlass.Constexpr"] if chosen else []
-        arguments = [tensor.tensor for tensor in tensors] + list(self.counts) + (["VEC"] if chosen else [])
-        views = [f"{names} = [fastest_first(m) for m in ({names},)]"] if reverse else []
+        numbers = [*self.counts, *(["VEC"] if chosen else [])]
+        group = f"{', '.join(names)},"
+        views = [f"{group} = [fastest_first(m) for m in ({group})]"] if reverse else []
         constants = {"THREADS": "256  # eight warps; several such CTAs share an SM"}
         widest = vector_elements(list(tensors))
         if self.variant.vectors:
@@ -48,13 +46,11 @@ class _Elementwise:
                 constants["TRIPS"] = f"{TRIPS}  # turns of the loop a thread makes"
         source = render(
             self._template(),
-            name=self.name,
+            **signature(self.name, names, numbers),
             doc=self._doc(),
-            params=", ".join(params),
-            arguments=", ".join(arguments),
             views=joined(views),
             like=self.stores[0].tensor,
-            block=block_index(self.nest),
+            wide=is_wide(self.nest),
             element=joined(self._element()),
             divided=joined(self._divided()),
             fragments=joined(self._fragments()),

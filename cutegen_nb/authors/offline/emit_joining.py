@@ -5,9 +5,9 @@ from __future__ import annotations
 from cutegen_nb.authors.offline.emit_rows import RowKernel, called
 from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.loops import LoopNest
-from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.operands import Operand, is_wide
 from cutegen_nb.authors.offline.rows_text import expression_lines
-from cutegen_nb.authors.offline.templates import indented, joined, render
+from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
 
 def emit_joining(partial: RowKernel, name: str) -> KernelText:
@@ -19,6 +19,7 @@ class _Joining:
     def __init__(self, partial: RowKernel, name: str) -> None:
         self.partial, self.name = partial, name
         self.nest = LoopNest(partial.nest.rows, ())
+        self.counts = tuple(count for count, _ in partial.kernel.counts)
         self.scratch: tuple[Scratch, ...] = partial.scratch()
         exprs = {s.access.register: s.expr for s in partial.kernel.row_stores}
         self.exprs = exprs
@@ -28,22 +29,18 @@ class _Joining:
     def text(self) -> KernelText:
         tensors: tuple[Operand, ...] = (*self.loads, *self.partial.row_stores)
         names = [t.tensor for t in tensors] + [s.tensor for s in self.scratch]
-        numbers = [*self.partial.counts, "SPLITS"]
+        numbers = [*self.counts, "SPLITS"]
         views = []
         if len(self.nest.rows) > 1:
-            shown = ", ".join(t.tensor for t in tensors)
-            views = [f"{shown}{',' if len(tensors) == 1 else ''} = [fastest_first(m) for m in ({shown},)]"]
+            group = "".join(f"{t.tensor}, " for t in tensors).rstrip()
+            views = [f"{group} = [fastest_first(m) for m in ({group})]"]
         joins = {s.join for group in self.partial.states for s in group}
         source = render(
             f"rows_{self.lanes}",
-            name=self.name,
+            **signature(self.name, names, numbers),
             doc="Joins the parts of each row and finishes it.",
-            params=", ".join(
-                [*(f"{n}: cute.Tensor" for n in names), *(f"{n}: cutlass.Constexpr" for n in numbers)]
-            ),
-            arguments=", ".join([*names, *numbers]),
             views=joined(views),
-            block=self.partial.block,
+            wide=is_wide(self.partial.nest),
             rows=f"cute.size({self.scratch[0].tensor}, mode=[0])",
             split="",
             setup="",
@@ -54,7 +51,7 @@ class _Joining:
             source=source,
             nest=self.nest,
             tensors=tensors,
-            counts=self.partial.counts,
+            counts=self.counts,
             needed=frozenset(joins | ({"across_lanes"} if self.lanes == "warp" else set()))
             | frozenset({"fastest_first"} if views else ()),
             constants=self.partial.constants(),

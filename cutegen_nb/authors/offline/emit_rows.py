@@ -5,10 +5,10 @@ from __future__ import annotations
 from cutegen_nb.authors.offline.expressions import Expr, grouped, kind_of, leaves
 from cutegen_nb.authors.offline.kernel_text import KernelRequest, KernelText, Scratch
 from cutegen_nb.authors.offline.lowering import COLUMN
-from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.operands import Operand, camel, is_wide
 from cutegen_nb.authors.offline.rows_text import RowsText, definitions, expression_lines
-from cutegen_nb.authors.offline.states import State, states
-from cutegen_nb.authors.offline.templates import indented, joined, render
+from cutegen_nb.authors.offline.states import Part, State, states
+from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
 REGISTERS_FOR_A_ROW = 64
 """32-bit registers a thread may spend on keeping its share of a row."""
@@ -33,6 +33,7 @@ class RowKernel(RowsText):
         partial = request.variant.split
         self.partial = partial
         self.needed = self._needed_loads() if partial else self.loads
+        self.counts = self._needed_counts() if partial else self.counts
         self.strided = strided
         self.lanes = "thread" if strided else ("cta" if partial else self.variant.lanes)
         self.threads = CTA_THREADS
@@ -41,6 +42,10 @@ class RowKernel(RowsText):
         self.fragments: dict[str, Operand] = {}
 
     # ------------------------------------------------------------------ what is decided before any text
+
+    def _needed_counts(self) -> tuple[str, ...]:
+        used = {name for group in self.states for state in group for name in leaves(state.expr)}
+        return tuple(count for count in self.counts if count in used)
 
     def _needed_loads(self) -> list[Operand]:
         """What the reductions themselves read; the rest is for the kernel that joins them."""
@@ -172,8 +177,7 @@ class RowKernel(RowsText):
             statements.insert(0, "col = chunk * VEC + j")
         takes = [line for state in group for line in state.take(values[state.parts[0].name])]
         lines += self._loop(self.wanted(inside, varying=True), [*statements, *takes], [])
-        for state in group:
-            lines += self._across(state)
+        lines += self._across(group)
         if self.partial:
             return lines
         for state in group:
@@ -197,27 +201,27 @@ class RowKernel(RowsText):
             f"{state.shift} = {values['']}",
         ]
 
-    def _across(self, state: State) -> list[str]:
+    def _across(self, group: tuple[State, ...]) -> list[str]:
+        """Lines that join what the threads of a row hold."""
         if self.lanes == "thread":
             return []
-        lines = [state.across("32")]
+        lines = [state.across("32") for state in group]
         if self.lanes == "warp":
             return lines
-        shared = [f"s{part.name[:1].upper()}{part.name[1:]}" for part in state.parts]
-        lines += ["if lane == 0:"]
-        lines += [f"    {smem}[warp] = {part.name}" for smem, part in zip(shared, state.parts, strict=True)]
-        lines += ["cute.arch.sync_threads()"]
-        lines += ["# Every warp joins the warps' parts for itself: its lanes read them in turn."]
-        lines += [
-            f"{part.name} = {smem}[lane % WARPS]" for smem, part in zip(shared, state.parts, strict=True)
+        parts = [part for state in group for part in state.parts]
+        return [
+            *lines,
+            "if lane == 0:",
+            *(f"    {shared(part)}[warp] = {part.name}" for part in parts),
+            "cute.arch.sync_threads()",
+            "# Every warp joins the warps' parts for itself: its lanes read them in turn.",
+            *(f"{part.name} = {shared(part)}[lane % WARPS]" for part in parts),
+            *(state.across("WARPS") for state in group),
         ]
-        lines += [state.across("WARPS")]
-        return lines
 
     def _shared(self) -> list[str]:
         return [
-            f"s{part.name[:1].upper()}{part.name[1:]} = smem.allocate_tensor(cutlass.{part.kind.value}, "
-            "cute.make_layout(WARPS))"
+            f"{shared(part)} = smem.allocate_tensor(cutlass.{part.kind.value}, cute.make_layout(WARPS))"
             for group in self.states
             for state in group
             for part in state.parts
@@ -290,14 +294,10 @@ class RowKernel(RowsText):
             joins |= {s.join for group in self.states for s in group}
         source = render(
             f"rows_{self.lanes}",
-            name=self.name,
+            **signature(self.name, names, numbers),
             doc=_DOCS[self.lanes],
-            params=", ".join(
-                [*(f"{n}: cute.Tensor" for n in names), *(f"{n}: cutlass.Constexpr" for n in numbers)]
-            ),
-            arguments=", ".join([*names, *numbers]),
             views=joined(views),
-            block=self.block,
+            wide=is_wide(self.nest),
             rows=self.rows,
             split="SPLITS" if self.partial else "",
             shared=joined(self._shared()),
@@ -369,6 +369,11 @@ class RowKernel(RowsText):
 
     def _needs_division(self, tensor: Operand) -> bool:
         return self.varies(tensor) and not self._along_vector(tensor)
+
+
+def shared(part: Part) -> str:
+    """Name of a part's place in shared memory: ``sTotal``."""
+    return f"s{camel(part.name)}"
 
 
 def called(tensor: Operand, value: str) -> str:

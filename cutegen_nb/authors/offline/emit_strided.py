@@ -5,10 +5,10 @@ from __future__ import annotations
 from cutegen_nb.authors.offline.emit_rows import RowKernel, called
 from cutegen_nb.authors.offline.expressions import Expr, leaves
 from cutegen_nb.authors.offline.kernel_text import KernelText
-from cutegen_nb.authors.offline.operands import Operand
+from cutegen_nb.authors.offline.operands import Operand, is_wide
 from cutegen_nb.authors.offline.rows_text import expression_lines
 from cutegen_nb.authors.offline.states import State
-from cutegen_nb.authors.offline.templates import indented, joined, render
+from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
 
 class StridedVectors:
@@ -151,14 +151,10 @@ class StridedVectors:
         divided = [f"{t.divided} = cute.logical_divide({t.tensor}, (VEC, None))" for t in tensors]
         source = render(
             "rows_thread",
-            name=base.name,
+            **signature(base.name, names, numbers),
             doc="VEC neighbouring rows a thread, so that a load along them is 128 bits wide.",
-            params=", ".join(
-                [*(f"{n}: cute.Tensor" for n in names), *(f"{n}: cutlass.Constexpr" for n in numbers)]
-            ),
-            arguments=", ".join([*names, *numbers]),
             views=joined(views),
-            block=base.block,
+            wide=is_wide(self.nest),
             rows=f"{base.rows} // VEC",
             split="SPLITS" if base.partial else "",
             setup=joined([f"cols = {base.cols}", *divided, *fragments, *dict.fromkeys(self.setup)]),

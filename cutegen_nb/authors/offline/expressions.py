@@ -170,9 +170,21 @@ def typed_text(expr: Expr, text: str) -> str:
 
 
 def grouped(text: str) -> str:
-    """`text` in parentheses unless it is a name or a call, so that an operator or a method may follow."""
-    simple = text.replace("_", "").isalnum() or (text.endswith(")") and " " not in text)
-    return text if simple else f"({text})"
+    """`text` in parentheses unless it is a name, a call or in parentheses already."""
+    return text if text.replace("_", "").isalnum() or _is_call(text) else f"({text})"
+
+
+def _is_call(text: str) -> bool:
+    """Whether the first bracket of `text` closes at its end, after nothing but a dotted name."""
+    name, bracket, rest = text.partition("(")
+    if not bracket or (not (name + "_").replace("_", "").replace(".", "").isalnum() and name):
+        return False
+    depth = 1
+    for at, sign in enumerate(rest):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return at == len(rest) - 1
+    return False
 
 
 class _Numbering:
@@ -222,6 +234,7 @@ def body(results: Mapping[str, Expr], *, prefix: str = "t") -> tuple[list[str], 
     roots = {name: numbering.visit(expr) for name, expr in results.items()}
     lines: list[str] = []
     texts: dict[int, tuple[str, int]] = {}
+    whole = {id(expr) for expr in roots.values()}
 
     def emit(expr: Expr) -> tuple[str, int]:
         known = texts.get(id(expr))
@@ -229,7 +242,8 @@ def body(results: Mapping[str, Expr], *, prefix: str = "t") -> tuple[list[str], 
             return known
         text, precedence = _text(expr, emit)
         shared = numbering.uses[id(expr)] > 1
-        if isinstance(expr, Apply) and (shared or len(text) > LONGEST_NESTED_TEXT):
+        long = len(text) > LONGEST_NESTED_TEXT and id(expr) not in whole
+        if isinstance(expr, Apply) and (shared or long):
             name = f"{prefix}{len(lines)}"
             lines.append(f"{name} = {text}")
             text, precedence = name, _ATOM

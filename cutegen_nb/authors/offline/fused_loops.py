@@ -50,7 +50,9 @@ class FusedLoopsWriter:
         steps = ladder(plan(program))
         variant = fold(steps.start, applied)
         chosen, texts = _texts(program, variant)
-        source = module_text(chosen, texts, f"{problem.name} in CuTe DSL.", constructor(problem))
+        steps_taken = f": {', '.join(dict.fromkeys(applied))}" if applied else ", in its simplest form"
+        title = f"{problem.name} in CuTe DSL{steps_taken}."
+        source = module_text(chosen, texts, title, constructor(problem))
         return Written(source=source, rationale=steps.rationale(applied))
 
 

@@ -98,6 +98,10 @@ class Sizes:
         """Text of the extent of a loop."""
         return self._product(loop.axes)
 
+    def product(self, loops: Sequence[Loop]) -> str:
+        """Text of the trip count of several loops together."""
+        return self._product([axis for loop in loops for axis in loop.axes])
+
     def count(self, extent: Extent, nest: LoopNest) -> str:
         """Text of a count: the columns of the kernel where it is their number."""
         if nest.cols and elements([loop.extent for loop in nest.cols]) == extent:

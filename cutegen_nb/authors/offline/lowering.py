@@ -19,7 +19,8 @@ _JUMPS = frozenset({
     "eq", "ne", "lt", "le", "gt", "ge", "floor", "ceil", "trunc", "round", "sign", "sgn", "fmod", "remainder",
     "isnan", "reduce:argmax", "reduce:argmin",
 })  # fmt: skip
-"""Operations whose result may change by much when an operand changes in its last digit."""
+"""Operations whose result may change by much when an operand changes in its last digit, so that the
+operand has to be rounded where the reference rounds it. The same goes for results wider than it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,19 +87,26 @@ class Lowering:
     """What is read, by value and index."""
     counts: dict[Extent, str] = field(default_factory=dict)
     """Numbers made of extents, with their names in the kernel."""
-    _known: dict[tuple[str, Index], Expr] = field(default_factory=dict)
+    _known: dict[tuple[str, Index, bool], Expr] = field(default_factory=dict)
 
-    def expr(self, name: str, index: Index) -> Expr:
+    def expr(self, name: str, index: Index, *, stepwise: bool = False) -> Expr:
         """The value `name` at `index`.
+
+        With `stepwise`, half-precision values are rounded after every operation, as the reference's are;
+        otherwise only what is stored is rounded, once.
 
         Raises SplitNeededError, NotIndexableError, or Declined for an operation without a rule.
         """
-        known = self._known.get((name, index))
+        key = (name, index, stepwise)
+        known = self._known.get(key)
         if known is None:
-            known = self._known[name, index] = self._lower(name, index)
+            known = self._lower(name, index, stepwise=stepwise)
+            if stepwise and name not in self.program.buffers:
+                known = rounded(known, self.program.dtype(name))
+            self._known[key] = known
         return known
 
-    def _lower(self, name: str, index: Index) -> Expr:
+    def _lower(self, name: str, index: Index, *, stepwise: bool) -> Expr:
         if name in self.scalars and self.scalars[name] == index:
             return Leaf(name, kind_of(self.program.dtype(name)))
         if name in self.program.buffers or name in self.stored or self.program.ops[name].reduction:
@@ -108,32 +116,25 @@ class Lowering:
             return self._filled(op)
         if op.op == "place":
             return self._place(op, index)
-        if op.op in ("view", "permute", "expand"):
-            return self._view(op, index)
         if op.op.startswith("host_view"):
             raise NotIndexableError(name)
-        kind = kind_of(op.dtype)
-        args = [self._argument(arg, op, index) for arg in op.args]
-        kwargs = {key: self._argument(value, op, index) for key, value in op.kwargs}
+        if op.op in ("view", "permute", "expand"):
+            source = op.args[0]
+            assert isinstance(source, Name)
+            return self.expr(source.name, self._viewed(op, source, index), stepwise=stepwise)
+        stepwise = stepwise or op.dtype in ("float32", "float64") or op.op in _JUMPS
+        args = [self._argument(arg, op, index, stepwise=stepwise) for arg in op.args]
+        kwargs = {key: self._argument(value, op, index, stepwise=stepwise) for key, value in op.kwargs}
         try:
-            return pointwise(op.op, args, kwargs, kind, op.dtype)
+            return pointwise(op.op, args, kwargs, kind_of(op.dtype), op.dtype)
         except UnsupportedOperationError as problem:
             raise Declined(str(problem)) from problem
-
-    def _settled(self, name: str, value: Expr, op: Op) -> Expr:
-        """A half-precision operand, rounded as the reference has it where more digits would show.
-
-        They show when the result is wider, or jumps: a comparison, a rounding, a place of a maximum.
-        """
-        shows = op.dtype in ("float32", "float64") or op.op in _JUMPS
-        return rounded(value, self.program.dtype(name)) if shows and not isinstance(value, Leaf) else value
 
     def element(self, op: Op, index: Index) -> Expr:
         """What a reduction takes in at `index`."""
         source = op.args[0]
         assert isinstance(source, Name)
-        value = self.expr(source.name, index)
-        return self._settled(source.name, value, op) if op.reduction.startswith("arg") else value
+        return self.expr(source.name, index, stepwise=op.reduction.startswith("arg"))
 
     def _load(self, name: str, index: Index) -> Expr:
         access = self.accesses.get((name, index))
@@ -156,11 +157,10 @@ class Lowering:
             raise Declined("the offline author writes an element by its place only along a reduced dimension")
         return cast(Leaf(COLUMN, Kind.I32), kind_of(op.dtype))
 
-    def _argument(self, value: Operand, op: Op, index: Index) -> object:
+    def _argument(self, value: Operand, op: Op, index: Index, *, stepwise: bool) -> object:
         """A tensor operand as an expression, a count as a register, anything else as it is."""
         if isinstance(value, Name):
-            found = self.expr(value.name, self._broadcast(value, op, index))
-            return self._settled(value.name, found, op)
+            return self.expr(value.name, self._broadcast(value, op, index), stepwise=stepwise)
         return self._count(value) if isinstance(value, Count) else value
 
     def _count(self, value: Count) -> Expr:
@@ -174,20 +174,18 @@ class Lowering:
         aligned = index[len(op.shape) - len(shape) :]
         return tuple(() if extent.is_one else axes for extent, axes in zip(shape, aligned, strict=True))
 
-    def _view(self, op: Op, index: Index) -> Expr:
-        source = op.args[0]
-        assert isinstance(source, Name)
+    def _viewed(self, op: Op, source: Name, index: Index) -> Index:
+        """The index of what a view is of."""
         shape = self.program.shape(source.name)
         if op.op == "permute":
             inverse = {dim: at for at, dim in enumerate(op.dims)}
-            return self.expr(source.name, tuple(index[inverse[dim]] for dim in range(len(shape))))
+            return tuple(index[inverse[dim]] for dim in range(len(shape)))
         if op.op == "expand":
-            return self.expr(source.name, self._broadcast(source, op, index))
+            return self._broadcast(source, op, index)
         try:
-            inner = regroup(tuple(axis for dim in index for axis in dim), shape)
+            return regroup(tuple(axis for dim in index for axis in dim), shape)
         except ValueError:
             raise NotIndexableError(op.name) from None
-        return self.expr(source.name, inner)
 
 
 def regroup(axes: tuple[Axis, ...], shape: Shape) -> Index:

@@ -9,7 +9,7 @@ from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.operands import Operand
 from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.state import Constructor
-from cutegen_nb.authors.offline.templates import joined, render
+from cutegen_nb.authors.offline.templates import joined, render, wrapped
 
 _IMPORTS = (
     "import cuda.bindings.driver as cuda",
@@ -33,12 +33,13 @@ def module_text(
     parts = [render(part, needed=needed).strip("\n") for part in ("joins", "views")]
     sources = [part for part in parts if part]
     sources += [text.source.rstrip("\n") for text in launches]
-    gcd = any("math." in line for line in forward)
-    imports = [*(["import math"] if gcd else []), *_IMPORTS, *built.imports]
+    others = sorted({*_IMPORTS, *built.imports} - {"import math"})
+    gcd = "import math" in built.imports or any("math." in line for line in forward)
+    imports = [*(["import math", ""] if gcd else []), *others, "from cutlass.cute.runtime import from_dlpack"]
     return render(
         "module",
         title=title,
-        imports=joined([*sorted(set(imports)), "from cutlass.cute.runtime import from_dlpack"]),
+        imports=joined(imports),
         constants=joined([f"{name} = {value}" for name, value in constants.items()]),
         kernels="\n\n\n".join(sources),
         definitions=built.definitions,
@@ -87,25 +88,25 @@ def _add_host_views(plan: Plan, kernel: Kernel, sizes: Sizes, work: list[str], v
             work.append(host_view(op, sizes))
 
 
-LONGEST_LAUNCH = 100
-"""A launch whose line would be longer gets names for its views."""
-
-
 def _launch(kernel: Kernel, text: KernelText, sizes: Sizes) -> list[str]:
     """Lines that view each tensor as the kernel runs over it, and the launch."""
-    shown: dict[Operand | Scratch, str] = {t: view(t.access, text.nest, sizes) for t in text.tensors}
-    numbers = [f"float({sizes.count(extent, text.nest)})" for _, extent in kernel.counts]
     lines = _scratch_lines(text, sizes)
-    if text.scratch:
-        shown |= {scratch: scratch.host for scratch in text.scratch}
-        numbers.append("splits")
+    shown: dict[Operand | Scratch, str] = {t: view(t.access, text.nest, sizes) for t in text.tensors}
+    shown |= {scratch: scratch.host for scratch in text.scratch}
+    numbers = [
+        f"float({sizes.count(extent, text.nest)})" for name, extent in kernel.counts if name in text.counts
+    ]
+    numbers += ["splits"] if text.scratch else []
+    comment = []
     if text.vector is not None:
         loop, widest = text.vector
-        lines.append("# A vector must not cross the end of the fastest dimension.")
+        comment = [
+            "# The length of a vector, which must not cross the end of the fastest dimension, comes last."
+        ]
         numbers.append(f"math.gcd({sizes.loop(loop)}, {widest})")
     call = _call(text.name, list(shown.values()), numbers)
-    if len(call) <= LONGEST_LAUNCH:
-        return [*lines, call]
+    if "\n" not in call:
+        return [*lines, *comment, call]
     names: list[str] = []
     for tensor, words in shown.items():
         if isinstance(tensor, Scratch) or words == tensor.access.value:
@@ -113,7 +114,7 @@ def _launch(kernel: Kernel, text: KernelText, sizes: Sizes) -> list[str]:
             continue
         names.append(_view_name(tensor, set(names)))
         lines.append(f"{names[-1]} = {words}")
-    return [*lines, _call(text.name, names, numbers)]
+    return [*lines, *comment, *_call(text.name, names, numbers).splitlines()]
 
 
 CTAS_WANTED = 1056
@@ -126,8 +127,7 @@ def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
     """Lines that decide on the number of splits and allocate what they leave behind."""
     if not text.splits:
         return []
-    rows = " * ".join(f"({sizes.loop(loop)})" for loop in text.nest.rows if loop.axes) or "1"
-    cols = " * ".join(f"({sizes.loop(loop)})" for loop in text.nest.cols) or "1"
+    rows, cols = sizes.product(text.nest.rows), sizes.product(text.nest.cols)
     few = text.scratch[0].rows_fastest
     wanted, least = (CTAS_WANTED * 256, 32) if few else (CTAS_WANTED, COLUMNS_A_SPLIT)
     device = text.tensors[0].access.value
@@ -145,7 +145,7 @@ def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
 
 def _call(name: str, tensors: list[str], numbers: list[str]) -> str:
     group = ", ".join(tensors) + ("," if len(tensors) == 1 else "")
-    return f"self.launch({', '.join([name, f'({group})', *numbers])})"
+    return f"self.launch({wrapped([name, f'({group})', *numbers], len('self.launch()'))})"
 
 
 def _view_name(tensor: Operand, taken: set[str]) -> str:

@@ -96,9 +96,3 @@ def is_wide(nest: LoopNest) -> bool:
     for loop in nest.all:
         total = total * loop.extent
     return max(total.full, total.scaled) >= LARGEST_OFFSET
-
-
-def block_index(nest: LoopNest, axis: str = "x") -> str:
-    """The CTA's index, widened where 32 bits are too few."""
-    name = f"bid{axis}"
-    return f"cutlass.Int64({name})" if is_wide(nest) else name

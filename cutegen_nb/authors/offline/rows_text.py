@@ -7,7 +7,7 @@ from cutegen_nb.authors.offline.hoisting import Hoist
 from cutegen_nb.authors.offline.kernel_text import KernelRequest
 from cutegen_nb.authors.offline.loops import LoopNest, loop_nest
 from cutegen_nb.authors.offline.lowering import COLUMN
-from cutegen_nb.authors.offline.operands import Operand, block_index, operands, vector_elements
+from cutegen_nb.authors.offline.operands import Operand, operands, vector_elements
 from cutegen_nb.authors.offline.plan import Kernel
 from cutegen_nb.authors.offline.states import states
 
@@ -63,9 +63,8 @@ class RowsText:
         """Lines of the launcher that give each tensor its two modes, and the functions they call."""
         if len(self.nest.rows) == 1 and len(self.nest.cols) == 1:
             return [], frozenset()
-        names = ", ".join(tensor.tensor for tensor in self.tensors)
-        target = f"{names}{',' if len(self.tensors) == 1 else ''}"
-        line = f"{target} = [rows_by_columns(m, {len(self.nest.rows)}) for m in ({names},)]"
+        group = "".join(f"{tensor.tensor}, " for tensor in self.tensors).rstrip()
+        line = f"{group} = [rows_by_columns(m, {len(self.nest.rows)}) for m in ({group})]"
         return [line], frozenset({"rows_by_columns"})
 
     @property
@@ -74,11 +73,6 @@ class RowsText:
         return vector_elements(
             [t for t in self.tensors if self.nest.memory_order(t.access)] or list(self.tensors)
         )
-
-    @property
-    def block(self) -> str:
-        """The CTA's index along the rows."""
-        return block_index(self.nest)
 
     def joins(self) -> frozenset[str]:
         """Functions that the states need."""

@@ -234,7 +234,7 @@ def _joint(first: Reduction, second: Reduction) -> State:
             Part(name=second.name, kind=Kind.F32, start="0.0"),
         )
         return State(how="softmax", parts=parts, expr=first.expr, results=results)
-    parts = tuple(Part(name=f"{name}_part", kind=Kind.F32, start="0.0") for name in results)
+    parts = tuple(Part(name=f"{name}_shifted", kind=Kind.F32, start="0.0") for name in results)
     deviation = second.expr.args[0] if isinstance(second.expr, Apply) else second.expr
     mean = deviation.args[1] if isinstance(deviation, Apply) else deviation
     count = mean.args[1] if isinstance(mean, Apply) else None

@@ -33,6 +33,35 @@ def joined(lines: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+LONGEST_LINE = 100
+"""Lists of parameters and arguments are broken before they pass it."""
+
+
+def wrapped(items: Sequence[str], lead: int) -> str:
+    """Items of a bracket that opens after `lead` characters: on one line where they fit, else indented."""
+    line = ", ".join(items)
+    if lead + len(line) <= LONGEST_LINE:
+        return line
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) + 6 <= LONGEST_LINE:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"    {item},")
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def signature(name: str, tensors: Sequence[str], numbers: Sequence[str]) -> dict[str, str]:
+    """Values that every kernel template takes: the name, parameters of both functions, arguments."""
+    items = [f"{item}: cute.Tensor" for item in tensors] + [f"{item}: cutlass.Constexpr" for item in numbers]
+    return {
+        "name": name,
+        "params": wrapped(items, len(f"def {name}_kernel():")),
+        "host_params": wrapped([*items, "stream: cuda.CUstream"], len(f"def {name}():")),
+        "arguments": ", ".join([*tensors, *numbers]),
+    }
+
+
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
     """Lines moved right by `depth` levels."""
     return ["    " * depth + line if line else line for line in lines]
