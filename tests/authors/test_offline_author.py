@@ -106,6 +106,17 @@ def test_a_strategy_is_added_to_those_of_the_ancestors_and_of_no_one_else():
     assert "autovec_copy" in source
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"purpose": "repair"}, "cannot repair"), ({"parent": "person"}, "by person")]
+)
+def test_what_would_be_the_same_file_or_undo_another_s_work_is_declined(changes, said):
+    if "parent" in changes:
+        changes = {"parent": Candidate(source="theirs", author=changes["parent"])}
+    prompt = Prompt(system="", user="", digest="", **changes)
+    with pytest.raises(Declined, match=said):
+        asyncio.run(OfflineAuthor().write(prompt, session(RELU), lambda _: None))
+
+
 @pytest.mark.parametrize("value", ["torch.relu(x)", "torch.softmax(x, 1)", "x.sum(0)", "x.mean()"])
 def test_every_strategy_of_a_menu_changes_the_file_and_names_counters_that_exist(value):
     author, given = OfflineAuthor(), session(RELU.replace("torch.relu(x)", value))

@@ -182,10 +182,11 @@ def extremum(name: str, left: Expr, right: Expr) -> Expr:
     """``max`` or ``min``; NaN wins, as in torch."""
     if left.kind is Kind.BOOL:
         return apply("|" if name == "max" else "&", left, right, kind=Kind.BOOL)
-    if left.kind in (Kind.I32, Kind.I64):
-        chosen = apply(">" if name == "max" else "<", left, right, kind=Kind.BOOL)
-        return apply("select", chosen, left, right, kind=left.kind)
-    return apply(name, left, right)
+    if left.kind in (Kind.F32, Kind.F64) and not isinstance(right, Const):
+        return apply(name, left, right)
+    # Against a number the compiler turns max into an instruction that drops NaN; a comparison keeps it.
+    beyond = apply("<" if name == "max" else ">", left, right, kind=Kind.BOOL)
+    return apply("select", beyond, right, left, kind=left.kind)
 
 
 def clamp(args: Sequence[object], kwargs: Mapping[str, object], kind: Kind) -> Expr:

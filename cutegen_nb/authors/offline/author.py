@@ -31,6 +31,12 @@ class OfflineAuthor:
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
         """Write the parent's kernel with one more strategy. Raises Declined."""
+        if prompt.purpose not in ("generate", "optimise"):
+            raise Declined("the offline author cannot repair a kernel: it would write the same file again")
+        if prompt.parent is not None and prompt.parent.author != self.name:
+            raise Declined(
+                f"the offline author goes on from kernels of its own only; this is by {prompt.parent.author}"
+            )
         progress("writing the kernel from templates")
         applied = lineage(prompt.parent, session)
         if prompt.strategy is not None:

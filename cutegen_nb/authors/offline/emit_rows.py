@@ -16,7 +16,9 @@ WARP_THREADS = 32
 CTA_THREADS = 256
 LARGEST_CTA_THREADS = 1024
 UNROLL = 4
-"""Turns of a loop whose loads are issued together."""
+"""Turns of a loop whose vector loads are issued together."""
+UNROLL_STRIDED = 8
+"""The same where a thread loads single elements."""
 
 _DOCS = {
     "thread": "One thread a row.",
@@ -319,7 +321,8 @@ class RowKernel(RowsText):
 
     def constants(self) -> dict[str, str]:
         """Module-level constants of the kernel."""
-        turns = UNROLL if self.variant.in_flight > 1 else 1
+        wanted = UNROLL_STRIDED if self.strided else UNROLL
+        turns = wanted if self.variant.in_flight > 1 else 1
         found = {"THREADS": str(self.threads)}
         if self.lanes == "cta":
             found["WARPS"] = "THREADS // 32"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from cutegen_nb.authors.offline.ir import ONE, Count, Extent, Name, Op, Program, elements
+from cutegen_nb.authors.offline.ir import ONE, Buffer, Count, Extent, Name, Op, Program, elements
 from cutegen_nb.authors.offline.loops import Loop, LoopNest
 from cutegen_nb.authors.offline.lowering import Access, Axis
 from cutegen_nb.authors.offline.plan import Kernel, Plan
@@ -14,6 +14,13 @@ from cutegen_nb.core.errors import Declined
 
 LARGEST_PRODUCT = 4
 """Extents tried together when a number has to be recognised as a product of them."""
+
+
+def extent_names(program: Program, buffer: Buffer) -> list[str]:
+    """What ``forward`` calls the extents of a tensor: ``x0``, ``x1``, unless that is a value's name."""
+    names = [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))]
+    taken = {*program.buffers, *program.ops}
+    return [f"{buffer.name}_dim{dim}" if name in taken else name for dim, name in enumerate(names)]
 
 
 class Sizes:
@@ -25,8 +32,8 @@ class Sizes:
         self.by_axes: dict[tuple[Axis, ...], str] = {}
         self.by_dim: dict[tuple[str, int], str] = {}
         for buffer in self.program.buffers.values():
-            for dim in range(len(buffer.shape)):
-                self.by_dim[buffer.name, dim] = f"{buffer.name}{dim}"
+            for dim, name in enumerate(extent_names(self.program, buffer)):
+                self.by_dim[buffer.name, dim] = name
         for kernel in plan.kernels:
             self._learn(kernel)
 
@@ -148,7 +155,7 @@ def allocation(name: str, shape: Sequence[str], dtype: str, plan: Plan) -> str:
     """A line that allocates an output or a temporary beside the first input."""
     program = plan.program
     for buffer in program.buffers.values():
-        if [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))] == list(shape) and shape:
+        if extent_names(program, buffer) == list(shape) and shape:
             if buffer.dtype == dtype:
                 return f"{name} = torch.empty_like({buffer.name})"
             return (
@@ -201,7 +208,7 @@ def size_lines(program: Program, text: Iterable[str]) -> list[str]:
     words = set(re.findall(r"\w+", "\n".join(text)))
     lines = []
     for buffer in program.buffers.values():
-        names = [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))]
+        names = extent_names(program, buffer)
         if not words.intersection(names):
             continue
         shown = [name if name in words else "_" for name in names]

@@ -188,6 +188,8 @@ class _Reader(Building):
 
 
 def _paired(full: TensorSpec, scaled: TensorSpec) -> Shape:
+    if 0 in full.shape or 0 in scaled.shape:
+        raise Declined(f"the reference has a tensor without elements, of shape {full.shape}")
     return tuple(Extent(a, b) for a, b in zip(full.shape, scaled.shape, strict=True))
 
 

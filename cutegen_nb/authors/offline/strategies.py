@@ -126,8 +126,8 @@ ROWS = {
     ),
     IN_FLIGHT: _strategy(
         IN_FLIGHT,
-        "Unroll the loop over a row by four, so that a thread has several loads in flight and "
-        "pays for the loop once in four turns.",
+        "Unroll the loop over a row, so that a thread has several loads in flight and "
+        "pays for the loop once in several turns.",
         "-warp_instructions",
         "-latency_ms",
     ),
