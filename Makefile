@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What `make demo` needs, and all that the tests and the linters need besides.
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check
 
 # With no NVIDIA driver the CPU build of torch is enough; the default build brings 5 GB of CUDA.
 ifeq ($(shell command -v nvidia-smi 2>/dev/null),)
@@ -13,12 +16,12 @@ endif
 
 .PHONY: demo lab test lint format test-gpu benchmark wheel clean
 
-demo: $(READY) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
+demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
 
-lab: $(READY) ## Open the quickstart in JupyterLab
-	@$(BIN)/python -c "import jupyterlab, anywidget" 2>/dev/null || { echo "Installing JupyterLab (about 150 MB, once) ..."; \
-	  $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab]"; }
+lab: $(CORE) ## Open the quickstart in JupyterLab
+	@$(BIN)/python -c "import jupyterlab, anywidget" 2>/dev/null || { \
+	  echo "Installing JupyterLab (about 150 MB, once) ..."; $(INSTALL) -c constraints.txt -e ".[lab]"; }
 	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
 
 test: $(READY) ## The whole suite but the GPU tests
@@ -37,22 +40,27 @@ format: $(READY)
 test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl and pytest, no pip
 	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests
 
-benchmark: $(READY) ## The simulator against Triton's interpreter
-	$(BIN)/python -c "import triton" 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet "triton>=3.5"
+benchmark: $(CORE) ## The simulator against Triton's interpreter
+	@$(BIN)/python -c "import triton" 2>/dev/null || $(INSTALL) "triton>=3.5"
 	$(BIN)/python benchmarks/simulator.py
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build -t wheel
 
 # `venv --without-pip` and `pip --python` work where Debian's python3-venv is not installed.
-$(READY): pyproject.toml constraints.txt
+$(CORE): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "cutegen_nb needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Set PYTHON=python3.11." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	@echo "Installing into $(VENV) (about 1.5 GB, once) ..."
 	@# --no-deps: only torch itself is looked for on the extra index; the next line brings the rest from PyPI.
-	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --retries 1 --no-deps $(TORCH)
-	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,dev]"
+	@$(INSTALL) --retries 1 --no-deps $(TORCH)
+	@$(INSTALL) -c constraints.txt -e .
+	@touch $@
+
+$(READY): $(CORE)
+	@echo "Installing what the tests need (about 350 MB, once) ..."
+	@$(INSTALL) -c constraints.txt -e ".[lab,test,dev]"
 	@touch $@
 
 clean:
