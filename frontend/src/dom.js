@@ -29,6 +29,8 @@ export function enable(element, isEnabled) {
   else element.setAttribute("aria-disabled", "true");
 }
 
+const SETTLED_MS = 500;
+
 /** Hides an element, but not under a person's focus: then once the focus has gone. */
 export function conceal(element, isConcealed) {
   element.dataset.cgnConceal = isConcealed ? "yes" : "";
@@ -44,7 +46,10 @@ export function conceal(element, isConcealed) {
   element.addEventListener(
     "blur",
     () => {
-      if (element.dataset.cgnConceal) element.hidden = true;
+      // Later: were it gone between press and release, the next button would move from under the pointer.
+      setTimeout(() => {
+        if (element.dataset.cgnConceal) element.hidden = true;
+      }, SETTLED_MS);
     },
     { once: true },
   );

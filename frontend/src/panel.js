@@ -1,5 +1,5 @@
 // The panel of a refinement session. Everything it shows comes from the model's traits and survives a reload.
-import { button, enable, folded, make, tell } from "./dom.js";
+import { button, enable, folded, keepKeys, make, tell } from "./dom.js";
 import { detailView } from "./detail.js";
 import { gateBar } from "./gate.js";
 import { roundsTable } from "./rounds.js";
@@ -73,6 +73,8 @@ class Panel {
     this.root = make("div", { class: "cgn-panel" }, header, rounds.element, gate.element, detail.element);
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "Kernel refinement session");
+    // CodeMirror's scroller and whatever else takes the focus by a click: JupyterLab asks the element itself.
+    this.root.addEventListener("focusin", (event) => keepKeys(event.target));
     this.element.append(this.root);
   }
 

@@ -364,6 +364,7 @@ def sit(desk: Notebook, request: pytest.FixtureRequest) -> Iterator[Any]:
         return sitting
 
     yield start
+    desk.shot(f"{request.node.name}-end")
     for sitting in sittings:
         if not sitting.stopped():
             desk.say(f"%cutegen stop --name {sitting.name}")
@@ -376,14 +377,10 @@ def make_notebook(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Ite
     """A function that opens a notebook of the given cells on a kernel of its own."""
     contexts = []
 
-    def make(
-        sources: list[str], kernel: str = "python3", *, width: int = 1280, dark: bool = False
-    ) -> Notebook:
+    def make(sources: list[str], kernel: str = "python3") -> Notebook:
         name = "".join(c if c.isalnum() else "_" for c in request.node.name)
-        context, notebook = _open(lab, browser, name, sources, kernel, width=width)
+        context, notebook = _open(lab, browser, name, sources, kernel)
         contexts.append(context)
-        if dark:
-            set_dark(notebook.page)
         return notebook
 
     yield make
@@ -391,9 +388,7 @@ def make_notebook(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Ite
         context.close()
 
 
-def _open(  # noqa: PLR0913 - what a notebook in a browser is made of
-    lab: Lab, browser: Any, name: str, sources: list[str], kernel: str, *, width: int = 1280
-) -> tuple[Any, Notebook]:
+def _open(lab: Lab, browser: Any, name: str, sources: list[str], kernel: str) -> tuple[Any, Notebook]:
     path = lab.folder / f"{name}.ipynb"
     cells = [
         {
@@ -409,7 +404,7 @@ def _open(  # noqa: PLR0913 - what a notebook in a browser is made of
     kernelspec = {"name": kernel, "display_name": kernel, "language": "python"}
     content = {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
     path.write_text(json.dumps(content))
-    context = browser.new_context(viewport={"width": width, "height": 1000}, reduced_motion="reduce")
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
     page = context.new_page()
     notebook = Notebook(page=page, path=path, lab=lab)
     page.on("request", lambda sent: _watch(sent.url, lab, notebook.outside))
@@ -417,13 +412,6 @@ def _open(  # noqa: PLR0913 - what a notebook in a browser is made of
     page.on("pageerror", lambda error: notebook.errors.append(str(error.stack or error)))
     notebook.open()
     return context, notebook
-
-
-def set_dark(page: Any) -> None:
-    page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
-    )
-    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
 
 
 def _note(said: Any, errors: list[str]) -> None:

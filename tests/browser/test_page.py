@@ -1,0 +1,354 @@
+"""What a page does to the panel, and the panel to the page: reloads, keys, hostile text, themes, widths."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+PAYLOADS = (
+    "<img src=x onerror=\"window.__ran='img'\">",
+    "<script>window.__ran='script'</script>",
+    "[link](javascript:window.__ran='link')",
+    '<button data-commandlinker-command="notebook:insert-cell-below">click</button>',
+    "![picture](http://example.invalid/p.png)",
+    "</script></textarea></pre><svg onload=\"window.__ran='svg'\">",
+    "\u202egnp.exe",
+)
+HOSTILE_SOURCE = '''import cutlass
+import cutlass.cute as cute
+import torch
+
+# {text}
+
+
+@cute.kernel
+def {name}(x: cute.Tensor):
+    """{text}"""
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        print({literal})
+        raise ValueError({literal})
+'''
+
+
+class _Model(BaseHTTPRequestHandler):
+    """Answers every request with hostile text, in the API's stream."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        text = " ".join(PAYLOADS)
+        source = HOSTILE_SOURCE.format(
+            text=text.replace('"""', ""), name="hostile", literal=repr("\n".join(PAYLOADS))
+        )
+        reply = f"# {PAYLOADS[0]}\n\n{text}\n\n```python\n{source}```\n"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for delta, finish in (({"role": "assistant", "content": reply}, None), ({}, "stop")):
+            event = {
+                "id": "1",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": "hostile",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+            }
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def hostile_model():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    thread.join(5)
+
+
+def test_nothing_a_model_writes_runs_or_asks_for_anything(sit, hostile_model):
+    session = sit(f"--author openai --model hostile --base-url {hostile_model}")
+    session.at_prompt(0)
+    session.click("Steer…")
+    session.panel.get_by_label("What should this request say").fill(PAYLOADS[0])
+    session.click("Steer")
+    session.notebook.until(
+        lambda: "onerror" in session.panel.inner_text(), 20, "the words to be shown as text"
+    )
+    session.ask(0)
+    cells = session.notebook.cells()
+    for tab in session.panel.get_by_role("tab").all():
+        tab.click()
+        for summary in session.panel.locator("summary").all():
+            summary.click()
+    session.panel.get_by_role("tab", name="Change").or_(
+        session.panel.get_by_role("tab", name="Source")
+    ).first.click()
+    if session.button("Side by side").count():
+        session.click("Side by side")
+        session.click("Side by side")
+    for button in session.panel.get_by_text("click", exact=True).all():
+        button.click()
+    session.click("Reject…")
+    session.panel.get_by_label("Why?").fill(" ".join(PAYLOADS))
+    session.click("Reject")
+    stored = session.stored(0)
+    assert PAYLOADS[0] in stored["decisions"][-1]["reason"]
+    session.at_prompt(1)
+    assert session.notebook.page.evaluate("() => window.__ran ?? ''") == ""
+    assert session.panel.locator("img:not(.cgn-roofline), script, [data-commandlinker-command]").count() == 0
+    assert session.notebook.cells() == cells
+
+
+def test_keys_typed_on_any_control_change_no_cell(sit):
+    session = sit()
+    session.ask(0)
+    page = session.notebook.page
+    session.click("Reject…")
+    before = session.notebook.cells()
+    selector = "button, textarea, select, summary, a[href], [tabindex], .cm-content"
+    controls = session.panel.locator(selector)
+    tried = 0
+    for index in range(controls.count()):
+        control = controls.nth(index)
+        if not control.is_visible():
+            continue
+        control.focus()
+        if not control.evaluate("(e) => e === document.activeElement"):
+            continue
+        for key in ("a", "b", "d", "d", "x", "m"):
+            page.keyboard.press(key)
+        tried += 1
+        assert session.notebook.cell(session.index)["cell_type"] == "code"
+        assert session.notebook.cells() == before, control.evaluate("(e) => e.outerHTML.slice(0, 200)")
+    assert tried > 12
+    missing = session.panel.evaluate(
+        """(panel, selector) => [...panel.querySelectorAll(selector)].filter(
+        (e) => e.tabIndex >= 0 && e.dataset.lmSuppressShortcuts !== 'true').map((e) => e.outerHTML.slice(0, 120))""",
+        selector,
+    )
+    assert missing == []
+    session.click("Cancel")
+    session.click("Undo my edit")
+    session.click("Approve")
+    assert session.stored(0)["decisions"][-1]["action"] == "approve"
+
+
+def test_the_focus_and_the_page_stay_where_they_are_after_a_click(sit):
+    session = sit()
+    session.at_prompt(0)
+    page = session.notebook.page
+    session.notebook.until(lambda: session.button("Ask").get_attribute("aria-disabled") is None)
+    session.button("Ask").focus()
+    before = page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTop")
+    page.keyboard.press("Enter")
+    session.at_revision(0)
+    assert page.evaluate("() => document.activeElement.className").startswith("cgn-button")
+    assert page.evaluate("() => document.querySelector('.jp-WindowedPanel-outer').scrollTop") == before
+    session.notebook.until(lambda: session.button("Approve").get_attribute("aria-disabled") is None)
+    page.keyboard.press("Enter")
+    assert session.stored(0)["decisions"][-1]["action"] == "approve"
+
+
+def test_a_page_loaded_again_finds_the_panel_the_draft_and_working_buttons(sit):
+    session = sit()
+    session.ask(0)
+    editor = session.panel.get_by_label("Source of r0, editable")
+    editor.press("Control+End")
+    session.notebook.page.keyboard.insert_text("\n# half written\n")
+    session.notebook.page.wait_for_timeout(700)
+    session.notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    session.notebook.open()
+    session.at_revision(0)
+    session.panel.get_by_label("Source of r0, editable").press("Control+End")
+    session.until("# half written")
+    session.click("Undo my edit")
+    session.click("Approve")
+    assert session.stored(0)["decisions"][-1]["action"] == "approve"
+    session.at_prompt(1)
+    assert "r0" in session.notebook.say("%cutegen report")
+
+
+def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
+    session = sit()
+    session.ask(0)
+    session.click("Approve")
+    session.ask(1)
+    session.click("Show r0")
+    session.until("r0 · first kernel")
+    session.panel.get_by_role("tab", name="Counts").click()
+    session.until("Totals of one call")
+    session.panel.get_by_role("tab", name="Roofline").click()
+    picture = session.panel.locator("img.cgn-roofline")
+    picture.wait_for()
+    assert picture.evaluate("(e) => e.complete && e.naturalWidth") == 1350
+    session.panel.locator(".cgn-gate").get_by_role("button", name="Show r1").click()
+    session.until("r1 · ")
+    session.click("Approve")
+    assert session.stored(1)["decisions"][-1]["action"] == "approve"
+
+
+def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kernel_name):
+    from_problem = "import torch\ndef taken_up(x):\n    return torch.relu(x)\ndef get_inputs():\n    return [torch.randn(32, 64)]\n"
+    options = "--device simulator --store restarted"
+    notebook = make_notebook(["%load_ext cutegen_nb", f"%%cutegen {options}\n{from_problem}"], kernel_name)
+    notebook.run(0)
+    notebook.run(1)
+    _press(notebook, 1, "Ask", "send this request?")
+    _press(notebook, 1, "Approve", "build on it?")
+    _waiting(notebook, 1, "r1 waits for you")
+    notebook.restart_kernel()
+    notebook.run(0)
+    resumed = notebook.add("%cutegen resume taken_up --store restarted")
+    notebook.run(resumed)
+    assert "taken_up" in notebook.text(resumed)
+    _press(notebook, resumed, "Ask", "send the request?")
+    _press(notebook, resumed, "Approve", "build on it?")
+    _waiting(notebook, resumed, "r2 waits for you")
+    path = lab.folder / "restarted" / "sessions.sqlite"
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    assert connection.execute("SELECT number, approved FROM rounds ORDER BY number").fetchall() == [
+        (0, 1),
+        (1, 1),
+    ]
+    connection.close()
+
+
+def _panel(notebook, index):
+    return notebook.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".cgn-panel")
+
+
+def _waiting(notebook, index, words):
+    panel = _panel(notebook, index)
+    notebook.until(lambda: panel.count() and words in panel.inner_text(), 60, words)
+
+
+def _press(notebook, index, name, words):
+    _waiting(notebook, index, words)
+    _panel(notebook, index).get_by_role("button", name=name, exact=True).click()
+
+
+DEMO = """
+import json
+from cutegen_nb.notebook.panel import Panel
+from cutegen_nb.notebook.view import Live
+posted = []
+def post(message):
+    posted.append(message)
+    if message["action"] == "stop":
+        raise RuntimeError("the hand-over broke")
+panel = Panel(post)
+panel.show(None, Live(doing="reading the problem", since=1.0), None)
+panel
+"""
+
+
+def test_a_fault_in_the_callback_is_said_in_the_panel(desk):
+    index = desk.add(DEMO)
+    desk.run(index)
+    _press(desk, index, "Stop", "reading the problem")
+    _waiting(desk, index, "That did not work: RuntimeError: the hand-over broke")
+    assert "'stop'" in desk.say("posted")
+
+
+def test_a_kernel_that_does_not_answer_is_named(desk):
+    index = desk.add(DEMO)
+    desk.run(index)
+    _waiting(desk, index, "reading the problem")
+    panel = _panel(desk, index)
+    desk.page.evaluate(
+        "async () => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()"
+    )
+    desk.say("panel.unobserve_all()")
+    panel.get_by_role("button", name="Stop", exact=True).click()
+    _waiting(desk, index, "The kernel has not answered yet")
+
+
+def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, canned):
+    notebook = make_notebook([canned])
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.run(0)
+    _waiting(notebook, 0, "build on it?")
+    panel = _panel(notebook, 0)
+    for theme in ("light", "dark"):
+        if theme == "dark":
+            set_dark(notebook.page)
+        for width in (600, 1000, 1400):
+            notebook.page.set_viewport_size({"width": width, "height": 1000})
+            for tab in ("Change", "Correctness", "Counts", "Diagnosis", "Roofline", "Prompt and reply"):
+                panel.get_by_role("tab", name=tab).click()
+                notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")
+                assert panel.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width, tab)
+                assert notebook.page.evaluate(LOW_CONTRAST) == [], (theme, width, tab)
+    assert notebook.errors == []
+    assert notebook.outside == []
+
+
+LOW_CONTRAST = """() => {
+  const parse = (text) => {
+    const [r, g, b, a] = text.match(/[\\d.]+/g).map(Number);
+    const scale = text.startsWith('color(') ? 255 : 1;
+    return [r * scale, g * scale, b * scale, a ?? 1];
+  };
+  const over = (top, under) => top.slice(0, 3).map((c, i) => c * top[3] + under[i] * (1 - top[3])).concat(1);
+  const ground = (e) => {
+    const layers = [];
+    for (let at = e; at; at = at.parentElement) layers.push(parse(getComputedStyle(at).backgroundColor));
+    return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255, 1]);
+  };
+  const light = (c) => {
+    const [r, g, b] = c.map((x) => x / 255).map((x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const low = [];
+  for (const e of document.querySelectorAll('.cgn-panel *')) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.offsetParent || e.closest('[aria-disabled="true"], .cm-editor, .cgn-hidden-text')) continue;
+    const back = ground(e);
+    const ink = over(parse(getComputedStyle(e).color), back);
+    const [a, b] = [light(ink), light(back)].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) low.push(`${e.className}: ${e.textContent.slice(0, 40)}`);
+  }
+  return low;
+}"""
+
+
+def set_dark(page):
+    page.evaluate(
+        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+    )
+    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+
+
+@pytest.fixture
+def canned():
+    """A cell that shows a recorded session waiting at the revision gate."""
+    path = Path(__file__).parents[1] / "report" / "conftest.py"
+    return f"""
+import importlib.util, time
+from dataclasses import replace
+spec = importlib.util.spec_from_file_location("samples", {str(path)!r})
+samples = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(samples)
+from cutegen_nb.notebook.panel import Panel
+from cutegen_nb.notebook.view import Live
+whole = samples.five_rounds()
+pending = whole.rounds[2]
+panel = Panel(lambda message: None)
+panel.show(
+    replace(whole, rounds=whole.rounds[:2], stopped=""),
+    Live(gate="revision", since=time.time(), attempts=pending.attempts, comparison=pending.comparison),
+    None,
+)
+panel
+"""

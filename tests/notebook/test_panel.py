@@ -1,0 +1,132 @@
+"""The widget without a page: what it takes from one, and what it hands over."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("anywidget")
+
+from cutegen_nb.notebook.panel import Panel
+from cutegen_nb.notebook.view import Live
+
+_PATH = Path(__file__).parents[1] / "report" / "conftest.py"
+_SPEC = importlib.util.spec_from_file_location("report_samples_of_panel", _PATH)
+SAMPLES = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(SAMPLES)
+WHOLE = SAMPLES.five_rounds()
+OPEN = replace(WHOLE, rounds=WHOLE.rounds[:2], stopped="")
+PENDING = WHOLE.rounds[2]
+WAITING = Live(gate="revision", attempts=PENDING.attempts, comparison=PENDING.comparison)
+
+
+@pytest.fixture
+def posted():
+    return []
+
+
+@pytest.fixture
+def panel(posted):
+    made = Panel(posted.append)
+    made.show(OPEN, WAITING, None)
+    yield made
+    made.close()
+
+
+def act(panel, action, **more):
+    number = str(len(panel.action) and int(panel.action["id"]) + 1)
+    panel.set_state({"action": {"id": number, "action": action, **more}})
+    return panel.answer
+
+
+def test_a_decision_is_handed_over_with_its_gate(panel, posted):
+    answer = act(panel, "reject", question=panel.view["live"]["id"], reason="slower")
+    assert posted == [{"action": "reject", "gate": "revision", "reason": "slower", "edited": "", "round": -1}]
+    assert answer == {"id": "0", "refused": ""}
+
+
+def test_an_answer_to_an_older_question_is_refused_with_a_sentence(panel, posted):
+    assert "no longer asked" in act(panel, "approve", question="prompt:1:abc")["refused"]
+    panel.show(OPEN, Live(doing="compiling"), None)
+    assert "no longer asked" in act(panel, "approve", question="")["refused"]
+    assert posted == []
+
+
+def test_one_question_is_answered_once_until_it_is_shown_again(panel, posted):
+    question = panel.view["live"]["id"]
+    act(panel, "approve", question=question)
+    assert "decided a moment ago" in act(panel, "approve", question=question)["refused"]
+    panel.show(OPEN, replace(WAITING, notice="nothing was changed"), None)
+    assert act(panel, "approve", question=question)["refused"] == ""
+    assert len(posted) == 2
+
+
+def test_stop_and_select_need_no_question(panel, posted):
+    panel.show(OPEN, Live(doing="compiling"), None)
+    act(panel, "stop")
+    act(panel, "select", round=1)
+    assert [item["action"] for item in posted] == ["stop", "select"]
+    assert posted[1]["round"] == 1
+
+
+def test_unknown_and_malformed_actions_are_refused(panel, posted):
+    assert "knows no action 'rm'" in act(panel, "rm")["refused"]
+    assert act(panel, "select", round="one")["refused"] == ""
+    assert posted == [{"action": "select", "gate": "", "reason": "", "edited": "", "round": -1}]
+
+
+def test_what_the_hand_over_raises_is_shown():
+    def broken(message):
+        raise RuntimeError("no loop")
+
+    panel = Panel(broken)
+    panel.show(OPEN, Live(doing="compiling"), None)
+    assert act(panel, "stop")["refused"] == "That did not work: RuntimeError: no loop"
+    panel.close()
+
+
+def test_a_click_from_another_thread_is_handed_over(panel, posted):
+    thread = threading.Thread(target=act, args=(panel, "stop"))
+    thread.start()
+    thread.join(10)
+    assert [item["action"] for item in posted] == ["stop"]
+
+
+def test_a_closed_panel_takes_nothing_and_says_why(panel, posted):
+    panel.close_with("The session has ended.")
+    assert act(panel, "stop")["refused"] == "The session has ended."
+    assert posted == []
+
+
+def test_progress_does_not_make_the_detail_anew(panel):
+    before = panel.detail
+    panel.show(OPEN, replace(WAITING, notice="noted"), None)
+    assert panel.detail is before
+    panel.show(OPEN, WAITING, 0)
+    assert panel.detail["title"] == "r0 · first kernel"
+
+
+def test_the_roofline_is_drawn_only_while_it_is_looked_at(panel):
+    assert panel.roofline == {}
+    panel.set_state({"looking": {"tab": "roofline", "dark": True}})
+    first = panel.roofline
+    assert first["dark"] is True
+    assert first["image"]
+    panel.show(OPEN, replace(WAITING, notice="noted"), None)
+    assert panel.roofline is first
+    panel.show(WHOLE, Live(), None)
+    assert panel.roofline is not first
+
+
+def test_the_built_module_is_there_and_asks_for_nothing():
+    static = Path(__file__).parents[2] / "cutegen_nb" / "notebook" / "static"
+    script = (static / "panel.js").read_text()
+    assert "export{" in script
+    assert "import(" not in script
+    assert "fetch(" not in script
+    assert "url(" not in (static / "panel.css").read_text()
+    assert "MIT" in (static / "panel.LICENSES.txt").read_text()

@@ -1,0 +1,174 @@
+"""The panel's view of a session as a value."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.round import Prompt
+from cutegen_nb.notebook.safe_markdown import markdown_html
+from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, session_view, with_pending
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e"
+
+
+def _samples():
+    path = Path(__file__).parents[1] / "report" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("report_samples", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SAMPLES = _samples()
+WHOLE = SAMPLES.five_rounds()
+OPEN = replace(WHOLE, rounds=WHOLE.rounds[:2], stopped="")
+PENDING = WHOLE.rounds[2]
+AT_REVISION = Live(gate="revision", attempts=PENDING.attempts, comparison=PENDING.comparison)
+ASKED = Prompt(
+    system="stand", user="ask", digest="d" * 64, strategy=PENDING.strategy, parent=OPEN.rounds[1].candidate
+)
+AT_PROMPT = Live(gate="prompt", prompt=ASKED)
+
+
+def test_a_view_is_json_at_every_gate_and_without_a_session():
+    gpu = SAMPLES.gpu_rounds()
+    for session in (None, OPEN, WHOLE, gpu, SAMPLES.make_session()):
+        for live in (Live(), Live(doing="compiling", since=1.0), AT_PROMPT, AT_REVISION, Live(ended="done")):
+            for selected in (None, 0, 1, 99):
+                assert json.loads(json.dumps(session_view(session, live, selected)))
+
+
+def test_the_pending_round_is_listed_as_waiting_and_is_the_one_shown():
+    view = session_view(OPEN, AT_REVISION, None)
+    assert [row["revision"] for row in view["rounds"]] == ["r0", "r1", "r2"]
+    assert view["rounds"][2]["decision"] == "waiting for you"
+    assert [row["best"] for row in view["rounds"]] == [False, True, False]
+    assert view["gate"]["can_approve"] is True
+    assert [branch["round"] for branch in view["gate"]["branches"]] == [0, 1]
+    assert view["detail"]["editable"] is True
+    assert view["detail"]["new"] == PENDING.candidate.source
+    assert view["detail"]["old"] == OPEN.rounds[1].candidate.source
+
+
+def test_another_round_can_be_looked_at_meanwhile_and_is_not_editable():
+    view = session_view(OPEN, AT_REVISION, 1)
+    assert view["selected"] == 1
+    assert view["detail"]["title"] == "r1 · coalesce"
+    assert view["detail"]["editable"] is False
+    assert view["gate"]["round"] == 2
+
+
+def test_a_candidate_that_failed_cannot_be_approved_and_the_view_says_why():
+    failed = WHOLE.rounds[4]
+    gate = overview(OPEN, Live(gate="revision", attempts=failed.attempts), None)["gate"]
+    assert gate["can_approve"] is False
+    assert "WRONG_VALUES" in gate["why_not"]
+    assert "reject it, edit it or stop" in gate["why_not"]
+
+
+def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
+    view = session_view(OPEN, AT_PROMPT, None)
+    assert view["detail"]["kind"] == "prompt"
+    assert view["detail"]["user"] == "ask"
+    assert view["detail"]["from"] == "r1"
+    assert view["rounds"][2]["strategy"] == "vectorise-128"
+
+
+def test_each_question_has_a_name_of_its_own():
+    questions = {
+        gate_id(AT_PROMPT, 2),
+        gate_id(replace(AT_PROMPT, prompt=replace(ASKED, digest="e" * 64)), 2),
+        gate_id(AT_PROMPT, 3),
+        gate_id(AT_REVISION, 2),
+        gate_id(replace(AT_REVISION, attempts=AT_REVISION.attempts[:1]), 2),
+    }
+    assert len(questions) == 5
+    assert gate_id(Live(doing="compiling"), 2) == ""
+
+
+def test_simulated_sessions_show_counts_and_measured_ones_times():
+    counted, timed = overview(WHOLE, Live(), None), overview(SAMPLES.gpu_rounds(), Live(), None)
+    assert counted["columns"] == ["Sectors", "Warp instr.", "Bytes ÷ least"]
+    assert counted["session"]["mark"] == "simulated counts, no times"
+    assert timed["columns"] == ["Latency", "Speedup", "Of roof"]
+    assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.99× eager"]
+
+
+def test_a_round_without_a_candidate_says_what_happened():
+    silent = replace(
+        WHOLE.rounds[2], number=0, attempts=WHOLE.rounds[2].attempts[:1], comparison=None, note="gave up"
+    )
+    shown = detail(replace(WHOLE, rounds=(silent,)), Live(), 0)
+    assert shown["has_source"] is False
+    assert shown["tabs"] == []
+    assert shown["exchanges"][0]["words"] == "The reply holds no source and no edits."
+
+
+def test_hostile_text_is_escaped_in_every_html_member_and_made_visible():
+    candidate = replace(
+        PENDING.candidate, rationale=HOSTILE, source=f"# {HOSTILE}\n{PENDING.candidate.source}"
+    )
+    last = PENDING.attempts[-1]
+    evaluation = replace(WHOLE.rounds[4].evaluation, summary=HOSTILE, log=HOSTILE)
+    evaluation = replace(evaluation, findings=tuple(replace(f, message=HOSTILE) for f in evaluation.findings))
+    attempts = (replace(last, candidate=candidate, evaluation=evaluation, problem=HOSTILE),) * 2
+    view = session_view(OPEN, Live(gate="revision", attempts=attempts, notice=HOSTILE), None)
+    html = [value for key, value in _members(view) if key.endswith("_html")]
+    assert len(html) >= 3
+    assert not any("<img" in text or "<script" in text for text in html)
+    assert "\u202e" not in view["live"]["notice"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1)>",
+        "![p](http://example.invalid/p.png)",
+        "[l](javascript:alert(1))",
+        "<https://example.invalid>",
+        '<button data-commandlinker-command="x">b</button>',
+        "<style>*{display:none}</style>",
+    ],
+)
+def test_markdown_keeps_words_and_nothing_that_acts(text):
+    html = markdown_html(f"**bold** {text} `code`")
+    assert "<strong>bold</strong>" in html
+    assert "<code>code</code>" in html
+    for tag in ("<img", "<a", "<button", "<style", "<script"):
+        assert tag not in html
+
+
+def test_unpaired_surrogates_cannot_break_the_message():
+    view = session_view(OPEN, replace(AT_PROMPT, prompt=replace(ASKED, user="\ud800", system="\udfff")), None)
+    json.dumps(view, ensure_ascii=False).encode("utf-8")
+
+
+def test_the_pending_round_is_never_best_and_the_session_itself_is_not_changed():
+    whole = with_pending(OPEN, AT_REVISION)
+    assert whole.best is OPEN.best
+    assert len(OPEN.rounds) == 2
+    assert with_pending(OPEN, AT_PROMPT) is OPEN
+
+
+def test_the_roofline_is_a_picture_and_words():
+    shown = roofline(WHOLE, dark=True)
+    assert shown["image"].startswith("data:image/png;base64,")
+    assert any("r2" in line for line in shown["words"])
+    assert roofline(None, dark=False) == {}
+
+
+def _members(value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key, item
+            yield from _members(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _members(item)
