@@ -136,6 +136,19 @@ class OpenAICompatibleAuthor:
         async with events:
             async for event in events:
                 collected.take(event)
+        if not collected.heard:
+            await self._whole(client, request, collected)
+
+    async def _whole(self, client: AsyncOpenAI, request: dict[str, Any], collected: _Collected) -> None:
+        """Ask again for the answer in one piece: some servers take `stream` and do not stream."""
+        plain = {name: value for name, value in request.items() if not name.startswith("stream")}
+        collected.take_whole(await client.chat.completions.create(**plain))
+        if not collected.heard:
+            message = (
+                f"{self._url} answered, but not with a chat completion: check --base-url, which for most "
+                "servers ends in /v1"
+            )
+            raise AuthorError(message)
 
     @contextlib.contextmanager
     def _foreign(self, collected: _Collected) -> Iterator[None]:
@@ -160,7 +173,7 @@ class OpenAICompatibleAuthor:
             raise Unreachable(message) from None
 
     def _status_error(self, status: int, said: str) -> Exception:
-        said = self._without_key(" ".join(said.split()))[:300]
+        said = self._without_key(" ".join(said.split())).removeprefix(f"Error code: {status} - ")[:300]
         if status in _UNAUTHORISED:
             return ConfigurationError(
                 f"{self._url} refused the key (HTTP {status}: {said}): check {KEY_VARIABLE} in the "
@@ -210,6 +223,8 @@ class _Collected:
         self.text = ""
         self.refusal = ""
         self.finish_reason = ""
+        self.heard = False
+        """Whether any choice has come."""
         self._progress = progress
         self._told = 0
         self._input_tokens = 0
@@ -221,13 +236,24 @@ class _Collected:
             self._input_tokens = event.usage.prompt_tokens or 0
             self._output_tokens = event.usage.completion_tokens or 0
         for choice in (getattr(event, "choices", None) or [])[:1]:
-            delta = choice.delta
-            self.text += getattr(delta, "content", None) or ""
-            self.refusal += getattr(delta, "refusal", None) or ""
-            self.finish_reason = choice.finish_reason or self.finish_reason
+            self._add(choice.delta, choice.finish_reason)
         if len(self.text) - self._told >= _PROGRESS_CHARACTERS:
             self._told = len(self.text)
             self._progress(f"the model writes: {self._told:,} characters")
+
+    def take_whole(self, completion: Any) -> None:  # noqa: ANN401 - a text where the server sent no JSON
+        """Add an answer that came in one piece."""
+        if getattr(completion, "usage", None):
+            self._input_tokens = completion.usage.prompt_tokens or 0
+            self._output_tokens = completion.usage.completion_tokens or 0
+        for choice in (getattr(completion, "choices", None) or [])[:1]:
+            self._add(choice.message, choice.finish_reason)
+
+    def _add(self, words: Any, finish_reason: str | None) -> None:  # noqa: ANN401 - the SDK's delta or message
+        self.heard = True
+        self.text += getattr(words, "content", None) or ""
+        self.refusal += getattr(words, "refusal", None) or ""
+        self.finish_reason = finish_reason or self.finish_reason
 
     def reply(self, seconds: float) -> Reply:
         """The whole answer."""

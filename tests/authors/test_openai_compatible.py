@@ -192,8 +192,26 @@ def test_prose_is_a_reply_without_code(serve):
     assert parse_reply(reply, None).fault is ReplyFault.PROSE
 
 
-def test_an_empty_stream_is_a_truncated_reply_or_no_answer(serve):
-    assert ask(serve(events(DONE)).url).text == ""
+def whole(handler: BaseHTTPRequestHandler) -> None:
+    """An answer in one piece, whatever was asked for."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "fine"}}
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    answer = {
+        "id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice],
+        "usage": usage,
+    }  # fmt: skip
+    body = json.dumps(answer).encode()
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def test_a_server_that_does_not_stream_is_understood(serve):
+    reply = ask(serve(whole).url)
+    assert (reply.text, reply.finish_reason) == ("fine", "stop")
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 7)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +233,7 @@ def test_each_refusal_of_the_server_is_one_sentence_without_the_key(serve, code,
         ask(server.url)
 
     assert KEY not in str(caught.value)
+    assert "Error code" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -240,9 +259,10 @@ def test_a_stalled_server_times_out(serve):
         release.set()
 
 
-@pytest.mark.parametrize("body", [b"<html>hello</html>", b""])
-def test_a_stream_without_events_is_an_unusable_reply(serve, body):
-    assert isinstance(parse_reply(ask(serve(events(body)).url), None), Unusable)
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b"", DONE])
+def test_an_answer_without_a_completion_is_one_sentence(serve, body):
+    with pytest.raises(AuthorError, match="not with a chat completion: check --base-url"):
+        ask(serve(events(body)).url)
 
 
 def test_events_that_are_no_json_are_an_author_error(serve):
