@@ -117,6 +117,27 @@ def test_what_would_be_the_same_file_or_undo_another_s_work_is_declined(changes,
         asyncio.run(OfflineAuthor().write(prompt, session(RELU), lambda _: None))
 
 
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("torch.relu(x)", "coalesced vectorise-128 vectors-in-flight grid-stride"),
+        ("torch.softmax(x, 1)", "cta-per-row vectorise-128 one-pass"),
+        ("torch.softmax(x[:, :64], 1)", "warp-per-row vectorise-128 one-pass"),
+        ("torch.softmax(x.half(), 0)", "one-pass vectorise-128 split-reduction vectors-in-flight"),
+        ("nn.functional.layer_norm(x.half(), x.shape)", "coalesced vectorise-128 one-pass vectors-in-flight"),
+        ("x.sum(1)", "cta-per-row vectorise-128 vectors-in-flight"),
+        ("x.mean()", "coalesced vectorise-128 vectors-in-flight"),
+    ],
+)
+def test_the_menu_follows_from_what_is_reduced_and_where_it_lies(value, names):
+    assert (
+        " ".join(
+            item.name for item in OfflineAuthor().menu(session(RELU.replace("torch.relu(x)", value)).facts)
+        )
+        == names
+    )
+
+
 @pytest.mark.parametrize("value", ["torch.relu(x)", "torch.softmax(x, 1)", "x.sum(0)", "x.mean()"])
 def test_every_strategy_of_a_menu_changes_the_file_and_names_counters_that_exist(value):
     author, given = OfflineAuthor(), session(RELU.replace("torch.relu(x)", value))

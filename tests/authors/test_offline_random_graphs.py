@@ -16,7 +16,7 @@ UNARY = (
     "torch.nn.functional.softplus({0})", "torch.nn.functional.elu({0})", "torch.log1p({0}.abs())",
     "torch.clamp({0}, -0.5, 0.75)", "-{0}", "{0} * 0.5 + 1", "{0} ** 2", "1 / ({0}.abs() + 1)",
     "torch.nn.functional.leaky_relu({0}, 0.1)", "torch.where({0} > 0, {0}, {0} * 0.25)", "torch.erf({0})",
-    "torch.nn.functional.hardswish({0})", "torch.sin({0})", "torch.rsqrt({0} * {0} + 1)", "{0}.float()",
+    "torch.nn.functional.hardswish({0})", "torch.sin({0})", "torch.rsqrt({0} * {0} + 1)",
     "torch.floor({0} * 3)",
 )  # fmt: skip
 BINARY = (
@@ -76,8 +76,14 @@ def graphs(draw):
     count = draw(st.integers(1, 3))
     given_shapes = [whole] + [part_of(draw, whole) for _ in range(count - 1)]
     values = [(f"x{at}", shape) for at, shape in enumerate(given_shapes)]
-    dtypes = [draw(st.sampled_from(FLOATS)) for _ in values]
-    lines = []
+    # One dtype is computed in; inputs of another are converted first, as a kernel's loads are.
+    work = draw(st.sampled_from(FLOATS))
+    dtypes = [draw(st.sampled_from((work, work, *FLOATS))) for _ in values]
+    lines = [
+        f"    {name} = {name}.to(torch.{work})"
+        for (name, _), dtype in zip(values, dtypes, strict=True)
+        if dtype != work
+    ]
     for step in range(draw(st.integers(1, 6))):
         name = f"v{step}"
         source, shape = draw(st.sampled_from(values))

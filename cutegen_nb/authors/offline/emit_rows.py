@@ -16,9 +16,8 @@ WARP_THREADS = 32
 CTA_THREADS = 256
 LARGEST_CTA_THREADS = 1024
 UNROLL = 4
-"""Turns of a loop whose vector loads are issued together."""
-UNROLL_STRIDED = 8
-"""The same where a thread loads single elements."""
+"""Turns of a loop whose loads are issued together. Eight were slower than four on an H200 (sum over a
+strided dimension, 2 GB: 2.6 ms against 2.3)."""
 
 _DOCS = {
     "thread": "One thread a row.",
@@ -321,8 +320,7 @@ class RowKernel(RowsText):
 
     def constants(self) -> dict[str, str]:
         """Module-level constants of the kernel."""
-        wanted = UNROLL_STRIDED if self.strided else UNROLL
-        turns = wanted if self.variant.in_flight > 1 else 1
+        turns = UNROLL if self.variant.in_flight > 1 else 1
         found = {"THREADS": str(self.threads)}
         if self.lanes == "cta":
             found["WARPS"] = "THREADS // 32"

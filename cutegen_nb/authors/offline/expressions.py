@@ -148,6 +148,28 @@ def leaves(expr: Expr) -> frozenset[str]:
     return frozenset(names)
 
 
+def same(first: Expr, second: Expr) -> bool:
+    """Whether two expressions are equal part by part."""
+    compared: set[tuple[int, int]] = set()
+
+    def equal(one: Expr, other: Expr) -> bool:
+        if one is other or (id(one), id(other)) in compared:
+            return True
+        if isinstance(one, Apply) and isinstance(other, Apply):
+            alike = (one.op, one.kind, len(one.args)) == (other.op, other.kind, len(other.args))
+            if not (alike and all(equal(a, b) for a, b in zip(one.args, other.args, strict=True))):
+                return False
+            compared.add((id(one), id(other)))
+            return True
+        if isinstance(one, Leaf) and isinstance(other, Leaf):
+            return one.name == other.name
+        if isinstance(one, Const) and isinstance(other, Const):
+            return (repr(one.value), one.kind) == (repr(other.value), other.kind)
+        return False
+
+    return equal(first, second)
+
+
 _PRECEDENCE = {"|": 2, "^": 3, "&": 4, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _COMPARISON, _UNARY, _ATOM = 1, 8, 10

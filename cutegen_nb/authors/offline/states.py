@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_nb.authors.offline.expressions import Apply, Expr, Kind, Leaf, cast, grouped, kind_of, leaves
+from cutegen_nb.authors.offline.expressions import (
+    Apply,
+    Expr,
+    Kind,
+    Leaf,
+    cast,
+    grouped,
+    kind_of,
+    leaves,
+    same,
+)
 
 LOWEST_FLOAT32 = "-3.4028234663852886e38"
 """Start of an online softmax: −inf would make −inf − (−inf) = NaN before the first element."""
@@ -202,13 +212,13 @@ def _pair(first: Reduction, second: Reduction) -> str:
         return "softmax" if _is_difference(element.args[0], first) else ""
     if first.how == "sum" and isinstance(element, Apply) and element.op == "*":
         left, right = element.args
-        return "moments" if left is right and _is_deviation(left, first) else ""
+        return "moments" if same(left, right) and _is_deviation(left, first) else ""
     return ""
 
 
 def _is_difference(expr: Expr, first: Reduction) -> bool:
     """Whether `expr` is the element of `first` less its result."""
-    if not (isinstance(expr, Apply) and expr.op == "-" and expr.args[0] is first.expr):
+    if not (isinstance(expr, Apply) and expr.op == "-" and same(expr.args[0], first.expr)):
         return False
     right = expr.args[1]
     return isinstance(right, Leaf) and right.name == first.name
@@ -216,7 +226,7 @@ def _is_difference(expr: Expr, first: Reduction) -> bool:
 
 def _is_deviation(expr: Expr, first: Reduction) -> bool:
     """Whether `expr` is the element of `first` less its mean."""
-    if not (isinstance(expr, Apply) and expr.op == "-" and expr.args[0] is first.expr):
+    if not (isinstance(expr, Apply) and expr.op == "-" and same(expr.args[0], first.expr)):
         return False
     mean = expr.args[1]
     return isinstance(mean, Apply) and mean.op == "/" and _names(mean.args[0], first.name)
