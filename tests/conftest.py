@@ -10,4 +10,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     `asyncio.run` in any test after them would fail with "cannot be called from a running event loop".
     """
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(key=lambda item: item.path.parent.name == "browser")
