@@ -74,8 +74,8 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
     """The gate for one output.
 
     `reference` and `oracle` have the same shape, `oracle` in float64 or None where the reference cannot
-    run in float64; `reduction_length` is about how many terms the longest sum behind it has. Integer and boolean
-    outputs must be equal, which is a gate of zero.
+    run in float64; `reduction_length` is about how many terms the longest sum behind it has. Integer and
+    boolean outputs must be equal, which is a gate of zero.
     """
     if not (reference.is_floating_point() or reference.is_complex()):
         return Gate(element=0.0, l2=0.0, reference_l2=0.0, against_oracle=False)

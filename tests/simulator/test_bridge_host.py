@@ -3,7 +3,6 @@
 import ctypes
 
 import pytest
-from cutegen_nb.simulator.machine import Launch
 
 from cutegen_nb.simulator.bridge_device import device_facts
 from cutegen_nb.simulator.bridge_host import (
@@ -15,6 +14,7 @@ from cutegen_nb.simulator.bridge_host import (
     UnansweredCall,
     UnknownPtx,
 )
+from cutegen_nb.simulator.machine import Launch
 
 PTX = """
 .version 8.0

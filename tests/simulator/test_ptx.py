@@ -61,9 +61,7 @@ def test_inner_blocks_have_names_of_their_own():
 
 def test_an_operation_whose_place_the_compiler_lost_keeps_the_line_before_it():
     body = body_of(
-        ".loc 1 15 30 \n mov.b32 %r1, 1;\n"
-        ".loc 1 53 0 \n mov.b32 %r2, 1;\n"
-        ".loc 1 16 8 \n mov.b32 %r3, 1;\n"
+        ".loc 1 15 30 \n mov.b32 %r1, 1;\n.loc 1 53 0 \n mov.b32 %r2, 1;\n.loc 1 16 8 \n mov.b32 %r3, 1;\n"
     )
     assert [one.line for one in body][:3] == [15, 15, 16]
 
