@@ -68,10 +68,17 @@ def limit_worker(memory_bytes: int | None) -> None:
     None here and the warden watches resident memory instead.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    _lower(resource.RLIMIT_FSIZE, FILE_BYTES)
     if memory_bytes is not None:
-        limit = virtual_bytes(os.getpid()) + memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        _lower(resource.RLIMIT_AS, virtual_bytes(os.getpid()) + memory_bytes)
+
+
+def _lower(kind: int, limit: int) -> None:
+    """Set a limit for good; one that the person's own shell keeps lower stays, because none may be raised."""
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def adopt_orphans() -> bool:

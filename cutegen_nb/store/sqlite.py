@@ -84,20 +84,23 @@ class SqliteStore:
             raise StoreError(message)
 
     def _open_readable(self) -> sqlite3.Connection:
+        message_of_none = (
+            f"no sessions in {self.path.parent}: `cutegen-nb demo` makes one, --store looks elsewhere"
+        )
         if not self.path.is_file():
-            message = (
-                f"no sessions in {self.path.parent}: `cutegen-nb demo` makes one, --store looks elsewhere"
-            )
-            raise StoreError(message)
+            raise StoreError(message_of_none)
         for mode in ("mode=ro", "mode=ro&immutable=1"):
             connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?{mode}", uri=True, timeout=_BUSY_S)
             try:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             except sqlite3.OperationalError:
                 # A read-only folder holds no place for the shared index of WAL: read the file alone.
                 connection.close()
                 continue
+            if version == 0 and not tables:
+                connection.close()
+                raise StoreError(message_of_none)
             self._check_version(version)
             return connection
         message = f"cannot open {self.path} for reading; check its permissions"

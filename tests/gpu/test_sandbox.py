@@ -40,6 +40,18 @@ def test_a_candidate_sees_no_key_and_no_home(judge):
     assert f"HOME {Path.home()}\n" not in evaluation.log
 
 
+def test_a_lower_limit_of_the_persons_own_shell_is_kept():
+    code = (
+        "import resource\n"
+        "from cutegen_nb.gpu.sandbox import limit_worker\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
+        "limit_worker(2**33)\n"
+        "print(resource.getrlimit(resource.RLIMIT_FSIZE))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "(5000, 5000)\n", done.stderr
+
+
 def _open_files():
     return len(list(Path("/proc/self/fd").iterdir()))
 

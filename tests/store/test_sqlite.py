@@ -133,6 +133,14 @@ def test_reading_where_nothing_was_stored_says_so(tmp_path):
         SqliteStore(tmp_path / "empty", writable=False)
 
 
+def test_a_store_that_a_full_disk_left_empty_holds_no_sessions(tmp_path):
+    with sqlite3.connect(tmp_path / "sessions.sqlite") as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    with pytest.raises(StoreError, match="no sessions in"):
+        SqliteStore(tmp_path, writable=False)
+    SqliteStore(tmp_path).close()
+
+
 def test_a_file_in_the_way_of_the_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match=r"cannot make the folder .*--store"):
