@@ -22,6 +22,7 @@ from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import Shown
 from cutegen_nb.report import diff_view
+from cutegen_nb.report.markup import visible
 from cutegen_nb.wiring import Settings, open_store, settings_from_environment
 
 Options = argparse.Namespace
@@ -198,7 +199,9 @@ def diff(desk: Desk, options: Options) -> Shown:
     before, after, names = old.candidate.source, new.candidate.source, (revision(old), revision(new))
     plain = "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=1))
     html = diff_view.render(before, after, old_name=names[0], new_name=names[1])
-    return Shown({"text/html": html, "text/plain": plain or f"{names[1]} is identical to {names[0]}."})
+    return Shown(
+        {"text/html": html, "text/plain": visible(plain) or f"{names[1]} is identical to {names[0]}."}
+    )
 
 
 def _named(able: list[Round], word: str, session: Session) -> Round:

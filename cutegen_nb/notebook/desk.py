@@ -75,7 +75,7 @@ class Desk:
         self._check_free(wish.problem.name)
         store = self.engine.result(self.engine.lease(settings))
         try:
-            running = self._made(replace(wish, settings=settings), store, screen)
+            running = self._made(replace(wish, settings=settings), store, screen, attended=decided.attended)
         except BaseException:
             self.engine.result(self.engine.give_back(settings))
             raise
@@ -88,7 +88,7 @@ class Desk:
         if not decided.attended:
             self._to_its_end(running, screen, strict=wish.strict)
 
-    def _made(self, wish: Wish, store: SqliteStore, screen: Screen) -> RunningSession:
+    def _made(self, wish: Wish, store: SqliteStore, screen: Screen, *, attended: bool) -> RunningSession:
         """The session, under a name that is free, with everything checked that can be before it starts."""
         name, stored = _settled_name(store, wish.problem)
         self._check_free(name)
@@ -97,6 +97,7 @@ class Desk:
             problem=replace(wish.problem, name=name),
             settings=wish.settings,
             budget=Budget(rounds=rounds),
+            attended=attended,
             store=store,
         )
         return RunningSession(order, self.engine, screen.request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from IPython.core.error import UsageError as ShownAsSentence
 
 from cutegen_nb.core.errors import CutegenError, UsageError
+from cutegen_nb.report.markup import visible
 
 
 class NotebookUsageError(UsageError):
@@ -12,7 +13,7 @@ class NotebookUsageError(UsageError):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows in a traceback's place; it knows this method by its name."""
-        return [f"cutegen: {self}"]
+        return [f"cutegen: {visible(str(self))}"]
 
 
 def as_sentence(error: Exception) -> Exception:

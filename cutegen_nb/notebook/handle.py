@@ -15,7 +15,7 @@ from cutegen_nb.notebook import exports
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.record import record, waiting
 from cutegen_nb.report.code import listing
-from cutegen_nb.report.markup import Style
+from cutegen_nb.report.markup import Style, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,10 @@ class RevisionHandle:
         return f"<{self.name} of {self._session.name}: {found.label if found else 'not evaluated'}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002
-        return {"text/plain": f"{self!r}\n{self.source}", "text/html": listing(self.source, Style.RECORD)}
+        return {
+            "text/plain": f"{self!r}\n{visible(self.source)}",
+            "text/html": listing(self.source, Style.RECORD),
+        }
 
 
 class SessionHandle:

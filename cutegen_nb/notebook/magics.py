@@ -12,6 +12,7 @@ from cutegen_nb.notebook import arguments, commands
 from cutegen_nb.notebook.completion import make_matcher
 from cutegen_nb.notebook.desk import Desk
 from cutegen_nb.notebook.faults import as_sentence
+from cutegen_nb.report.markup import visible
 
 _DECIDES = ("edit", "steer", "reject")
 """Words after ``%%cutegen`` that make the cell the text of a decision."""
@@ -38,13 +39,13 @@ class CutegenMagics(Magics):
         result = commands.COMMANDS[name](self.desk, arguments.parse_command(name, rest))
         if not isinstance(result, str):
             return result
-        print(result)  # noqa: T201 - the cell's output
+        print(visible(result))  # noqa: T201 - the cell's output
         return None
 
     def _cell(self, line: str, cell: str) -> None:
         word, _, rest = line.strip().partition(" ")
         if word in _DECIDES:
-            print(commands.decide_with_cell(self.desk, word, rest, cell))  # noqa: T201 - the cell's output
+            print(visible(commands.decide_with_cell(self.desk, word, rest, cell)))  # noqa: T201 - the cell's output
             return
         if word in {"-h", "--help"}:
             print(arguments.help_text())  # noqa: T201 - the cell's output

@@ -13,7 +13,7 @@ from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report import diff_view, roofline_plot, rounds
 from cutegen_nb.report.code import listing
-from cutegen_nb.report.markup import Style, folded, safe
+from cutegen_nb.report.markup import Style, folded, safe, visible
 from cutegen_nb.report.text import table
 
 _SECTIONS_CHARACTERS = 400_000
@@ -24,9 +24,17 @@ _SIMULATED = (
 )
 
 
-def record(session: Session, state: str = "") -> dict[str, str]:
-    """The session by MIME type: ``text/html`` and ``text/plain``. `state` says what it waits for."""
-    return {"text/html": _html(session, state), "text/plain": _text(session, state)}
+def record(session: Session, state: str = "", *, beside_panel: bool = False) -> dict[str, str]:
+    """The session by MIME type: ``text/html`` and ``text/plain``. `state` says why it ended.
+
+    Beside a live panel, which shows the same, it is folded; it is in the saved file all the same.
+    """
+    html = _html(session, state)
+    if beside_panel:
+        number = len(session.rounds)
+        title = f"Record of {session.name}, kept in this file: {number} round{'' if number == 1 else 's'}"
+        html = folded(Style.RECORD, title, html)
+    return {"text/html": html, "text/plain": _text(session, state)}
 
 
 def waiting(name: str, state: str) -> dict[str, str]:
@@ -35,13 +43,14 @@ def waiting(name: str, state: str) -> dict[str, str]:
 
 
 def _text(session: Session, state: str) -> str:
-    return table(session) + (f"{state}\n" if state and state != session.stopped else "")
+    return table(session) + (f"{visible(state)}\n" if state and state != session.stopped else "")
 
 
 def _html(session: Session, state: str) -> str:
     facts = session.facts
     kind = f"{facts.workload_class.value}, {facts.dtype}; written by {session.author}"
-    ended = session.stopped or state
+    reason = session.stopped or state
+    ended = f"Ended: {reason}." if reason else ""
     parts = [
         f"<p><b>{safe(session.name)}</b> ({safe(kind)}). {safe(outcome(session))} {safe(ended)}</p>",
         f"<p>{safe(_SIMULATED if simulated(session) else f'Measured on {session.device.name}.')}</p>",

@@ -36,6 +36,8 @@ class Order:
     """Author, device, policy, folder."""
     budget: Budget
     """When to stop."""
+    attended: bool
+    """Whether a panel shows it, for a person who is there."""
     store: SqliteStore
     """Leased from the engine; given back at the session's end."""
 
@@ -169,7 +171,8 @@ class RunningSession:
         if self.session is None:
             self.shown = waiting(self.name, self.live.ended)
         else:
-            self.shown = record(self.session, self.live.ended)
+            live_panel = self.order.attended and not self.live.ended
+            self.shown = record(self.session, self.live.ended, beside_panel=live_panel)
         self._on_change()
 
     def post(self, message: dict[str, object]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from IPython.display import DisplayHandle, display
 
 from cutegen_nb.notebook.running import RunningSession
-from cutegen_nb.report.markup import safe
+from cutegen_nb.report.markup import safe, visible
 
 if TYPE_CHECKING:
     from cutegen_nb.notebook.panel import Panel
@@ -101,11 +101,10 @@ class Screen:
         self._closed = True
         if self._panel_output is None:
             return
-        text = (
-            f"{running.name} has ended: {running.live.ended}. Its record is below; "
-            f"`%cutegen panel {running.name}` opens the panel again."
-        )
-        self._panel_output.update({"text/html": f"<p>{safe(text)}</p>", "text/plain": text}, raw=True)
+        ended, again = f"{running.name} has ended: {running.live.ended}.", f"%cutegen panel {running.name}"
+        html = f"<p>{safe(ended)} Its record is below; <code>{safe(again)}</code> opens the panel again.</p>"
+        text = f"{visible(ended)} Its record is below; {again} opens the panel again."
+        self._panel_output.update({"text/html": html, "text/plain": text}, raw=True)
         self._panel_output = None
 
     def close_with(self, sentence: str) -> None:

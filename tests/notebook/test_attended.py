@@ -167,7 +167,7 @@ class TestStopping:
         attended.gate()
         attended.run("%cutegen approve")
         attended.run("import time; time.sleep(4)")
-        assert "r0 (PASSED) waits" in attended.run("%cutegen status patient").text
+        assert "r0 (PASSED) waits" in attended.gate()
         attended.run("%cutegen stop")
         attended.gate()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sqlite3
+import threading
 import zipfile
 
 import pytest
@@ -151,6 +152,19 @@ class TestASession:
         ran = unattended.run(f"%%cutegen --strict\n{hopeless}")
         assert ran.status == "error"
         assert len(ran.error.splitlines()) == 1
+
+    def test_an_interrupt_ends_the_session_in_a_sentence_and_keeps_its_rounds(self, unattended: Kernel):
+        many = PROBLEM.replace("[torch.randn(64, 128)]", "[torch.randn(1024, 1024)]")
+        timer = threading.Timer(2.5, unattended.manager.interrupt_kernel)
+        timer.start()
+        ran = unattended.run(f"%%cutegen --name cut --rounds 9\n{many}")
+        assert ran.status == "error"
+        assert "interrupted; finished rounds are kept" in ran.error
+        assert (
+            "stopped it in round"
+            in rows(unattended.folder, "SELECT stopped FROM sessions WHERE name = 'cut'")[0]
+        )
+        assert unattended.run("print(cut.name)").text == "cut\n"
 
     def test_unloading_ends_every_process(self, unattended: Kernel):
         count = (
