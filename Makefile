@@ -14,7 +14,7 @@ else
 TORCH := torch==2.13.0
 endif
 
-.PHONY: demo lab test lint format test-gpu benchmark wheel clean
+.PHONY: demo lab test test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -26,6 +26,12 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu"
+
+test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
+	env $$($(BIN)/python tests/browser/kernels.py $(VENV)/kernels 6.31.0 7.3.0) $(BIN)/python -m pytest tests/browser
+
+panel: ## Build the panel's script from frontend/, with Node 20 or newer; the result is committed
+	cd frontend && npm ci --silent && npm run --silent build
 
 lint: $(READY) ## Style, types and layers
 	$(BIN)/ruff check .

@@ -113,7 +113,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "JPY", "OPENAI", "PYTEST"))},
+        **{k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY", "OPENAI", "PYTEST"))},
+        "JUPYTER_PATH": os.environ.get("JUPYTER_PATH", ""),
         "HOME": str(home),
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
@@ -193,16 +194,16 @@ class Notebook:
 
     def run(self, index: int, *, wait: bool = True, timeout_s: float = 60) -> None:
         """Run a cell; with `wait` until its reply came."""
-        before = self.cell(index)["execution_count"]
         self.page.evaluate(
             """(i) => { const panel = window.jupyterapp.shell.currentWidget;
             panel.content.activeCellIndex = i; panel.content.deselectAll();
+            panel.content.model.cells.get(i).sharedModel.execution_count = null;
             void window.jupyterapp.commands.execute('notebook:run-cell'); }""",
             index,
         )
         if wait:
             self.until(
-                lambda: self.cell(index)["execution_count"] not in (None, before),
+                lambda: self.cell(index)["execution_count"] is not None,
                 timeout_s,
                 f"cell {index} to finish",
             )
