@@ -44,7 +44,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl and pytest, no pip
-	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests
+	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests/gpu
 
 benchmark: $(CORE) ## The simulator against Triton's interpreter
 	@$(BIN)/python -c "import triton" 2>/dev/null || $(INSTALL) "triton>=3.5"

@@ -89,7 +89,10 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
         element = min(MULTIPLE * narrow, wide)
         return Gate(element=element, l2=element / 2, reference_l2=errors.relative_l2, against_oracle=False)
     element = min(max(narrow, MULTIPLE * errors.largest_scaled), wide)
-    l2 = min(max(narrow / 2, MULTIPLE * errors.relative_l2), wide / 2)
+    # Rounding of single elements averages out in the norm; that of a sum is shared by all computed from it,
+    # a whole row of a softmax, and does not.
+    own = floor(dtype, 1.0)
+    l2 = min(max(own / 2 + (narrow - own), MULTIPLE * errors.relative_l2), wide / 2)
     return Gate(element=element, l2=l2, reference_l2=errors.relative_l2)
 
 

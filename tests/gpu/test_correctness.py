@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
 
@@ -12,6 +13,22 @@ def _compare(candidate, reference, oracle=None, inputs=(), reduction_length=1.0)
     oracle = reference.double() if oracle is None else oracle
     gate = correctness.find_gate(reference, oracle, reduction_length)
     return correctness.compare(0, candidate, reference, oracle, gate, inputs)
+
+
+def test_a_plain_loop_over_a_long_row_is_no_wrong_kernel():
+    # KernelBench's softmax has rows of 393,216: one float32 sum after the other loses about 3e-5 of the sum,
+    # and every element of the row shares that loss.
+    length = 393_216
+    exponentials = torch.rand(2, length, generator=torch.Generator().manual_seed(1)).exp()
+    oracle = exponentials.double() / exponentials.double().sum(1, keepdim=True)
+    loop = numpy.add.accumulate(exponentials.numpy(), axis=1, dtype=numpy.float32)[:, -1:]
+    candidate = exponentials / torch.from_numpy(loop.copy())
+
+    compared = [_compare(candidate, oracle.float(), oracle, reduction_length=n) for n in (length, 1)]
+
+    assert compared[0].relative_l2_error > 1e-5
+    assert [item.matches for item in compared] == [True, False]
+    assert not _compare(candidate * 1.0003, oracle.float(), oracle, reduction_length=length).matches
 
 
 @pytest.fixture
