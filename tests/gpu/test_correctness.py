@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy
+import numpy as np
 import pytest
 import torch
 
@@ -21,7 +21,7 @@ def test_a_plain_loop_over_a_long_row_is_no_wrong_kernel():
     length = 393_216
     exponentials = torch.rand(2, length, generator=torch.Generator().manual_seed(1)).exp()
     oracle = exponentials.double() / exponentials.double().sum(1, keepdim=True)
-    loop = numpy.add.accumulate(exponentials.numpy(), axis=1, dtype=numpy.float32)[:, -1:]
+    loop = np.add.accumulate(exponentials.numpy(), axis=1, dtype=np.float32)[:, -1:]
     candidate = exponentials / torch.from_numpy(loop.copy())
 
     compared = [_compare(candidate, oracle.float(), oracle, reduction_length=n) for n in (length, 1)]
