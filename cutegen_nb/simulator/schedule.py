@@ -1,9 +1,9 @@
 """Who runs next: all lanes together while they agree, the lowest program counter first where they do not.
 
 Lanes that parted meet again where their paths join, because the compiler lays joins out after what leads to
-them. Every :data:`FAIR` steps the highest program counter goes first instead, so that a loop that waits for a
-thread further on ends. CTAs of one batch run side by side and batches one after the other: a kernel whose
-CTAs wait for CTAs of a later batch never ends here.
+them. After :data:`FAIR` steps the highest program counter goes first instead, as far as it comes, so that a
+loop that waits for a thread further on ends; the wait for its next turn is shorter. CTAs of one batch run
+side by side and batches one after the other: a kernel whose CTAs wait for CTAs of a later batch never ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from cutegen_nb.simulator.values import S32, U32, Array, Value
 from cutegen_nb.simulator.warp_ops import by_thread, by_warp, warp_count
 
 FAIR = 1024
-"""Steps after which the highest program counter has its turn."""
+"""Steps after which the highest program counter has its turn for the first time."""
+_LEAST_PATIENCE = 32
+"""Steps between its turns at least: every turn halves the wait. A lock that 96 warps want needs 96 turns."""
 
 
 def run_batch(program: Program, lanes: Lanes) -> None:
@@ -139,6 +141,7 @@ class _Divergence:
         self._pc = self._shaped(pc)
         self._released: Array = np.zeros(self._pc.shape, np.bool_)
         self._steps = 0
+        self._patience = FAIR
 
     def run(self) -> int:
         """Run until all live lanes of the batch are at one place; gives it (or the end)."""
@@ -146,30 +149,34 @@ class _Divergence:
             low = int(self._pc.min())
             if low == int(self._pc.max()):
                 return low
-            at, active = self._choose(low)
-            self._execute(at, Mask(self._lanes, active))
+            at, active, ahead = self._choose(low)
+            self._execute(at, Mask(self._lanes, active), ahead=ahead)
+            if ahead:
+                self._steps = 0
 
     def _shaped(self, pc: Array) -> Array:
         ctas = 1 if pc.shape[0] == 1 else self._lanes.ctas
         return np.ascontiguousarray(np.broadcast_to(pc, (ctas, self._lanes.threads)), dtype=np.int32)
 
     # -- choosing -------------------------------------------------------------------------------------------
-    def _choose(self, low: int) -> tuple[int, Array]:
-        late_first = self._steps >= FAIR
+    def _choose(self, low: int) -> tuple[int, Array, bool]:
+        """Segment, its lanes, and whether they may run past lanes that wait."""
+        late_first = self._steps >= self._patience
         if not late_first and not self._meets(low):
             self._steps += 1
-            return low, self._pc == low
+            return low, self._pc == low, False
         places = [int(one) for one in np.unique(self._pc) if one != self._done]
         if late_first:
             self._steps = 0
+            self._patience = max(_LEAST_PATIENCE, self._patience // 2)
             free = [at for at in places if not self._meets(at)]
             if free:
-                return free[-1], self._pc == free[-1]
+                return free[-1], self._pc == free[-1], True
         while True:
             for at in places:
                 active = self._ready(at)
                 if active.any():
-                    return at, active
+                    return at, active, False
             self._release()
 
     def _meets(self, at: int) -> bool:
@@ -208,7 +215,7 @@ class _Divergence:
             self._released = np.repeat(self._released, ctas, axis=0)
 
     # -- executing ------------------------------------------------------------------------------------------
-    def _execute(self, at: int, mask: Mask) -> None:
+    def _execute(self, at: int, mask: Mask, *, ahead: bool) -> None:
         """Run a segment for some lanes, and what follows it while they stay alone and together."""
         lanes, tally = self._lanes, self._lanes.tally
         outside = self._pc[~mask.array]
@@ -224,9 +231,9 @@ class _Divergence:
             following = at + 1 if segment.end is None else _after(segment, at, lanes, mask, self._done)
             if not isinstance(following, int):
                 break
-            alone = following < others and following < self._done and not self._meets(following)
+            alone = (ahead or following < others) and following < self._done and not self._meets(following)
             self._steps += 1
-            if not alone or self._steps >= FAIR:
+            if not alone or self._steps >= (FAIR if ahead else self._patience):
                 break
             at = following
         if isinstance(following, int):

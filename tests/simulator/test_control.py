@@ -145,6 +145,32 @@ DONE: """
     assert (got == 1).all()
 
 
+def test_a_lock_that_every_warp_wants_in_turn_is_had_by_all_within_a_few_turns_each(machine):
+    body = """
+    and.b32 %r60, %r99, 31;
+    setp.ne.b32 %p5, %r60, 0;
+    @%p5 bra DONE;
+WAIT:
+    atom.global.cas.b32 %r61, [%rd91], 0, 1;
+    setp.ne.b32 %p6, %r61, 0;
+    @%p6 bra WAIT;
+    ld.volatile.global.b32 %r62, [%rd91+4];
+    setp.eq.b32 %p7, %r62, -1;
+    @%p7 bra SKIP;
+    add.s32 %r62, %r62, 1;
+SKIP:
+    st.volatile.global.b32 [%rd91+4], %r62;
+    atom.global.exch.b32 %r63, [%rd91], 0;
+DONE: mov.b32 %r50, 7;
+    """
+    result, lock = machine.align(np.zeros(1024, np.uint32)), machine.align(np.zeros(2, np.uint32))
+    text = machine.kernel(INDEX + body + STORE, parameters=2)
+    profile = machine.launch(text, block=256, grid=4, arrays=[result, lock])
+    assert lock.tolist() == [0, 32]
+    assert (result == 7).all()
+    assert profile.counters.warp_instructions < 300_000
+
+
 REDUCE = """
     mov.b32 %r60, buffer;
     mad.lo.s32 %r61, %r99, 4, %r60;
