@@ -95,7 +95,8 @@ function handle(view, destroy) {
 // Accepting a hunk here would only hide it; taking one back is an edit, which is evaluated before it counts.
 function control(type, action) {
   if (type === "accept") return make("span", { hidden: true });
-  const undo = button("Undo this change", () => {}, { kind: "cgn-small" });
+  const undo = button("Undo", () => {}, { kind: "cgn-small" });
+  undo.setAttribute("aria-label", "Undo this change");
   undo.addEventListener("click", action);
   return undo;
 }
