@@ -181,7 +181,10 @@ def test_each_strategy_lowers_the_counters_it_names(simulated, name):
         before, after = counters(simulated, name, step - 1), counters(simulated, name, step)
         for effect in strategy.effects:
             if effect.counter != "latency_ms":  # the simulator knows no time
-                assert getattr(after, effect.counter) < getattr(before, effect.counter), (strategy.name, effect)
+                assert getattr(after, effect.counter) < getattr(before, effect.counter), (
+                    strategy.name,
+                    effect,
+                )
 
 
 def test_a_deep_product_of_few_tiles_is_split_and_summed_in_a_second_kernel(simulated):
