@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _MILLI = 1e-3
@@ -68,8 +69,8 @@ def share(fraction: float) -> str:
 
 def moment(stamp: str) -> str:
     """An ISO 8601 UTC stamp as people write it: ``2026-11-21 06:10:00 UTC``; other text unchanged."""
-    day, separator, clock = stamp.partition("T")
-    return f"{day} {clock.removesuffix('Z')} UTC" if separator and clock.endswith("Z") else stamp
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:Z|\+00:00)", stamp)
+    return f"{found[1]} {found[2]} UTC" if found else stamp
 
 
 def error(value: float) -> str:

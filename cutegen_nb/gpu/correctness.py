@@ -85,7 +85,8 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
         element = min(MULTIPLE * narrow, wide)
         return Gate(element=element, l2=element / 2, reference_l2=math.nan, against_oracle=False)
     errors = _errors(_real(reference), _real(oracle))
-    if not math.isfinite(errors.largest_scaled) or errors.largest_scaled > wide:
+    beyond = errors.largest_scaled > wide or errors.relative_l2 > wide / 2
+    if not math.isfinite(errors.largest_scaled) or beyond:
         element = min(MULTIPLE * narrow, wide)
         return Gate(element=element, l2=element / 2, reference_l2=errors.relative_l2, against_oracle=False)
     element = min(max(narrow, MULTIPLE * errors.largest_scaled), wide)

@@ -64,7 +64,8 @@ def from_simulator(fault: Fault) -> CandidateFault:
 def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
     """The verdict for what the candidate raised while `phase`."""
     line, column = place(error, path)
-    text = message_of(error)
+    # The scratch folder is gone when anybody reads this; the file's own name is enough.
+    text = message_of(error).replace(f"{path.parent}/", "")
 
     def fault(verdict: Verdict, kind: str, message: str) -> CandidateFault:
         finding = Finding(kind=kind, message=message, line=line, column=column)

@@ -190,3 +190,10 @@ ModelNew = Quiet
 def test_a_failing_simulator_is_our_fault_and_never_a_verdict(judge, ending):
     with pytest.raises(EvaluatorError, match=r"The simulator failed in kernel .*relu"):
         judge("relu", BROKEN_MACHINE + judge.source("relu") + ending)
+
+
+def test_a_compile_error_names_the_file_and_not_the_scratch_folder(judge):
+    undefined = judge.source("relu").replace("value = x[index]", "value = x[index] + nothing")
+    evaluation = judge("relu", undefined)
+    assert "--> candidate.py:" in evaluation.summary
+    assert "/cutegen-" not in evaluation.summary + evaluation.findings[0].message
