@@ -28,6 +28,7 @@ test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu"
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
+	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it
 	env $$($(BIN)/python tests/browser/kernels.py $(VENV)/kernels 6.31.0 7.3.0) $(BIN)/python -m pytest tests/browser
 
 panel: ## Build the panel's script from frontend/, with Node 20 or newer; the result is committed
