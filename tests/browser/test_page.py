@@ -200,7 +200,9 @@ def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
 
 def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kernel_name):
     from_problem = "import torch\ndef taken_up(x):\n    return torch.relu(x)\ndef get_inputs():\n    return [torch.randn(32, 64)]\n"
-    options = "--device simulator --store restarted"
+    # A store a kernel: the next one would take up the session of this one.
+    folder = f"restarted_{kernel_name}"
+    options = f"--device simulator --store {folder}"
     notebook = make_notebook(["%load_ext cutegen_nb", f"%%cutegen {options}\n{from_problem}"], kernel_name)
     notebook.run(0)
     notebook.run(1)
@@ -209,13 +211,13 @@ def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kerne
     _waiting(notebook, 1, "r1 waits for you")
     notebook.restart_kernel()
     notebook.run(0)
-    resumed = notebook.add("%cutegen resume taken_up --store restarted")
+    resumed = notebook.add(f"%cutegen resume taken_up --store {folder}")
     notebook.run(resumed)
     assert "taken_up" in notebook.text(resumed)
     _press(notebook, resumed, "Ask", "send the request?")
     _press(notebook, resumed, "Approve", "build on it?")
     _waiting(notebook, resumed, "r2 waits for you")
-    path = lab.folder / "restarted" / "sessions.sqlite"
+    path = lab.folder / folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     assert connection.execute("SELECT number, approved FROM rounds ORDER BY number").fetchall() == [
         (0, 1),

@@ -12,8 +12,11 @@ QUICKSTART = Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb"
 def test_a_newcomer_runs_the_quickstart_and_the_saved_file_shows_every_round(make_notebook, lab, kernel_name):
     cells = json.loads(QUICKSTART.read_text())["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    notebook = make_notebook(sources, kernel_name)
     magic = next(i for i, source in enumerate(sources) if source.startswith("%%cutegen"))
+    # A store a kernel: the next one would take up the session of this one.
+    store = f"quickstart_{kernel_name}"
+    sources[magic] = sources[magic].replace("\n", f" --store {store}\n", 1)
+    notebook = make_notebook(sources, kernel_name)
     for index in range(magic + 1):
         notebook.run(index)
     panel = notebook.page.locator(".jp-Notebook .jp-Cell").nth(magic).locator(".cgn-panel")
@@ -26,14 +29,14 @@ def test_a_newcomer_runs_the_quickstart_and_the_saved_file_shows_every_round(mak
     for index in range(magic + 1, len(sources)):
         notebook.run(index, timeout_s=90)
         assert not [o for o in notebook.cell(index)["outputs"] if o["output_type"] == "error"]
-    assert stored(lab.folder) == [(0, 1), (1, 1), (2, 1)]
+    assert stored(lab.folder / store) == [(0, 1), (1, 1), (2, 1)]
     notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     notebook.until(lambda: "r2" in notebook.path.read_text(), 20, "the file to be saved")
     saved_file_is_readable(notebook)
 
 
 def stored(folder):
-    path = folder / ".cutegen" / "sessions.sqlite"
+    path = folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         return connection.execute(
