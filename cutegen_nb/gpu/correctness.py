@@ -227,3 +227,17 @@ def element_is_bad(got: torch.Tensor, want: torch.Tensor, element: float, rms: f
     alike = (got == want) | (got.isnan() & want.isnan())
     close = (got - want).abs() <= element * (want.abs() + rms)
     return ~(alike | (close & torch.isfinite(want)))
+
+
+def sentence(item: OutputComparison) -> str:
+    """One sentence on an output outside its gates."""
+    text = f"Output {item.index} of shape {item.shape} is wrong"
+    if item.first_bad is not None and item.first_bad_values is not None:
+        got, want = item.first_bad_values
+        text += (
+            f" in {item.bad_fraction:.2%} of its elements, first at {item.first_bad}: "
+            f"{got:.7g} instead of {want:.7g}"
+        )
+    elif not math.isnan(item.relative_l2_error):
+        text += f": relative L2 error {item.relative_l2_error:.3g}, allowed {item.tolerance_l2:.3g}"
+    return text + (f"; {item.pattern}." if item.pattern else ".")

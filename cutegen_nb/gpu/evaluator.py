@@ -123,10 +123,6 @@ class KernelEvaluator:
             source=f"copy bandwidth measured here; peaks from {chosen.source}",
         )
 
-    async def warm_up(self) -> None:
-        """Have the template import torch and the DSL now, so that the first verdict comes sooner."""
-        await (await self._forks()).ready()
-
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
         """Trace a problem, once a digest. Raises ProblemError when it cannot be used."""
         known = self._facts.get(problem.digest)

@@ -326,7 +326,7 @@ class Trial:
         wrong = next((item for item in state.outputs if not item.matches), None)
         if wrong is None:
             return None
-        message = _wrong_values(wrong)
+        message = correctness.sentence(wrong)
         state.findings.insert(0, Finding(kind="wrong-values", message=message))
         return Judged(verdict=Verdict.WRONG_VALUES), message
 
@@ -340,13 +340,17 @@ class Trial:
             ]
             outputs = _tensors(model(*doubled))
         except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.OutOfMemoryError) as error:
-            reason = f"float64 oracle: {type(error).__name__}: {str(error)[:120]}"
-            if reason not in self.state.not_run:
-                self.state.not_run.append(reason)
-            return tuple(None for _ in wanted)
-        if [item.shape for item in outputs] != [item.shape for item in wanted]:
-            return tuple(None for _ in wanted)
+            return self._no_oracle(f"{type(error).__name__}: {str(error)[:120]}", len(wanted))
+        shapes, expected = ([tuple(item.shape) for item in side] for side in (outputs, wanted))
+        if shapes != expected:
+            return self._no_oracle(f"it gives shapes {shapes}, the reference {expected}", len(wanted))
         return outputs
+
+    def _no_oracle(self, why: str, count: int) -> tuple[None, ...]:
+        reason = f"float64 oracle: {why}"
+        if reason not in self.state.not_run:
+            self.state.not_run.append(reason)
+        return (None,) * count
 
     def _again(self, drawn: list[Any], returned: Any) -> tuple[Outcome, str] | None:  # noqa: ANN401
         """The candidate once more on equal inputs, after the reference ran."""
@@ -371,20 +375,6 @@ class Trial:
             self.state.findings.insert(0, Finding(kind="nondeterministic", message=message))
             return Judged(verdict=Verdict.NONDETERMINISTIC), message
         return None
-
-
-def _wrong_values(item: OutputComparison) -> str:
-    """One sentence on an output outside its gates."""
-    text = f"Output {item.index} of shape {item.shape} is wrong"
-    if item.first_bad is not None and item.first_bad_values is not None:
-        got, want = item.first_bad_values
-        text += (
-            f" in {item.bad_fraction:.2%} of its elements, first at {item.first_bad}: "
-            f"{got:.7g} instead of {want:.7g}"
-        )
-    elif not math.isnan(item.relative_l2_error):
-        text += f": relative L2 error {item.relative_l2_error:.3g}, allowed {item.tolerance_l2:.3g}"
-    return text + (f"; {item.pattern}." if item.pattern else ".")
 
 
 def _clone(drawn: list[Any]) -> list[Any]:

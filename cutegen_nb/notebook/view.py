@@ -99,13 +99,6 @@ def roofline(session: Session | None, *, dark: bool) -> dict[str, object]:
     }
 
 
-def pictures(session: Session | None) -> None:
-    """Draw the roofline ahead, on whatever thread has the time: `roofline` then finds it drawn."""
-    if session is not None:
-        for dark in (False, True):
-            roofline_plot.png(session, dark=dark)
-
-
 def with_pending(session: Session, live: Live) -> Session:
     """The session with the round that is being decided on as its last, so that every view can show it."""
     if live.gate != "revision" or not live.attempts:

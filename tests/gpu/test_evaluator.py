@@ -197,3 +197,26 @@ def test_a_compile_error_names_the_file_and_not_the_scratch_folder(judge):
     evaluation = judge("relu", undefined)
     assert "--> candidate.py:" in evaluation.summary
     assert "/cutegen-" not in evaluation.summary + evaluation.findings[0].message
+
+
+def test_an_oracle_of_another_shape_is_not_used_and_the_report_says_so(judge):
+    plain = judge("relu", "relu").correctness
+    assert not any(item.startswith("float64 oracle") for item in plain.checks_not_run)
+    problem = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = torch.relu(x)
+        return y.reshape(-1) if y.dtype == torch.float64 else y
+
+def get_inputs():
+    return [torch.randn(37, 61)]
+
+def get_init_inputs():
+    return []
+"""
+    evaluation = judge(problem, "relu")
+    assert evaluation.passed, evaluation.summary
+    reason = next(item for item in evaluation.correctness.checks_not_run if "oracle" in item)
+    assert reason == "float64 oracle: it gives shapes [(2257,)], the reference [(37, 61)]"

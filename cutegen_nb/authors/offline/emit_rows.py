@@ -84,9 +84,6 @@ class RowKernel(RowsText):
 
     # ------------------------------------------------------------------ coordinates
 
-    def _at(self, tensor: Operand) -> str:
-        return f"{tensor.tensor}[row, col]"
-
     def _vector_at(self, tensor: Operand) -> str:
         return f"{tensor.divided}[row, (None, chunk)]"
 

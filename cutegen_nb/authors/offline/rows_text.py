@@ -32,7 +32,6 @@ class RowsText:
         self.counts = tuple(count for count, _ in self.kernel.counts)
         self.hoist = Hoist()
         self.states = states(self.kernel.passes, merge=self.variant.one_pass)
-        self.by_register = {tensor.register: tensor for tensor in self.loads}
         self.varying = frozenset(t.register for t in self.loads if self.varies(t)) | {COLUMN}
 
     def varies(self, tensor: Operand) -> bool:
