@@ -107,10 +107,12 @@ class Desk:
             while not running.ended.wait(_SLICE_S):
                 screen.refresh()
         except KeyboardInterrupt:
-            running.stop_and_wait("the cell was interrupted", _STOP_S)
+            stopped = running.stop_and_wait("the cell was interrupted", _STOP_S)
             screen.refresh()
+            by_itself = f" ({running.name} had ended by itself: {running.live.ended})"
             raise NotebookUsageError(
-                "interrupted; finished rounds are kept: run the cell again to go on"
+                f"interrupted; finished rounds are kept{'' if stopped else by_itself}: "
+                "run the cell again to go on"
             ) from None
         screen.refresh()
         if running.error is not None:

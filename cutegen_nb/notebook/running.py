@@ -196,13 +196,13 @@ class RunningSession:
         return self._engine.result(deciding())
 
     def _decide(self, answer: Answer) -> str:
-        if answer.action is Action.STOP and not self.ended.is_set() and self.gate is None:
-            return self._stop_now(answer.reason)
         if self.ended.is_set() or self.live.ended:
             raise UsageError(
                 f"{self.name} has ended ({self.live.ended}): run its cell again, "
                 f"or `%cutegen resume {self.name}`"
             )
+        if answer.action is Action.STOP and self.gate is None:
+            return self._stop_now(answer.reason)
         return self._approver.take(answer)
 
     def _stop_now(self, reason: str) -> str:
@@ -215,11 +215,18 @@ class RunningSession:
         self._task.cancel()
         return f"Stopped in round {number}{doing}; finished rounds are kept."
 
-    def stop_and_wait(self, reason: str, timeout_s: float) -> None:
-        """Stop whatever is going on, from the main thread, and wait until it has."""
-        if not self.ended.is_set():
-            self.decide(Answer(action=Action.STOP, reason=reason))
-            self.ended.wait(timeout_s)
+    def stop_and_wait(self, reason: str, timeout_s: float) -> bool:
+        """Stop whatever is going on, from the main thread, and wait; False if it had ended by itself."""
+
+        async def stopping() -> bool:
+            if self.ended.is_set() or self.live.ended:
+                return False
+            self._decide(Answer(action=Action.STOP, reason=reason))
+            return True
+
+        stopped = self._engine.result(stopping())
+        self.ended.wait(timeout_s)
+        return stopped
 
 
 class _Person:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import sqlite3
 import threading
+import time
 import zipfile
 
 import pytest
@@ -30,6 +32,26 @@ SENTENCES = {
     "%cutegen export": "export needs a file",
     "%cutegen help nothing": "there is no `%cutegen nothing`",
 }
+
+
+def interrupted_once(query: str, cell: str, kernel: Kernel) -> Ran:
+    """Run the cell and interrupt the kernel at the first row that the query finds in the store."""
+
+    def watch() -> None:
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline:
+            with contextlib.suppress(sqlite3.OperationalError):
+                if rows(kernel.folder, query):
+                    kernel.manager.interrupt_kernel()
+                    return
+            time.sleep(0.005)
+
+    (kernel.folder / ".cutegen").mkdir(exist_ok=True)
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    ran = kernel.run(cell)
+    watching.join(10)
+    return ran
 
 
 class TestBeforeAnySession:
@@ -154,10 +176,7 @@ class TestASession:
         assert len(ran.error.splitlines()) == 1
 
     def test_an_interrupt_ends_the_session_in_a_sentence_and_keeps_its_rounds(self, unattended: Kernel):
-        many = PROBLEM.replace("[torch.randn(64, 128)]", "[torch.randn(1024, 1024)]")
-        timer = threading.Timer(2.5, unattended.manager.interrupt_kernel)
-        timer.start()
-        ran = unattended.run(f"%%cutegen --name cut --rounds 9\n{many}")
+        ran = interrupted_once("SELECT 1 FROM rounds", f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended)
         assert ran.status == "error"
         assert "interrupted; finished rounds are kept" in ran.error
         assert (
@@ -165,6 +184,12 @@ class TestASession:
             in rows(unattended.folder, "SELECT stopped FROM sessions WHERE name = 'cut'")[0]
         )
         assert unattended.run("print(cut.name)").text == "cut\n"
+
+    def test_an_interrupt_while_the_last_record_is_drawn_is_no_error_of_the_session(self, unattended: Kernel):
+        ended = "SELECT 1 FROM sessions WHERE stopped <> ''"
+        ran = interrupted_once(ended, f"%%cutegen --name over --rounds 1\n{PROBLEM}", unattended)
+        assert ran.status == "ok" or "interrupted; finished rounds are kept" in ran.error
+        assert unattended.run("print(over.best.name)").text == "r0\n"
 
     def test_unloading_ends_every_process(self, unattended: Kernel):
         count = (
