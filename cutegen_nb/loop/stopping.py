@@ -80,7 +80,8 @@ def _rounds_spent(situation: Situation) -> str | None:
     spent = sum(1 for item in session.rounds if item.attempts)
     if spent < session.budget.rounds:
         return None
-    return f"the budget of {session.budget.rounds} rounds is spent"
+    rounds = session.budget.rounds
+    return f"the budget of {rounds} round{'' if rounds == 1 else 's'} is spent"
 
 
 def _wall_spent(situation: Situation) -> str | None:

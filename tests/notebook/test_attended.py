@@ -202,5 +202,5 @@ class TestRestart:
 @pytest.mark.parametrize("policy", ["auto"])
 def test_a_policy_decides_where_it_is_told_to(attended: Kernel, policy: str):
     attended.run(f"%%cutegen --name alone --rounds 1 --policy {policy}\n{PROBLEM}")
-    assert "ended: the budget of 1 rounds is spent" in attended.gate()
+    assert "ended: the budget of 1 round is spent" in attended.gate()
     assert attended.run("print(alone.best.name)").text == "r0\n"
