@@ -117,6 +117,8 @@ class LaunchProfile:
     """By line of Python, in file and line order."""
     gmem_distinct_sectors: int = 0
     """Different 32-byte sectors touched at all: what would cross DRAM with a cache that never evicts."""
+    ctas_run: int | None = None
+    """CTAs that ran, where only a sample of the grid did; None where all of them did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,13 +101,14 @@ class Setting:
 
 
 class Lanes:
-    """One batch: ``ctas`` CTAs of ``threads`` threads that run side by side."""
+    """One batch: CTAs of ``threads`` threads that run side by side."""
 
-    def __init__(self, setting: Setting, registers: list[Value], first_cta: int, ctas: int) -> None:
+    def __init__(self, setting: Setting, registers: list[Value], cta_numbers: Array) -> None:
         self.registers = registers
         """Value of every slot of the program."""
-        self.first_cta = first_cta
-        self.ctas = ctas
+        self.cta_numbers = cta_numbers
+        """Number of each CTA in its grid, x running fastest; ascending, not always without gaps."""
+        self.ctas = ctas = len(cta_numbers)
         self.grid = setting.grid
         self.block = setting.block
         self.cluster = setting.cluster
@@ -143,7 +144,7 @@ class Lanes:
     def place_of(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """ThreadIdx and blockIdx of a lane, an index into the flattened batch."""
         cta, thread = divmod(lane, self.threads)
-        return _coordinates(thread, self.block), _coordinates(self.first_cta + cta, self.grid)
+        return _coordinates(thread, self.block), _coordinates(int(self.cta_numbers[cta]), self.grid)
 
     @property
     def warp_of_lane(self) -> Array:

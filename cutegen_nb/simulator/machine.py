@@ -20,6 +20,7 @@ from cutegen_nb.simulator.program import Program, program_of
 from cutegen_nb.simulator.ptx_model import Kernel, Module
 from cutegen_nb.simulator.schedule import run_batch
 from cutegen_nb.simulator.special_registers import special_value
+from cutegen_nb.simulator.values import Array
 
 BATCH_LANES = 32_768
 """Threads of a batch: a 32-bit register of them is 128 KiB, so an instruction stays in the L2 cache."""
@@ -51,6 +52,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     memory: GlobalMemory,
     *,
     stop_at: float = math.inf,
+    max_ctas: int | None = None,
 ) -> LaunchProfile:
     """Run a launch to its end.
 
@@ -61,6 +63,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         parameters: bytes of each kernel parameter, in order.
         memory: what the kernel may touch; it is read and written in place.
         stop_at: reading of ``time.monotonic`` at which the launch is given up.
+        max_ctas: how many CTAs of a larger grid to run; what the others would have written stays unwritten.
 
     Raises:
         SimulatorFault: the launch cannot go on; the fault says whose fault that is.
@@ -77,13 +80,14 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         raise mistake(None, problem) from problem
     for array, label in program.own_memory:
         memory.register_own(array, label)
+    chosen = sampled_ctas(launch, max_ctas)
     tally = Tally(len(program.segments))
     for segment in program.segments:
         for _, one in segment.instructions:
             one.clear()
     try:
         with np.errstate(all="ignore"):
-            _run_batches(program, launch, _packed(kernel, parameters), memory, tally, stop_at)
+            _run_batches(program, launch, chosen, _packed(kernel, parameters), memory, tally, stop_at)
     finally:
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
@@ -94,15 +98,37 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         dynamic_smem_bytes=launch.dynamic_smem_bytes,
         static_smem_bytes=kernel.static_smem_bytes,
         counters=Counters(),
+        ctas_run=len(chosen) if len(chosen) < _ctas(launch) else None,
     )
     return profile_of(empty, tally, program.tallied())
 
 
+def sampled_ctas(launch: Launch, most: int | None) -> range | Array:
+    """Numbers of the CTAs to run: all of them, or ``most`` of a larger grid.
+
+    The first, the last and evenly spaced ones between, where edges and the bulk of a grid are seen alike.
+    CTAs of a cluster need one another, so a grid of clusters always runs whole.
+    """
+    ctas = _ctas(launch)
+    if most is None or most >= ctas or launch.cluster != (1, 1, 1):
+        return range(ctas)
+    return np.unique(np.linspace(0, ctas - 1, max(most, 1)).round().astype(np.int64))
+
+
+def _ctas(launch: Launch) -> int:
+    return launch.grid[0] * launch.grid[1] * launch.grid[2]
+
+
 def _run_batches(  # noqa: PLR0913, PLR0917 - once, from run
-    program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, tally: Tally, stop_at: float
+    program: Program,
+    launch: Launch,
+    chosen: range | Array,
+    parameters: bytes,
+    memory: GlobalMemory,
+    tally: Tally,
+    stop_at: float,
 ) -> None:
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
     setting = Setting(
         grid=launch.grid,
         block=launch.block,
@@ -116,8 +142,9 @@ def _run_batches(  # noqa: PLR0913, PLR0917 - once, from run
     )
     room = max(1, _BATCH_BYTES // max(1, setting.shared_bytes + program.local_bytes * threads))
     size = max(1, min(BATCH_LANES // threads, room))
-    for first in range(0, ctas, size):
-        lanes = Lanes(setting, list(program.lowering.initial), first, min(size, ctas - first))
+    for first in range(0, len(chosen), size):
+        numbers = np.asarray(chosen[first : first + size], np.int64)
+        lanes = Lanes(setting, list(program.lowering.initial), numbers)
         for name, slot in program.lowering.specials():
             lanes.registers[slot] = special_value(name, lanes)
         run_batch(program, lanes)

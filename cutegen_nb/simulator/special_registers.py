@@ -30,7 +30,7 @@ def special_value(name: str, lanes: Lanes) -> Value:
     if register.startswith("%lanemask_"):
         return _lane_mask(register.removeprefix("%lanemask_"), lane)
     if register == "%smid":
-        return _column((lanes.first_cta + np.arange(lanes.ctas)) % SMS)
+        return _column(lanes.cta_numbers % SMS)
     if register == "%cluster_ctarank":
         rank = np.zeros((1, 1), np.int64)
         for index in (2, 1, 0):
@@ -82,7 +82,7 @@ def _cta(index: int, lanes: Lanes) -> Value:
     if lanes.grid[index] == 1:
         return np.uint32(0)
     before = int(np.prod(lanes.grid[:index], dtype=np.int64))
-    return _column((lanes.first_cta + np.arange(lanes.ctas)) // before % lanes.grid[index])
+    return _column(lanes.cta_numbers // before % lanes.grid[index])
 
 
 def _column(numbers: Array) -> Value:
