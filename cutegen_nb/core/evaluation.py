@@ -78,6 +78,8 @@ class Finding:
     """One or two sentences with the values seen."""
     severity: Severity = Severity.DECIDES
     """Whether it decides the verdict."""
+    file: str = ""
+    """Path of the source that the line is of, as the compiler saw it; empty where there is none."""
     line: int = 0
     """Line of the candidate's source, from 1; 0 where there is none."""
     column: int = 0
@@ -190,6 +192,8 @@ class Evaluation:
     """Tail of what the candidate printed, bounded."""
     duration_s: float = 0.0
     """Wall time of the evaluation itself, not of the kernel."""
+    confinement: str = ""
+    """What the operating system kept the candidate from, in one line; empty when no worker ran."""
 
     @property
     def passed(self) -> bool:

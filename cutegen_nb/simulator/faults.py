@@ -27,6 +27,7 @@ class SimulatorFault(Exception):
         self.finding = Finding(
             kind=self.kind,
             message=message,
+            file=instruction.file if instruction else "",
             line=instruction.line if instruction else 0,
             column=instruction.column if instruction else 0,
             thread=thread,
