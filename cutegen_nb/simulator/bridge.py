@@ -18,6 +18,7 @@ from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.simulator import machine
 from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
 from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
+from cutegen_nb.simulator.bridge_writes import Writes, Written
 from cutegen_nb.simulator.faults import SimulatorFault
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Simulation:
         """Kernel whose launch ended with an exception other than a fault since :meth:`reset`, so that
         nothing can be said of the results; empty when there is none."""
         self._host = HostCalls(device)
+        self._writes = Writes()
         self.stop_at = math.inf
         """Reading of ``time.monotonic`` after which a launch is a fault."""
 
@@ -104,6 +106,12 @@ class Simulation:
         self.fault = None
         self.unfinished = ""
         self._host.clear()
+        self._writes.clear()
+
+    @property
+    def written(self) -> dict[int, Written]:
+        """Storages that kernels stored to since :meth:`reset`, by the address of their first byte."""
+        return self._writes.found
 
     def label(self, tensor: torch.Tensor, name: str) -> None:
         """Name a tensor for findings: ``input 0``, ``output``."""
@@ -162,8 +170,10 @@ class Simulation:
         memory = self._storages.memory()
         for item in launches:
             self.unfinished = item.kernel
+            self._writes.begin(memory)
             profile = machine.run(
                 item.module, item.kernel, item.launch, item.parameters, memory, stop_at=self.stop_at
             )
             self.launches.append(profile)
+            self._writes.end(memory, item.kernel)
             self.unfinished = ""

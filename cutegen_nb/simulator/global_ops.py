@@ -262,6 +262,7 @@ def _count_listed(
     _add_sectors(form, *request_sectors(addresses, warps, form.size))
     flags, first = lanes.tally.touched(allocation)
     flags[addresses // SECTOR_BYTES - first] = True
+    allocation.written |= form.stores or form.atomic
 
 
 def count_split(
@@ -271,6 +272,7 @@ def count_split(
     if not form.counted:
         return
     flags, first = lanes.tally.touched(allocation)
+    allocation.written |= form.stores or form.atomic
     if len(request.row) == 1:
         warps = lanes.warps if mask is None else mask.warps
         _add_sectors(form, warps, warps)

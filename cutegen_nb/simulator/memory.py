@@ -23,7 +23,7 @@ An index of 32 bits into elements of 4 reaches as far."""
 class Allocation:
     """One registered range of process memory."""
 
-    __slots__ = ("_views", "address", "bytes", "end", "label", "owner")
+    __slots__ = ("_views", "address", "bytes", "end", "label", "owner", "written")
 
     def __init__(self, address: int, size_bytes: int, label: str, owner: object = None) -> None:
         self.address = address
@@ -34,6 +34,8 @@ class Allocation:
         """Name for messages."""
         self.owner = owner
         """Keeps memory of our own alive; None for memory that others own."""
+        self.written = False
+        """Whether a kernel stored to it since this was last set to False."""
         raw: Any = (ctypes.c_ubyte * size_bytes).from_address(address)
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(raw, dtype=np.uint8)
         """The memory itself."""
@@ -56,6 +58,11 @@ class GlobalMemory:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
+
+    @property
+    def allocations(self) -> tuple[Allocation, ...]:
+        """Every range, in order of address."""
+        return tuple(self._allocations)
 
     def register(self, address: int, size_bytes: int, label: str) -> None:
         """Allow access to ``size_bytes`` from ``address``; ranges that it overlaps are replaced."""
