@@ -90,6 +90,68 @@ class Finding:
     """blockIdx of that thread."""
 
 
+class Tier(StrEnum):
+    """How closely a candidate is looked at. Each tier includes the ones before it."""
+
+    A = "A"
+    """Every round."""
+    B = "B"
+    """Before a revision may become the best."""
+    C = "C"
+    """Before an export, and on demand."""
+
+    def includes(self, other: Tier) -> bool:
+        """Whether the checks of `other` run at this tier."""
+        return other.value <= self.value
+
+
+class CheckState(StrEnum):
+    """What became of one check."""
+
+    RAN = "ran"
+    """It ran and found nothing."""
+    FOUND = "found"
+    """It ran and found something; the findings say what."""
+    NOT_RUN = "not run"
+    """It did not; the note says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One check of one evaluation."""
+
+    name: str
+    """As ``cutegen-nb checks`` lists it."""
+    tier: Tier
+    """The tier it belongs to."""
+    state: CheckState
+    """What became of it."""
+    note: str = ""
+    """Why it did not run, or what it looked at; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """What an accusation rests on, so that a person can judge it: nothing here is an opinion."""
+
+    kind: str
+    """The finding it belongs to."""
+    statement: str
+    """What was seen, in a sentence or two."""
+    inputs: tuple[str, ...] = ()
+    """Excerpts of the inputs it was seen with."""
+    outputs: tuple[str, ...] = ()
+    """Excerpts of what the candidate gave."""
+    expected: tuple[str, ...] = ()
+    """Excerpts of what the reference gives for the same inputs."""
+    trace: tuple[str, ...] = ()
+    """What ran, in order: launches, operations of PyTorch, replaced functions."""
+    addresses: tuple[str, ...] = ()
+    """Memory it is about, by name, address and size."""
+    lines: tuple[int, int] | None = None
+    """First and last line of the candidate's source it points at."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputComparison:
     """One output against the reference."""
@@ -195,6 +257,17 @@ class Evaluation:
     confinement: str = ""
     """What the operating system kept the candidate from, in one line; empty when no worker ran."""
 
+    tier: Tier = Tier.A
+    """How closely it was looked at."""
+    checks: tuple[CheckResult, ...] = ()
+    """Every check of that tier: what ran, what did not and why."""
+    exhibits: tuple[Exhibit, ...] = ()
+    """What an accusation rests on; never empty for CHEATED."""
+    candidate_digest: str = ""
+    """SHA-256 of the candidate's source, taken before any of it ran."""
+    problem_digest: str = ""
+    """SHA-256 of the problem's source."""
+
     @property
     def passed(self) -> bool:
         """Whether the verdict is PASSED."""
@@ -206,3 +279,18 @@ class Evaluation:
         if isinstance(self.outcome, Judged):
             return self.outcome.verdict.value
         return f"not judged: {self.outcome.reason.value}"
+
+    @property
+    def may_be_overruled(self) -> bool:
+        """Whether a person who has seen the evidence may build on it all the same.
+
+        An accusation and a time above the roof are inferences, and so are wrong values on inputs that
+        the problem itself never draws; a crash or a wrong output on its own inputs is not.
+        """
+        if isinstance(self.outcome, NotJudged):
+            return self.outcome.reason in {NotJudgedReason.ABOVE_ROOF, NotJudgedReason.EMPTY_TRACE}
+        if self.outcome.verdict is Verdict.CHEATED:
+            return True
+        return self.outcome.verdict is Verdict.WRONG_VALUES and any(
+            item.tier is not Tier.A and item.state is CheckState.FOUND for item in self.checks
+        )

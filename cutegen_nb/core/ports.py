@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.round import Attempt, Comparison, Decision, Prompt, Reply, Round
 from cutegen_nb.core.session import Session
@@ -46,8 +46,13 @@ class Evaluator(Protocol):
         """What candidates run on. Raises DeviceUnavailable."""
         ...
 
-    async def evaluate(self, problem: Problem, candidate: Candidate, progress: Progress) -> Evaluation:
-        """Judge a candidate. Every fault of the candidate is a verdict; raises EvaluatorError for ours."""
+    async def evaluate(
+        self, problem: Problem, candidate: Candidate, progress: Progress, tier: Tier = Tier.A
+    ) -> Evaluation:
+        """Judge a candidate as closely as `tier` says.
+
+        Every fault of the candidate is a verdict; raises EvaluatorError for ours.
+        """
         ...
 
     async def close(self) -> None:

@@ -85,6 +85,24 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Whether the comparison tells right from wrong: wrong answers were tried against it."""
+
+    refused: tuple[str, ...] = ()
+    """Wrong answers that the comparison refuses, as it must."""
+    tightened: tuple[str, ...] = ()
+    """Wrong answers that passed on the problem's own inputs and fail on inputs that were added for it."""
+    would_pass: tuple[str, ...] = ()
+    """Wrong answers that pass whatever was tried: a person should know."""
+    added_inputs: tuple[str, ...] = ()
+    """Names of the kinds of inputs added to the problem's own."""
+    unused: tuple[str, ...] = ()
+    """Inputs and parameters on which the reference's output does not depend."""
+    not_tried: str = ""
+    """Why nothing was tried; empty where it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemFacts:
     """What is known of a problem before any kernel is written."""
 
@@ -98,3 +116,5 @@ class ProblemFacts:
     """Computation dtype of the reference (that of its first floating-point input or parameter)."""
     warnings: tuple[str, ...] = ()
     """What a person should know: an output that cannot be compared, randomness in the reference …"""
+    admission: Admission | None = None
+    """What wrong answers the comparison refuses; None where that was never looked at."""

@@ -113,6 +113,8 @@ class Action(StrEnum):
     STEER = "steer"
     EDIT = "edit"
     BRANCH = "branch"
+    OVERRULE = "overrule"
+    """Build on it although its verdict says not to; the reason is recorded."""
     STOP = "stop"
 
 
@@ -167,7 +169,11 @@ class Round:
 
     @property
     def approved(self) -> bool:
-        """Whether the candidate may be built upon: it passed and the revision gate approved it."""
+        """Whether the candidate may be built upon: it passed and was approved, or a person overruled."""
         decision = next((d for d in reversed(self.decisions) if d.gate == "revision"), None)
         evaluation = self.evaluation
-        return bool(decision and decision.action is Action.APPROVE and evaluation and evaluation.passed)
+        if decision is None or evaluation is None:
+            return False
+        if decision.action is Action.OVERRULE:
+            return evaluation.may_be_overruled and bool(decision.reason.strip())
+        return decision.action is Action.APPROVE and evaluation.passed

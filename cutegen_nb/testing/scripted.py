@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.round import Prompt, Reply, Usage
@@ -57,10 +58,14 @@ class RecordedEvaluator:
         facts: ProblemFacts,
         device: Device,
         evaluations: Mapping[str, Evaluation],
+        closer: Mapping[str, Evaluation] | None = None,
     ) -> None:
+        """`closer` are the evaluations above tier A, where they differ."""
         self._facts = facts
         self._device = device
         self._evaluations = dict(evaluations)
+        self._closer = dict(closer or {})
+        self.tiers: list[Tier] = []
         self.closed = False
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
@@ -71,13 +76,23 @@ class RecordedEvaluator:
         """The device it was made with."""
         return self._device
 
-    async def evaluate(self, problem: Problem, candidate: Candidate, progress: Progress) -> Evaluation:  # noqa: ARG002
-        """The recorded evaluation. Raises EvaluatorError for a source that has none."""
+    async def evaluate(
+        self,
+        problem: Problem,  # noqa: ARG002 - the port's
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+    ) -> Evaluation:
+        """The recorded evaluation, that of `tier` where one was given. Raises EvaluatorError for neither."""
         progress("looking up the recorded evaluation")
         if candidate.digest not in self._evaluations:
             message = f"no evaluation is recorded for candidate {candidate.digest[:12]}: evaluate it for real"
             raise EvaluatorError(message)
-        return self._evaluations[candidate.digest]
+        self.tiers.append(tier)
+        found = self._evaluations[candidate.digest]
+        if tier is Tier.A:
+            return found
+        return replace(self._closer.get(candidate.digest, found), tier=tier)
 
     async def close(self) -> None:
         """Nothing to end; remembers that it was asked."""
