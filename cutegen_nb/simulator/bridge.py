@@ -99,6 +99,10 @@ class Simulation:
         self._writes = Writes()
         self.stop_at = math.inf
         """Reading of ``time.monotonic`` after which a launch is a fault."""
+        self.max_ctas: int | None = None
+        """How many CTAs of a larger grid run; None for all of them."""
+        self.on_launch: Callable[[LaunchProfile], None] | None = None
+        """Takes each launch's counts in place of :attr:`launches`, which a long program would fill."""
 
     def reset(self) -> None:
         """Forget launches and fault. Compiled functions and live tensors stay usable."""
@@ -172,8 +176,14 @@ class Simulation:
             self.unfinished = item.kernel
             self._writes.begin(memory)
             profile = machine.run(
-                item.module, item.kernel, item.launch, item.parameters, memory, stop_at=self.stop_at
+                item.module,
+                item.kernel,
+                item.launch,
+                item.parameters,
+                memory,
+                stop_at=self.stop_at,
+                max_ctas=self.max_ctas,
             )
-            self.launches.append(profile)
+            (self.on_launch or self.launches.append)(profile)
             self._writes.end(memory, item.kernel)
             self.unfinished = ""
