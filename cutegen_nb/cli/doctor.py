@@ -7,12 +7,14 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import cutegen_nb
 from cutegen_nb.authors.openai_compatible import KEY_VARIABLE
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError
@@ -21,6 +23,7 @@ from cutegen_nb.wiring import Settings, make_evaluator
 
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 _SMI_TIMEOUT_S = 20
+_ROOT = str(Path(cutegen_nb.__file__).parent.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ async def examine(settings: Settings) -> tuple[Line, ...]:
         _ncu(),
         *_authors(settings),
         _store(settings.folder),
+        await asyncio.to_thread(_confinement),
         await _placement(settings),
     )
 
@@ -138,6 +142,19 @@ def _store(folder: Path) -> Line:
     able = place.is_dir() and os.access(place, os.W_OK)
     text = f"{folder} ({'may be written' if able else 'may not be written: use --store'})"
     return Line(item="sessions", value=text, fine=able)
+
+
+def _confinement() -> Line:
+    """Asked in a process of its own, because whatever it applies holds for good."""
+    path = os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "cutegen_nb.gpu.confinement"], env=os.environ | {"PYTHONPATH": path},
+            capture_output=True, text=True, check=False, timeout=_SMI_TIMEOUT_S,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return Line(item="candidates", value=f"what they may reach could not be found out ({error})")
+    return Line(item="candidates", value=done.stdout.strip() or done.stderr.strip()[-200:])
 
 
 async def _placement(settings: Settings) -> Line:

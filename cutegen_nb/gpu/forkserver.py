@@ -90,7 +90,8 @@ class ForkServer:
         inherited = os.environ.get("PYTHONPATH", "")
         path = [package_root, *(item for item in inherited.split(os.pathsep) if item)]
         command = [
-            sys.executable, "-m", "cutegen_nb.gpu.template",
+            # -P: the folder the person works in is no place that a candidate imports from or reads.
+            sys.executable, "-P", "-m", "cutegen_nb.gpu.template",
             "--control", str(there.fileno()),
             "--device", self._device,
             "--architecture", self._architecture,

@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
+from cutegen_nb.gpu.confinement import hint
 
 _MESSAGE_LENGTH = 300
 """Characters of another program's exception message that a sentence of ours carries."""
@@ -95,7 +96,7 @@ def _sentence(problem: Problem, what: str, error: BaseException, trace: types.Tr
             f"{what} of {filename} reads the values of a tensor{where}, so its operations cannot be listed "
             f"without running it ({raised}); make shapes and branches depend on sizes only"
         )
-    return f"{what} of {filename} raised {raised}{where}; correct the problem and run again"
+    return f"{what} of {filename} raised {raised}{where}{hint(raised)}; correct the problem and run again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What a child process may see and use, and how its whole family of processes is ended.
 
-Honest limit: without an operating-system sandbox a candidate runs with the person's own rights. What is
-here keeps its accidents (loops, forks, memory, files, output) from reaching the notebook, keeps keys and
-the home folder out of its environment, and leaves no process behind.
+What is here keeps a candidate's accidents (loops, forks, memory, files, output) from reaching the notebook,
+keeps keys and the home folder out of its environment, and leaves no process behind; what it may read, and
+that it talks to nobody, is `confinement`'s.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ ALLOWED_VARIABLES = (
     "CUDA_HOME",
     "CUDA_PATH",
     "CUDA_VISIBLE_DEVICES",
+    "CUTEGEN_READABLE",
     "LANG",
     "LC_ALL",
     "LC_CTYPE",

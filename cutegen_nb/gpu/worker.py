@@ -19,7 +19,7 @@ import torch
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
-from cutegen_nb.gpu import problem_source, serving, trace
+from cutegen_nb.gpu import confinement, problem_source, serving, trace
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
@@ -84,6 +84,8 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
     if request is None:
         os._exit(0)
     channel.authenticate(request["nonce"])
+    # Before CUDA starts threads of its own, which would stay as they are.
+    confined = confinement.confine(Path.cwd() / request.get("folder", f"run-{os.getpid()}")).sentence()
     faulthandler.enable(file=sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
     try:
@@ -94,7 +96,7 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
         elif request["kind"] == "call":
             serving.answer(request, channel, surroundings.ground)
         else:
-            _evaluate(request, channel, surroundings)
+            _evaluate(request, channel, surroundings, confined)
     except CutegenError as error:
         channel.send("error", error=type(error).__name__, message=str(error))
     except torch.OutOfMemoryError as error:
@@ -142,7 +144,9 @@ def _measure(channel: Channel) -> None:
     )
 
 
-def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundings) -> None:
+def _evaluate(
+    request: dict[str, Any], channel: Channel, surroundings: Surroundings, confined: str
+) -> None:
     problem = decode(Problem, request["problem"])
     rewrites = decode(tuple[Rewrite, ...], request["rewrites"])
     ground = surroundings.ground
@@ -179,7 +183,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
     judgement = judge(task, ground, ask_seeds, stage)
     channel.send(
         "result",
-        evaluation=encode(judgement.evaluation),
+        evaluation=encode(dataclasses.replace(judgement.evaluation, confinement=confined)),
         gates=encode_gates(judgement.gates),
     )
 

@@ -26,7 +26,6 @@ from cutegen_nb.core.errors import ConfigurationError
 PACKAGE = "nvidia-cutlass-dsl"
 TESTED_VERSION = "4.8.1"
 _KNOWN_SERIES = re.compile(r"4\.8\.[1-9]\d*")
-_SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - a private folder is made inside it
 
 
 class Engine(Protocol):
@@ -115,14 +114,12 @@ class _Artifacts:
         self.expected = Path()
 
     def folder(self) -> Path:
-        """This process's own folder, in memory where the system has such a place; it exists while compiling.
+        """This process's own folder inside its temporary one; it exists while compiling.
 
         One per process id: a forked child does not share its template's.  The path stays the same
         within a process because the compile options, path included, are part of the JIT cache's key.
         """
-        in_memory = os.access(_SHARED_MEMORY_FOLDER, os.W_OK)
-        parent = _SHARED_MEMORY_FOLDER if in_memory else tempfile.gettempdir()
-        return Path(parent) / f"cutegen-{self._token}-{os.getpid()}"
+        return Path(tempfile.gettempdir()) / f"cutegen-{self._token}-{os.getpid()}"
 
     def prepare(self) -> None:
         """Make room for what the compiler is about to write, and tidy up after siblings killed in theirs."""
