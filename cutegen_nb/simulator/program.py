@@ -21,6 +21,8 @@ from cutegen_nb.simulator import (
     convert_ops,
     float_ops,
     load_store,
+    matrix_moves,
+    matrix_ops,
     move_ops,
     warp_ops,
 )
@@ -42,8 +44,8 @@ from cutegen_nb.simulator.ptx_model import (
 from cutegen_nb.simulator.values import Array
 
 LOADED = (
-    approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store, move_ops,
-    warp_ops,
+    approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store,
+    matrix_moves, matrix_ops, move_ops, warp_ops,
 )  # fmt: skip
 """Modules that fill the registry when imported."""
 CONTROL: dict[str, str] = {
@@ -62,8 +64,12 @@ _BARRIER_FORMS = frozenset(
     {"sync", "arrive", "red", "cta", "aligned", "popc", "and", "or", "u32", "pred", "warp"}
 )
 _WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "elect"})
+_WHOLE_WARP = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix"})
+"""Instructions that all 32 threads of a warp execute together; they name no threads."""
 _ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier"})
-_SIDE_ONLY = frozenset({"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "brkpt"})
+_SIDE_ONLY = frozenset(
+    {"st", "stmatrix", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "brkpt"}
+)
 
 
 @dataclass(slots=True)
@@ -211,6 +217,7 @@ class _Assembler:
                 starts.add(index + 1)
             if item.opcode in _WARP_WIDE or (item.opcode in {"bar", "barrier"}):
                 starts.add(index)
+        _meet_once(body, starts)
         return sorted(index for index in starts if index < len(body)) or [0]
 
     def _segment(self, body: Sequence[Instruction], lowering: Lowering, number: dict[int, int]) -> Segment:
@@ -228,14 +235,11 @@ class _Assembler:
                 end = item
             else:
                 operations.append(lower(item, lowering))
-        first = body[0] if body else None
-        wide = first if first is not None and first.opcode in _WARP_WIDE else None
-        if first is not None and first.opcode in {"bar", "barrier"} and "warp" in first.modifiers:
-            wide = first
+        wide = body[0] if body and _is_warp_wide(body[0]) else None
         segment = Segment(
-            instructions=instructions, operations=operations, end=end,
+            instructions=instructions, operations=matrix_ops.grouped(operations), end=end,
             end_tally=instructions[-1][1] if instructions else InstructionTally(),
-            warp_wide=wide, member=lowering.source(wide, wide.operands[-1], "b32") if wide else -1,
+            warp_wide=wide, member=_member(wide, lowering),
         )  # fmt: skip
         if end is not None:
             self._finish(segment, end, lowering, number)
@@ -269,6 +273,32 @@ class _Assembler:
         segment.operand_slots = tuple(
             lowering.source(end, one, kind) for one, kind in zip(operands, kinds, strict=False)
         )
+
+
+def _is_warp_wide(item: Instruction) -> bool:
+    if item.opcode in {"bar", "barrier"}:
+        return "warp" in item.modifiers
+    return item.opcode in _WARP_WIDE or item.opcode in _WHOLE_WARP
+
+
+def _member(wide: Instruction | None, lowering: Lowering) -> int:
+    """Slot of the threads that meet at an instruction."""
+    if wide is None:
+        return -1
+    if wide.opcode in _WHOLE_WARP:
+        return lowering.constant(np.uint32(0xFFFFFFFF))
+    return lowering.source(wide, wide.operands[-1], "b32")
+
+
+def _meet_once(body: Sequence[Instruction], starts: set[int]) -> None:
+    """Begin a segment at instructions for whole warps; a warp once together stays so in straight code."""
+    together = False
+    for index, item in enumerate(body):
+        if index in starts:
+            together = False
+        if item.opcode in _WHOLE_WARP and not together:
+            starts.add(index)
+            together = True
 
 
 def _aligned(offset: int, align: int) -> int:

@@ -1,0 +1,207 @@
+"""Fragments of matrices in the registers of a warp (PTX ISA, "Warp Level Matrix Instructions").
+
+Every fragment of an 8- or 16-row tile follows one rule. Thread ``lane`` has group ``g = lane // 4`` and place
+``t = lane % 4``; a register packs ``p`` elements. Of A, register ``r`` holds row ``g + 8 × (r mod 2)`` (just
+``g`` where the tile has 8 rows) and columns ``4p × (r div 2) + t × p …``; of B, column ``g`` and rows
+``4p × r + t × p …``; of C and D, each register pair holds row ``g + 8 × pair`` and columns ``2t, 2t + 1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.simulator.faults import SimulatorFault, place
+from cutegen_nb.simulator.formats import U16, half_to_single
+from cutegen_nb.simulator.lanes import WARP, Lanes, Mask
+from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.values import F32, F64, U32, U64, Array
+
+GROUPS, PLACES = 8, 4
+"""Groups of a warp and threads of a group."""
+_HALF_OVERFLOW = 65536.0
+_WORD_BITS = 32
+
+
+class PartialWarp(SimulatorFault):
+    """A matrix instruction that only some threads of a warp execute."""
+
+    kind = "partial-warp"
+    verdict = Verdict.CRASHED
+
+
+def require_whole_warps(lanes: Lanes, mask: Mask | None, instruction: Instruction) -> None:
+    """Check that every warp executes the instruction with all of its 32 threads or not at all.
+
+    Raises:
+        PartialWarp: one does not; the PTX ISA leaves open what happens then.
+    """
+    if mask is None:
+        if lanes.threads % WARP == 0:
+            return
+        bits: Array = np.full((1, lanes.warps_per_cta), 0xFFFFFFFF, np.uint32)
+        bits[0, -1] = (1 << lanes.threads % WARP) - 1
+    else:
+        bits = mask.bits()
+        if (bits + np.uint32(1) <= 1).all():
+            return
+    cta, warp = (int(one) for one in np.argwhere((bits + np.uint32(1)) > 1)[0])
+    active = int(bits[cta, warp])
+    first = (active & -active).bit_length() - 1
+    thread, block = lanes.place_of(cta * lanes.threads + warp * WARP + first)
+    raise PartialWarp(
+        f"Warp {warp} of CTA {block} executes {instruction.name} ({place(instruction)}) with "
+        f"{active.bit_count()} of its 32 threads (mask {active:#010x}); the instruction needs all of them, "
+        "and its result is undefined otherwise. Move it out of the branch, or launch whole warps.",
+        instruction, thread=thread, cta=block,
+    )  # fmt: skip
+
+
+# -- elements ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """A type of the elements of A and B."""
+
+    name: str
+    """As PTX writes it."""
+    bits: int
+    """Bits of one."""
+    decode: Callable[[Array], Array]
+    """Words along the last axis → values along the last axis, float32 or float64, exact."""
+
+    @property
+    def packed(self) -> int:
+        """Elements of a register."""
+        return max(1, _WORD_BITS // self.bits)
+
+    @property
+    def word(self) -> np.dtype[Any]:
+        """The register as an unsigned number."""
+        return U64 if self.bits > _WORD_BITS else U32
+
+
+def half(words: Array) -> Array:
+    """float16 pairs → float32; shifts and one product, and the table only where infinities or NaN occur."""
+    bits = words.view(U16)
+    wide = bits.view(np.int16).astype(np.int32)
+    np.left_shift(wide, 13, out=wide)
+    np.bitwise_and(wide, np.int32(-0x70000001), out=wide)
+    numbers: Array = wide.view(F32)
+    np.multiply(numbers, np.float32(2.0**112), out=numbers)
+    if numbers.size and max(numbers.max(), -numbers.min()) >= _HALF_OVERFLOW:
+        special: Array = half_to_single(bits)
+        return special
+    return numbers
+
+
+def _bfloat(words: Array) -> Array:
+    return (words.view(U16).astype(U32) << np.uint32(16)).view(F32)
+
+
+def _tf32(words: Array) -> Array:
+    """The hardware ignores the low 13 bits."""
+    return (words & np.uint32(0xFFFFE000)).view(F32)
+
+
+def _nibbles(words: Array, *, signed: bool) -> Array:
+    octets = words.view(np.uint8)
+    pairs = np.stack((octets << np.uint8(4), octets & np.uint8(0xF0)), axis=-1)
+    shifted = pairs.view(np.int8) >> np.int8(4) if signed else pairs >> np.uint8(4)
+    return shifted.reshape(*octets.shape[:-1], -1).astype(F32)
+
+
+def _bits(words: Array) -> Array:
+    return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(F32)
+
+
+def _eight_bit_table(mantissa: int, *, finite: bool) -> Array:
+    """Values of an 8-bit float with ``mantissa`` fraction bits; ``finite`` formats have no infinities."""
+    codes = np.arange(256)
+    exponent, fraction = (codes & 0x7F) >> mantissa, codes & ((1 << mantissa) - 1)
+    bias = (1 << (6 - mantissa)) - 1
+    scaled = np.where(exponent == 0, fraction, fraction + (1 << mantissa)).astype(np.float64)
+    numbers = scaled * 2.0 ** (np.maximum(exponent, 1) - bias - mantissa)
+    if finite:
+        numbers = np.where((codes & 0x7F) == 0x7F, np.nan, numbers)  # noqa: PLR2004 - all ones
+    else:
+        full = exponent == (1 << (7 - mantissa)) - 1
+        numbers = np.where(full, np.where(fraction == 0, np.inf, np.nan), numbers)
+    return np.where(codes >= 128, -numbers, numbers).astype(F32)  # noqa: PLR2004 - the sign bit
+
+
+_E4M3: Array = _eight_bit_table(3, finite=True)
+_E5M2: Array = _eight_bit_table(2, finite=False)
+
+ELEMENTS: dict[str, Element] = {
+    one.name: one
+    for one in (
+        Element(name="f16", bits=16, decode=half),
+        Element(name="bf16", bits=16, decode=_bfloat),
+        Element(name="tf32", bits=32, decode=_tf32),
+        Element(name="f64", bits=64, decode=lambda words: words.view(F64)),
+        Element(name="e4m3", bits=8, decode=lambda words: _E4M3[words.view(np.uint8)]),
+        Element(name="e5m2", bits=8, decode=lambda words: _E5M2[words.view(np.uint8)]),
+        Element(name="s8", bits=8, decode=lambda words: words.view(np.int8).astype(F32)),
+        Element(name="u8", bits=8, decode=lambda words: words.view(np.uint8).astype(F32)),
+        Element(name="s4", bits=4, decode=lambda words: _nibbles(words, signed=True)),
+        Element(name="u4", bits=4, decode=lambda words: _nibbles(words, signed=False)),
+        Element(name="b1", bits=1, decode=_bits),
+    )
+}
+"""Types of A and B by their PTX name."""
+INTEGERS = frozenset({"s8", "u8", "s4", "u4", "b1"})
+"""Types whose products add up exactly in float32: 64 products below 2**16."""
+
+
+# -- warps ---------------------------------------------------------------------------------------------------
+def chosen_warps(lanes: Lanes, mask: Mask | None) -> Array | None:
+    """Warps of the batch to compute, None for all: worth it where most of them are elsewhere."""
+    if mask is None or 2 * mask.warps > lanes.warps:
+        return None
+    bits = np.broadcast_to(mask.bits(), (lanes.ctas, lanes.warps_per_cta))
+    return np.flatnonzero(bits)
+
+
+def words_of(lanes: Lanes, slot: int, dtype: np.dtype[Any], warps: Array | None) -> Array:
+    """A register as (warps, 8 groups, 4 places)."""
+    whole = lanes.full(lanes.registers[slot], dtype).reshape(-1, GROUPS, PLACES)
+    return whole if warps is None else whole[warps]
+
+
+def by_lane(lanes: Lanes, array: Array, warps: Array | None) -> Array:
+    """(warps, 8, 4) → (ctas, threads); zero in warps that were not computed."""
+    if warps is None:
+        return array.reshape(lanes.ctas, lanes.threads)
+    spread = np.zeros((lanes.warps, WARP), array.dtype)
+    spread[warps] = array.reshape(-1, WARP)
+    return spread.reshape(lanes.ctas, lanes.threads)
+
+
+def gathered(
+    lanes: Lanes, fragments: Sequence[Sequence[int]], rows: int, element: Element, warps: Array | None
+) -> Array:
+    """Fragments of A (``rows`` 8 or 16) or of B (``rows`` 8, its columns as rows), values along K.
+
+    Args:
+        lanes: the batch.
+        fragments: slots of the registers of each fragment.
+        rows: rows of a fragment.
+        element: type of its elements.
+        warps: warps to compute; None for all.
+
+    Returns:
+        float array (warps, fragments × rows, K).
+    """
+    halves = rows // GROUPS
+    along = len(fragments[0]) // halves
+    count = lanes.warps if warps is None else len(warps)
+    raw = np.empty((count, len(fragments), halves, GROUPS, along, PLACES), element.word)
+    for index, fragment in enumerate(fragments):
+        for register, slot in enumerate(fragment):
+            step, upper = divmod(register, halves)
+            raw[:, index, upper, :, step] = words_of(lanes, slot, element.word, warps)
+    return element.decode(raw).reshape(count, len(fragments) * rows, -1)

@@ -1,0 +1,137 @@
+"""``ldmatrix``, ``stmatrix``, ``movmatrix``: 8×8 tiles of 16-bit elements between shared memory and a warp.
+
+Lane ``8i + j`` gives the address of row ``j`` of tile ``i``; each row is 16 bytes. Thread ``4g + t`` holds
+the elements ``2t, 2t + 1`` of row ``g`` of every tile in one register (PTX ISA, "ldmatrix", "stmatrix",
+"movmatrix"). The eight rows of a tile are served together: a tile without bank conflicts is one wavefront.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cutegen_nb.simulator import shared_ops
+from cutegen_nb.simulator.addressing import At
+from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.formats import U16
+from cutegen_nb.simulator.lanes import WARP, Lanes, Mask
+from cutegen_nb.simulator.load_store import BASES, address_of
+from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
+from cutegen_nb.simulator.matrix_fragments import GROUPS, PLACES, require_whole_warps
+from cutegen_nb.simulator.ptx_model import Instruction, Operand
+from cutegen_nb.simulator.shared_ops import SharedForm
+from cutegen_nb.simulator.values import U32, Array
+
+_ROW_WORDS = 4
+"""32-bit words of a row of 16 bytes."""
+_TILES = {"x1": 1, "x2": 2, "x4": 4}
+
+
+class _Tiles:
+    """What an ldmatrix or stmatrix asks: how many tiles, whether transposed, and where the addresses are."""
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        lowering: Lowering,
+        place: Operand,
+        registers: Operand,
+        *,
+        stores: bool,
+    ) -> None:
+        modifiers = Modifiers(instruction)
+        (kind,) = modifiers.types()
+        known = modifiers.flag("sync") and modifiers.flag("aligned") and modifiers.flag("m8n8")
+        count = modifiers.one(*_TILES)
+        self.transposed = modifiers.flag("trans")
+        space = modifiers.one("shared", "shared::cta")
+        modifiers.done()
+        self.registers = items(registers)
+        if not known or kind != "b16" or not count or len(self.registers) != _TILES[count]:
+            raise unsupported(instruction)
+        self.count = _TILES[count]
+        self.instruction = instruction
+        self.slot, offset, own = address_of(instruction, lowering, place)
+        self.offset = offset if space or own else offset - BASES["shared"]
+        self.form = SharedForm(
+            instruction=instruction, tally=lowering.tally, width=4, count=_ROW_WORDS, stores=stores
+        )
+
+    def rows(self, lanes: Lanes, mask: Mask | None) -> Mask | None:
+        """Lanes whose addresses count."""
+        if self.count * GROUPS == WARP:
+            return mask
+        named = under(lanes, mask, (lanes.lane_of_thread < self.count * GROUPS)[None])
+        return mask if named is NONE else named
+
+    def at(self, lanes: Lanes) -> At:
+        """Addresses of the rows."""
+        return At(lanes.registers[self.slot], self.offset)
+
+
+def transposed(tile: Array) -> Array:
+    """Tiles of 16-bit elements as (…, 8, 4) words, rows and columns exchanged."""
+    elements = np.ascontiguousarray(tile).view(U16)
+    return np.ascontiguousarray(elements.swapaxes(-1, -2)).view(U32)
+
+
+def _by_tile(lanes: Lanes, words: Sequence[Array]) -> Array:
+    """Four words of every lane's row → (ctas, warps, 4 tiles, 8 rows, 4 words)."""
+    rows = np.empty((lanes.ctas, lanes.threads, _ROW_WORDS), U32)
+    for index, word in enumerate(words):
+        rows[..., index] = word
+    return rows.reshape(lanes.ctas, lanes.warps_per_cta, -1, GROUPS, _ROW_WORDS)
+
+
+@opcode("ldmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
+def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
+    target, place = instruction.operands
+    tiles = _Tiles(instruction, lowering, place, target, stores=False)
+    puts = [lowering.writer(instruction, one) for one in tiles.registers]
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        require_whole_warps(lanes, mask, instruction)
+        words = shared_ops.load(lanes, tiles.rows(lanes, mask), tiles.at(lanes), tiles.form)
+        rows = _by_tile(lanes, words)
+        for index, put in enumerate(puts):
+            tile = rows[:, :, index]
+            if tiles.transposed:
+                tile = transposed(tile)
+            put(lanes, mask, tile.reshape(lanes.ctas, lanes.threads))
+
+    return run
+
+
+@opcode("stmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
+def _stmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
+    place, origin = instruction.operands
+    tiles = _Tiles(instruction, lowering, place, origin, stores=True)
+    slots = [lowering.source(instruction, one, "b32") for one in tiles.registers]
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        require_whole_warps(lanes, mask, instruction)
+        rows = np.zeros((lanes.ctas, lanes.warps_per_cta, WARP // GROUPS, GROUPS, _ROW_WORDS), U32)
+        for index, slot in enumerate(slots):
+            tile = lanes.full(lanes.registers[slot], U32).reshape(lanes.ctas, -1, GROUPS, PLACES)
+            rows[:, :, index] = transposed(tile) if tiles.transposed else tile
+        flat = rows.reshape(lanes.ctas, lanes.threads, _ROW_WORDS)
+        words = [flat[..., index] for index in range(_ROW_WORDS)]
+        shared_ops.store(lanes, tiles.rows(lanes, mask), tiles.at(lanes), words, tiles.form)
+
+    return run
+
+
+@opcode("movmatrix", forms="sync aligned m8n8 trans b16")
+def _movmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
+        raise unsupported(instruction)
+    (slot,) = lowering.sources(instruction, ("b32",))
+    put = lowering.writer(instruction, instruction.operands[0])
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        require_whole_warps(lanes, mask, instruction)
+        tile = lanes.full(lanes.registers[slot], U32).reshape(lanes.ctas, -1, GROUPS, PLACES)
+        put(lanes, mask, transposed(tile).reshape(lanes.ctas, lanes.threads))
+
+    return run
