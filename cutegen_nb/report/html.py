@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import base64
-import functools
-import os
-from importlib.resources import files
 from pathlib import Path
 
 from cutegen_nb.analysis.quantity import count, moment, scaled
 from cutegen_nb.analysis.summary import floor, hardware, outcome, revision, rows, simulated
-from cutegen_nb.core.errors import StoreError, UsageError
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report import roofline_plot, rounds
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, safe
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""What the page may do, should text ever escape its escaping: nothing but show itself."""
+from cutegen_nb.report.page import check_target, page, write_whole
 
 
 def write_report(session: Session, path: str) -> None:
@@ -27,44 +21,18 @@ def write_report(session: Session, path: str) -> None:
 
     Raises UsageError when the folder does not exist or `path` is one, StoreError when it cannot be written.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise UsageError(
-            f"{path} is a folder; name a file in it, such as {target / (session.name + '.html')}."
-        )
-    if not target.parent.is_dir():
-        raise UsageError(f"The folder {target.parent} does not exist; create it or choose another.")
-    text = render(session)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        # Unpaired surrogates cannot be encoded; visible() writes them out, this is for what it does not see.
-        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
-        draft.replace(target)
-    except OSError as fault:
-        _remove(draft)
-        reason = fault.strerror or type(fault).__name__
-        raise StoreError(
-            f"The report could not be written to {path}: {reason}. Choose another folder or free some space."
-        ) from fault
+    target = check_target(path, f"{session.name}.html")
+    write_whole(render(session), target)
 
 
 def render(session: Session) -> str:
     """The whole page."""
-    title = safe(f"{session.name}: kernel refinement report")
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{safe(_POLICY)}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_css()}</style>\n</head>\n<body>\n"
+    return page(
+        f"{session.name}: kernel refinement report",
         f"{_header(session)}<main>{_rounds_table(session)}{_roofline(session)}"
         f"{''.join(_round(session, item) for item in session.rounds)}{_problem(session)}</main>"
-        f"{_footer(session)}</body>\n</html>\n"
+        f"{_footer(session)}",
     )
-
-
-@functools.cache
-def _css() -> str:
-    return files("cutegen_nb.report").joinpath("page.css").read_text(encoding="utf-8")
 
 
 def _header(session: Session) -> str:
@@ -185,10 +153,3 @@ def _footer(session: Session) -> str:
         f"<code>{session.problem.digest[:16]}</code>, {len(session.rounds)} of at most "
         f"{session.budget.rounds} rounds. Written by cutegen-nb.</p></footer>"
     )
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return
