@@ -1,0 +1,36 @@
+"""All cases, and how they are gathered into kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from suite import approximations, conversions, floats, integers, memories, tensors, warps
+from suite.cases import Case
+
+BATCH = 32
+"""Cases of one kernel."""
+
+
+def all_cases() -> list[Case]:
+    """Every case, families together, names unique."""
+    found = [
+        *integers.arithmetic(), *integers.bits(), *integers.comparisons(),
+        *floats.single(), *floats.double(), *floats.half(),
+        *conversions.integers(), *conversions.integers_and_floats(), *conversions.floats(),
+        *approximations.approximations(),
+        *warps.warps(), *warps.barriers(), *warps.control(),
+        *memories.loads_and_stores(), *memories.atomics(), *memories.asynchronous(), *memories.matrices(),
+        *tensors.products(),
+    ]  # fmt: skip
+    return list({one.name: one for one in found}.values())
+
+
+def batches(cases: Sequence[Case], size: int = BATCH) -> list[tuple[str, list[Case]]]:
+    """Cases of a family, ``size`` at a time, each batch with a name that can be part of a kernel's."""
+    made = []
+    for family in dict.fromkeys(one.family for one in cases):
+        members = [one for one in cases if one.family == family]
+        made += [
+            (f"{family.replace(' ', '_')}_{at // size}", members[at : at + size]) for at in range(0, len(members), size)
+        ]
+    return made
