@@ -71,6 +71,8 @@ class Settings:
     """One of `POLICIES`."""
     baselines: tuple[str, ...] = BASELINES[:1]
     """What a GPU's times are compared with, of `BASELINES`."""
+    screening: bool = True
+    """Whether a candidate's source is read before it runs."""
     folder: Path = DEFAULT_FOLDER
     """Where sessions, prompts and reports are kept."""
     model: str = ""
@@ -153,7 +155,7 @@ def repairs_of(settings: Settings) -> int:
 
 def make_evaluator(settings: Settings) -> Evaluator:
     """Where candidates run. Raises DeviceUnavailable at its first use, not here."""
-    return KernelEvaluator(device=settings.device, baselines=settings.baselines)
+    return KernelEvaluator(device=settings.device, baselines=settings.baselines, screening=settings.screening)
 
 
 def make_approver(settings: Settings, person: Person) -> Approver:
