@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 SECTOR_BYTES = 32
 """Bytes in the smallest unit a GPU's L2 moves."""
+_WARP = 32
 
 
 class ProfileSource(StrEnum):
@@ -17,6 +19,32 @@ class ProfileSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What one kind of access (loads, atomics, asynchronous copies) asked of global or shared memory."""
+
+    requests: int = 0
+    """Warp-level instructions of which at least one thread reached memory."""
+    bytes: int = 0
+    """Bytes that threads asked for, each thread's own."""
+    passes: int = 0
+    """Global memory: 32-byte sectors. Shared memory: wavefronts, passes over its 32 banks."""
+    ideal: int = 0
+    """The fewest passes that could carry the distinct bytes of each request."""
+
+    @property
+    def efficiency(self) -> float:
+        """Ideal ÷ passes, 1.0 where nothing is wasted or nothing was asked."""
+        return self.ideal / self.passes if self.passes else 1.0
+
+    def __add__(self, other: Access) -> Access:
+        """Sum, figure by figure."""
+        return Access(
+            requests=self.requests + other.requests, bytes=self.bytes + other.bytes,
+            passes=self.passes + other.passes, ideal=self.ideal + other.ideal,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """Counts of a launch or of one line. All are totals over threads or warps; none is a time."""
 
@@ -24,15 +52,22 @@ class Counters:
     """PTX instructions, one a warp that executes it with at least one active thread."""
     thread_instructions: int = 0
     """PTX instructions, one an active thread."""
+    thread_instructions_on: int = 0
+    """Of those, the ones whose predicate held; 0 in profiles made before it was counted."""
+    instructions: dict[str, int] = field(default_factory=dict)
+    """``warp_instructions`` by pipe, as PTX names the work: ``fp32``, ``alu``, ``tensor.f16``,
+    ``load.global``; see ``simulator.pipes``."""
     flops: dict[str, int] = field(default_factory=dict)
     """Floating-point operations by ``pipe.type`` (``cuda.f32``, ``tensor.f16``); a multiply-add counts two,
-    predicated-off threads none."""
+    a special function, a minimum or a maximum one; comparisons, selections, conversions, negations and
+    predicated-off threads none. Integer products of tensor cores are here too (``tensor.s8``)."""
     gmem_load_bytes: int = 0
-    """Bytes requested by loads from global memory."""
+    """Bytes requested by loads from global memory, asynchronous copies included."""
     gmem_store_bytes: int = 0
     """Bytes requested by stores to global memory."""
     gmem_load_sectors: int = 0
-    """32-byte sectors touched by global loads, counted once a warp request (no cache is modelled)."""
+    """32-byte sectors touched by global loads and asynchronous copies, counted once a warp request (no cache
+    is modelled)."""
     gmem_store_sectors: int = 0
     """32-byte sectors touched by global stores, counted once a warp request."""
     gmem_atomic_sectors: int = 0
@@ -41,6 +76,8 @@ class Counters:
     """The fewest sectors that could carry the distinct bytes each warp request asked for."""
     gmem_requests: int = 0
     """Warp-level global memory instructions."""
+    gmem_accesses: dict[str, Access] = field(default_factory=dict)
+    """The above by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``."""
     smem_load_bytes: int = 0
     """Bytes requested by loads from shared memory."""
     smem_store_bytes: int = 0
@@ -49,6 +86,14 @@ class Counters:
     """Passes over the 32 banks of shared memory that loads, stores and atomics need."""
     smem_ideal_wavefronts: int = 0
     """The fewest passes that the distinct bytes of each request would need without a bank conflict."""
+    smem_accesses: dict[str, Access] = field(default_factory=dict)
+    """The above by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``, ``load-matrix``,
+    ``store-matrix``."""
+    local_load_bytes: int = 0
+    """Bytes requested from local memory as PTX declares it; the compiler may keep such arrays in registers,
+    and spills of its own are not here but in ``KernelResources``."""
+    local_store_bytes: int = 0
+    """Bytes written to local memory, in the same sense."""
     barriers: int = 0
     """Barrier instructions, one a warp."""
     branches: int = 0
@@ -67,22 +112,58 @@ class Counters:
         return self.gmem_load_bytes + self.gmem_store_bytes
 
     @property
+    def active_lane_fraction(self) -> float | None:
+        """Thread instructions ÷ (32 · warp instructions); None where nothing ran."""
+        full = _WARP * self.warp_instructions
+        return self.thread_instructions / full if full else None
+
+    @property
     def total_flops(self) -> int:
         """Floating-point operations of every pipe and type."""
         return sum(self.flops.values())
 
     def __add__(self, other: Counters) -> Counters:
         """Sum of two counts, field by field."""
-        values = {
-            item.name: getattr(self, item.name) + getattr(other, item.name)
-            for item in fields(self)
-            if item.name != "flops"
-        }
-        flops = {
-            kind: self.flops.get(kind, 0) + other.flops.get(kind, 0)
-            for kind in sorted(self.flops.keys() | other.flops.keys())
-        }
-        return Counters(flops=flops, **values)
+        return Counters(
+            **{item.name: _sum(getattr(self, item.name), getattr(other, item.name)) for item in fields(self)}
+        )
+
+
+def _sum(one: Any, other: Any) -> Any:  # noqa: ANN401 - a number, or a dictionary of numbers or accesses
+    """Two figures added; dictionaries key by key, in order of their keys."""
+    if not isinstance(one, dict):
+        return one + other
+    if not one or not other:
+        return dict(one or other)
+    keys = sorted(one.keys() | other.keys())
+    return {
+        key: one[key] + other[key] if key in one and key in other else (one if key in one else other)[key]
+        for key in keys
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResources:
+    """What the compiler gave a kernel, read from its machine code; no GPU is needed for it."""
+
+    architecture: str
+    """What it was compiled for: ``sm_80``."""
+    registers: int
+    """32-bit registers of a thread."""
+    stack_bytes: int = 0
+    """Local memory of a thread: arrays the compiler could not keep in registers, and spilled registers."""
+    spill_store_bytes: int = 0
+    """Bytes that the spilling instructions store, each counted once as it stands in the code."""
+    spill_load_bytes: int = 0
+    """Bytes that the refilling instructions load, counted the same way."""
+    static_smem_bytes: int = 0
+    """Shared memory of a CTA that the kernel declares."""
+    constant_bytes: int = 0
+    """Constant bank 0: parameters and what the compiler put beside them."""
+    max_threads: int = 0
+    """Most threads of a CTA that the compiler was told of; 0 where it was not."""
+    code_bytes: int = 0
+    """Machine code of the kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +200,8 @@ class LaunchProfile:
     """Different 32-byte sectors touched at all: what would cross DRAM with a cache that never evicts."""
     ctas_run: int | None = None
     """CTAs that ran, where only a sample of the grid did; None where all of them did."""
+    resources: KernelResources | None = None
+    """What the compiler gave the kernel; None where its machine code was not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutegen_nb.core.profile import SECTOR_BYTES, Counters, LaunchProfile, LineCounters
+from cutegen_nb.core.profile import SECTOR_BYTES, Access, Counters, LaunchProfile, LineCounters
+from cutegen_nb.simulator.pipes import access_of, pipe_of
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import Array
 
@@ -20,32 +21,27 @@ class InstructionTally:
     """What one instruction did that is not the same at each execution."""
 
     __slots__ = (
-        "atomic_sectors", "bytes_loaded", "bytes_stored", "divergent", "flop_kind", "flops_each", "guarded",
-        "guarded_threads", "ideal", "load_sectors", "requests", "shared_ideal", "shared_loaded",
-        "shared_stored", "store_sectors", "wavefronts",
+        "access", "atomic_sectors", "bytes_atomic", "bytes_loaded", "bytes_stored", "divergent", "flop_kind",
+        "flops_each", "guarded", "guarded_threads", "ideal", "load_sectors", "local_loaded", "local_stored",
+        "pipe", "requests", "shared_ideal", "shared_loaded", "shared_requests", "shared_stored",
+        "store_sectors", "wavefronts",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.flop_kind = ""
         self.flops_each = 0
         self.guarded = False
+        self.pipe = ""
+        self.access = ""
         self.clear()
 
     def clear(self) -> None:
         """Begin a new launch."""
-        self.guarded_threads = 0
-        self.requests = 0
-        self.bytes_loaded = 0
-        self.bytes_stored = 0
-        self.load_sectors = 0
-        self.store_sectors = 0
-        self.atomic_sectors = 0
-        self.ideal = 0
-        self.shared_loaded = 0
-        self.shared_stored = 0
-        self.wavefronts = 0
-        self.shared_ideal = 0
-        self.divergent = 0
+        self.requests = self.bytes_loaded = self.bytes_stored = self.bytes_atomic = 0
+        self.load_sectors = self.store_sectors = self.atomic_sectors = self.ideal = 0
+        self.shared_requests = self.shared_loaded = self.shared_stored = 0
+        self.wavefronts = self.shared_ideal = self.local_loaded = self.local_stored = 0
+        self.divergent = self.guarded_threads = 0
 
 
 class Tally:
@@ -107,48 +103,95 @@ _BRANCHES = frozenset({"bra", "brx"})
 _BARRIERS = frozenset({"bar", "barrier"})
 
 
+_TRAFFIC = {
+    "requests": "gmem_requests", "bytes_loaded": "gmem_load_bytes", "bytes_stored": "gmem_store_bytes",
+    "load_sectors": "gmem_load_sectors", "store_sectors": "gmem_store_sectors",
+    "atomic_sectors": "gmem_atomic_sectors", "ideal": "gmem_ideal_sectors",
+    "shared_loaded": "smem_load_bytes", "shared_stored": "smem_store_bytes", "wavefronts": "smem_wavefronts",
+    "shared_ideal": "smem_ideal_wavefronts", "local_loaded": "local_load_bytes",
+    "local_stored": "local_store_bytes",
+}  # fmt: skip
+"""What memory instructions count → the field of ``Counters`` that adds it up."""
+
+
 class _Sum:
     """Counts of one line, changeable."""
 
-    __slots__ = ("flops", "numbers")
+    __slots__ = ("flops", "gmem", "instructions", "numbers", "smem")
 
     def __init__(self) -> None:
-        self.numbers = [0] * 16
+        self.numbers: dict[str, int] = {}
+        """Every field of ``Counters`` that is a number."""
+        self.instructions: dict[str, int] = {}
         self.flops: dict[str, int] = {}
+        self.gmem: dict[str, Access] = {}
+        self.smem: dict[str, Access] = {}
 
     def add(self, instruction: Instruction, one: InstructionTally, warps: int, threads: int) -> None:
         """Add one instruction that this many warps and threads executed."""
-        numbers = self.numbers
-        for index, value in enumerate(
-            (
-                warps, threads, one.bytes_loaded, one.bytes_stored, one.load_sectors, one.store_sectors,
-                one.atomic_sectors, one.ideal, one.requests, one.shared_loaded, one.shared_stored,
-                one.wavefronts, one.shared_ideal, warps * (instruction.opcode in _BARRIERS),
-                warps * (instruction.opcode in _BRANCHES), one.divergent,
-            )
-        ):  # fmt: skip
-            numbers[index] += value
+        if not one.pipe:
+            one.pipe, one.access = pipe_of(instruction), access_of(instruction)
+        executed = one.guarded_threads if one.guarded else threads
+        _add(self.numbers, "warp_instructions", warps)
+        _add(self.numbers, "thread_instructions", threads)
+        _add(self.numbers, "thread_instructions_on", executed)
+        _add(self.instructions, one.pipe, warps)
         if one.flops_each:
-            executed = one.guarded_threads if one.guarded else threads
-            self.flops[one.flop_kind] = self.flops.get(one.flop_kind, 0) + executed * one.flops_each
+            _add(self.flops, one.flop_kind, executed * one.flops_each)
+        if one.access:
+            self._add_access(one)
+        elif instruction.opcode in _BARRIERS:
+            _add(self.numbers, "barriers", warps)
+        elif instruction.opcode in _BRANCHES:
+            _add(self.numbers, "branches", warps)
+            _add(self.numbers, "divergent_branches", one.divergent)
+
+    def _add_access(self, one: InstructionTally) -> None:
+        for name, field in _TRAFFIC.items():
+            _add(self.numbers, field, getattr(one, name))
+        if one.requests:
+            _add_kind(
+                self.gmem, one.access,
+                Access(
+                    requests=one.requests, bytes=one.bytes_loaded + one.bytes_stored + one.bytes_atomic,
+                    passes=one.load_sectors + one.store_sectors + one.atomic_sectors, ideal=one.ideal,
+                ),
+            )  # fmt: skip
+        if one.shared_requests:
+            _add_kind(
+                self.smem, one.access,
+                Access(
+                    requests=one.shared_requests, bytes=one.shared_loaded + one.shared_stored,
+                    passes=one.wavefronts, ideal=one.shared_ideal,
+                ),
+            )  # fmt: skip
 
     def merge(self, other: _Sum) -> None:
         """Add another line's counts."""
-        self.numbers = [mine + theirs for mine, theirs in zip(self.numbers, other.numbers, strict=True)]
+        for name, value in other.numbers.items():
+            _add(self.numbers, name, value)
+        for pipe, count in other.instructions.items():
+            _add(self.instructions, pipe, count)
         for kind, count in other.flops.items():
-            self.flops[kind] = self.flops.get(kind, 0) + count
+            _add(self.flops, kind, count)
+        for kind, access in other.gmem.items():
+            _add_kind(self.gmem, kind, access)
+        for kind, access in other.smem.items():
+            _add_kind(self.smem, kind, access)
 
     def counters(self) -> Counters:
         """As the frozen value."""
-        (
-            warps, threads, loaded, stored, load_sectors, store_sectors, atomic_sectors, ideal, requests,
-            shared_loaded, shared_stored, wavefronts, shared_ideal, barriers, branches, divergent,
-        ) = self.numbers  # fmt: skip
         return Counters(
-            warp_instructions=warps, thread_instructions=threads, flops=dict(sorted(self.flops.items())),
-            gmem_load_bytes=loaded, gmem_store_bytes=stored, gmem_load_sectors=load_sectors,
-            gmem_store_sectors=store_sectors, gmem_atomic_sectors=atomic_sectors, gmem_ideal_sectors=ideal,
-            gmem_requests=requests, smem_load_bytes=shared_loaded, smem_store_bytes=shared_stored,
-            smem_wavefronts=wavefronts, smem_ideal_wavefronts=shared_ideal, barriers=barriers,
-            branches=branches, divergent_branches=divergent,
+            instructions=dict(sorted(self.instructions.items())), flops=dict(sorted(self.flops.items())),
+            gmem_accesses=dict(sorted(self.gmem.items())), smem_accesses=dict(sorted(self.smem.items())),
+            **self.numbers,
         )  # fmt: skip
+
+
+def _add(counts: dict[str, int], key: str, amount: int) -> None:
+    counts[key] = counts.get(key, 0) + amount
+
+
+def _add_kind(accesses: dict[str, Access], kind: str, access: Access) -> None:
+    known = accesses.get(kind)
+    accesses[kind] = access if known is None else known + access

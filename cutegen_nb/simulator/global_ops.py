@@ -233,8 +233,8 @@ def count(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
     threads = lanes.lane_count if mask is None else mask.threads
     tally.requests += lanes.warps if mask is None else mask.warps
     if form.atomic:
-        return
-    if form.stores:
+        tally.bytes_atomic += threads * form.size
+    elif form.stores:
         tally.bytes_stored += threads * form.size
     else:
         tally.bytes_loaded += threads * form.size

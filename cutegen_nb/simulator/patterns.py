@@ -39,7 +39,7 @@ class Runs:
 
 _runs: dict[bytes, Runs | None] = {}
 _sectors: dict[tuple[bytes, bytes, int, int], tuple[int, int, Array]] = {}
-_banks: dict[tuple[bytes, bytes, int], tuple[int, int]] = {}
+_banks: dict[tuple[bytes, bytes, bytes, int], tuple[int, int]] = {}
 _CACHED = 20_000
 
 
@@ -133,7 +133,7 @@ def request_sectors(addresses: Array, warps: Array, width: int) -> tuple[int, in
 
 def cta_wavefronts(offsets: Array, warps: Array, lanes: Array, width: int) -> tuple[int, int]:
     """Passes over shared memory's banks, and the fewest, for one CTA; see :func:`wavefronts`."""
-    key = (offsets.tobytes(), lanes.tobytes(), width)
+    key = (offsets.tobytes(), warps.tobytes(), lanes.tobytes(), width)
     known = _banks.get(key)
     if known is None:
         if len(_banks) > _CACHED:
@@ -145,6 +145,11 @@ def cta_wavefronts(offsets: Array, warps: Array, lanes: Array, width: int) -> tu
 
 def wavefronts(addresses: Array, warps: Array, lanes: Array, width: int) -> tuple[int, int]:
     """Passes and fewest passes, summed over warps.
+
+    All of the rule stands here: a warp's request of up to 4 bytes a thread is served together, of 8 bytes by
+    half-warps, of 16 bytes by quarter-warps; a pass gives one 4-byte word of each of 32 banks, to every lane
+    that asks for it; so a group of lanes takes as many passes as its busiest bank has distinct words. The
+    fewest passes are one for every 32 distinct words of a group.
 
     Args:
         addresses: byte address of each active thread, one-dimensional int64.

@@ -92,7 +92,8 @@ def checked(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> Listed
     warps = lanes.warp_of_lane if where is None else lanes.warp_of_lane[where]
     threads = np.arange(lanes.lane_count) if where is None else where
     lane = lanes.lane_of_thread[threads % lanes.threads]
-    _add(form, len(request.addresses), wavefronts(request.addresses, warps, lane, form.size))
+    requests = lanes.warps if mask is None else mask.warps
+    _add(form, requests, len(request.addresses), wavefronts(request.addresses, warps, lane, form.size))
     return request
 
 
@@ -174,17 +175,18 @@ def _write(lanes: Lanes, request: Split, form: SharedForm, index: int, data: Val
 
 # -- counts --------------------------------------------------------------------------------------------------
 def _count_split(lanes: Lanes, mask: Mask | None, request: Split, form: SharedForm) -> None:
-    del mask
     threads = np.arange(lanes.threads) if request.active is None else request.active
     row = request.row if len(request.row) > 1 else np.broadcast_to(request.row, threads.shape)
     passes, ideal = cta_wavefronts(
         row + int(request.column[0]), lanes.warp_of_thread[threads], lanes.lane_of_thread[threads], form.size
     )
-    _add(form, len(threads) * lanes.ctas, (passes * lanes.ctas, ideal * lanes.ctas))
+    requests = lanes.warps if mask is None else mask.warps
+    _add(form, requests, len(threads) * lanes.ctas, (passes * lanes.ctas, ideal * lanes.ctas))
 
 
-def _add(form: SharedForm, threads: int, passes: tuple[int, int]) -> None:
+def _add(form: SharedForm, requests: int, threads: int, passes: tuple[int, int]) -> None:
     tally = form.tally
+    tally.shared_requests += requests
     if form.stores:
         tally.shared_stored += threads * form.size
     else:
@@ -197,6 +199,7 @@ def _add(form: SharedForm, threads: int, passes: tuple[int, int]) -> None:
 def load_local(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Value]:
     """Elements of each thread's own local memory."""
     first = _local_index(lanes, mask, at, form)
+    form.tally.local_loaded += form.size * (lanes.lane_count if mask is None else mask.threads)
     words = lanes.local.view(UNSIGNED[form.width])
     if isinstance(first, int):
         return [words[:, :, first + index].copy() for index in range(form.count)]
@@ -212,6 +215,7 @@ def load_local(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> lis
 def store_local(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
     """Write elements to each thread's own local memory."""
     first = _local_index(lanes, mask, at, form)
+    form.tally.local_stored += form.size * (lanes.lane_count if mask is None else mask.threads)
     words = lanes.local.view(UNSIGNED[form.width])
     for index, one in enumerate(data):
         if isinstance(first, int):
