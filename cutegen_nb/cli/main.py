@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from cutegen_nb import __version__
 from cutegen_nb.cli import commands as work
+from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
@@ -52,7 +53,9 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     adding = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     commands: dict[str, argparse.ArgumentParser] = {}
 
-    def command(name: str, job: Command, summary: str, example: str) -> argparse.ArgumentParser:
+    def command(
+        name: str, job: Command, summary: str, example: str, *, json: bool = True
+    ) -> argparse.ArgumentParser:
         made = adding.add_parser(
             name,
             help=summary,
@@ -61,7 +64,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
             allow_abbrev=False,
         )
         made.set_defaults(work=job)
-        made.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+        if json:
+            made.add_argument("--json", action="store_true", help="print one JSON object instead of text")
         commands[name] = made
         return made
 
@@ -85,6 +89,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
     _add_device(made)
     _add_baseline(made)
+    made = command("simulate", simulating.simulate, simulating.SUMMARY, "", json=False)
+    simulating.add_options(made)
     made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
     _add_store(made)
     made = command(
@@ -174,9 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         answer = asyncio.run(_work(options, terminal))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        terminal.say(
-            f"cutegen-nb: interrupted; finished rounds are kept: `cutegen-nb {options.command}` again"
-        )
+        kept = "" if options.command == "simulate" else "; finished rounds are kept"
+        terminal.say(f"cutegen-nb: interrupted{kept}: `cutegen-nb {options.command}` again")
         return _INTERRUPTED
     except CutegenError as error:
         terminal.say(f"cutegen-nb: error: {error}")
@@ -188,7 +193,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return FAULT
     try:
-        print(visible(answer.text))
+        if answer.text:
+            print(visible(answer.text))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has seen enough; Python would complain again at its end.

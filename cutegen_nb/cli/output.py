@@ -14,6 +14,7 @@ from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.prompting.facts import tensor_text
 from cutegen_nb.prompting.feedback import round_label
 
@@ -150,6 +151,24 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "timing": _timing_json(evaluation),
         "log": evaluation.log,
         "seconds": evaluation.duration_s,
+    }
+
+
+def simulation_json(run: ProgramRun) -> dict[str, Any]:
+    """The object that ``simulate`` writes. Every figure in it is a simulated count."""
+    return {
+        "script": run.script,
+        "arguments": list(run.arguments),
+        "architecture": run.architecture,
+        "source": run.profile.source.value,
+        "ending": run.ending.value,
+        "exit_status": run.exit_status,
+        "sentence": run.sentence,
+        "not_simulated": run.not_simulated,
+        "launch_count": run.launch_count,
+        "sampled": run.sampled,
+        "launches": [{"times": item.times, **_plain(item.profile)} for item in run.launches],
+        "findings": [_plain(item) for item in run.findings],
     }
 
 

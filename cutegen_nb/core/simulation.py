@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cutegen_nb.core.evaluation import Finding, Severity
-from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
 
 
 class Ending(StrEnum):
@@ -26,7 +26,23 @@ class Launches:
     times: int
     """How many there were."""
     profile: LaunchProfile
-    """Their counts, all together."""
+    """Their counts, all together; what does not add up is that of the first."""
+
+    def and_one_more(self, profile: LaunchProfile) -> Launches:
+        """The same with another launch of this kernel and configuration."""
+        lines = {(item.file, item.line): item.counters for item in self.profile.lines}
+        for item in profile.lines:
+            place = (item.file, item.line)
+            lines[place] = lines.get(place, Counters()) + item.counters
+        total = replace(
+            self.profile,
+            counters=self.profile.counters + profile.counters,
+            lines=tuple(
+                LineCounters(file=file, line=line, counters=lines[file, line]) for file, line in sorted(lines)
+            ),
+            gmem_distinct_sectors=self.profile.gmem_distinct_sectors + profile.gmem_distinct_sectors,
+        )
+        return Launches(times=self.times + 1, profile=total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,212 @@
+"""What a whole program did on the simulator, as text: launches, findings, the lines that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+
+from cutegen_nb.analysis.quantity import count, scaled, times
+from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.core.profile import Counters
+from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
+from cutegen_nb.report.markup import visible
+
+_LINES_SHOWN = 12
+_LAUNCHES_SHOWN = 40
+_KERNEL_WIDTH = 44
+_SOURCE_WIDTH = 56
+_REPEATED = 10
+"""From this many launches of one kind on, the program is probably timing them."""
+
+NO_TIMES = (
+    "Simulated counts: no kernel was timed. What the program itself prints as a time, a bandwidth or a rate "
+    "is not one; between CUDA events the simulator answers nan."
+)
+"""Stands in every report."""
+
+
+def text(run: ProgramRun) -> str:
+    """The report for a terminal; ends without a line end."""
+    parts = [heading(run), *_section(_launch_rows(run)), *_findings(run), *_section(_line_rows(run))]
+    return "\n".join([*parts, *(f"note: {visible(item)}" for item in notes(run))])
+
+
+def heading(run: ProgramRun) -> str:
+    """What was run, on what, and how it ended."""
+    name = visible(" ".join([PurePath(run.script).name, *run.arguments]))
+    return f"simulate {name} · {run.architecture} · simulated counts\n{visible(outcome(run))}"
+
+
+def outcome(run: ProgramRun) -> str:
+    """What became of the program, in a sentence or two."""
+    launched = _launched(run)
+    if run.ending is Ending.FINISHED:
+        return f"The program finished. {launched}"
+    return f"{run.sentence} {launched}".strip()
+
+
+def _launched(run: ProgramRun) -> str:
+    if not run.launch_count:
+        stopped = run.findings or run.not_simulated
+        return "" if stopped else "No kernel was launched."
+    whole = "in full" if not run.sampled else "in samples of their CTAs"
+    words = "1 launch was" if run.launch_count == 1 else f"{count(run.launch_count)} launches were"
+    found = len(run.findings)
+    seen = "no finding" if not found else "1 finding" if found == 1 else f"{count(found)} findings"
+    return f"{words} executed {whole} and checked: {seen}."
+
+
+def notes(run: ProgramRun) -> tuple[str, ...]:
+    """What a reader must know beside the figures."""
+    said = [run.not_simulated] if run.not_simulated else []
+    if run.sampled:
+        parts = ", ".join(
+            f"{count(item.profile.ctas_run or 0)} of {count(ctas(item))} CTAs of {short_name(item)}"
+            for item in run.launches
+            if item.profile.ctas_run is not None
+        )
+        said.append(
+            f"A sample ran ({parts}): the rest of each result was never written, so that the program's own "
+            "check of results may fail, and counts are those of the sample."
+        )
+    most = max((item.times for item in run.launches), default=0)
+    if most >= _REPEATED:
+        said.append(
+            f"A kernel was launched {count(most)} times, as programs do to time it; fewer repetitions "
+            "(an option such as --iterations 1, where the program has one) give the same counts sooner."
+        )
+    return (*said, NO_TIMES)
+
+
+def ctas(item: Launches) -> int:
+    """CTAs of the grid."""
+    x, y, z = item.profile.grid
+    return x * y * z
+
+
+def short_name(item: Launches) -> str:
+    """The kernel's name without the prefix and the argument types that the DSL adds."""
+    name = item.profile.kernel.removeprefix("kernel_cutlass_")
+    return name if len(name) <= _KERNEL_WIDTH else f"{name[: _KERNEL_WIDTH - 1]}…"
+
+
+def _section(lines: Iterable[str]) -> Iterator[str]:
+    made = list(lines)
+    if made:
+        yield ""
+        yield from made
+
+
+def _launch_rows(run: ProgramRun) -> Sequence[str]:
+    if not run.launches:
+        return ()
+    counted = ("sectors", "÷ ideal", "wavefronts", "warp instr.")
+    header = ("launches", "kernel", "grid", "block", "smem", *counted)
+    body = [_launch_row(item) for item in run.launches[:_LAUNCHES_SHOWN]]
+    left = len(run.launches) - _LAUNCHES_SHOWN
+    more = [f"… and {left} more kinds of launch (all of them in --json and --html)"] if left > 0 else []
+    return [*_aligned([header, *body], right={0, 4, 5, 6, 7, 8}), *more]
+
+
+def _launch_row(item: Launches) -> tuple[str, ...]:
+    profile, counters = item.profile, item.profile.counters
+    sample = f" ({count(profile.ctas_run)} CTAs ran)" if profile.ctas_run is not None else ""
+    return (
+        f"{count(item.times)} ×",
+        short_name(item),
+        f"{extent(profile.grid)}{sample}",
+        extent(profile.block),
+        scaled(profile.dynamic_smem_bytes + profile.static_smem_bytes, "B"),
+        count(counters.gmem_sectors),
+        ratio(counters.gmem_sectors, counters.gmem_ideal_sectors),
+        count(counters.smem_wavefronts),
+        count(counters.warp_instructions),
+    )
+
+
+def extent(size: tuple[int, int, int]) -> str:
+    """``128 × 2``; ones at the end are left out."""
+    x, y, z = size
+    kept = (x, y, z) if z != 1 else (x, y) if y != 1 else (x,)
+    return " × ".join(count(one) for one in kept)
+
+
+def ratio(value: int, ideal: int) -> str:
+    """``1.00×``; a dash where there is no ideal."""
+    return times(value / ideal) if ideal else "–"
+
+
+def _findings(run: ProgramRun) -> list[str]:
+    lines: list[str] = []
+    for item in run.findings:
+        weight = "FINDING" if item.severity is Severity.DECIDES else "flag"
+        lines += ["", f"{weight} {visible(place(item))}{item.kind}", f"  {visible(item.message)}"]
+        lines += [f"  {row}" for row in _excerpt(run, item)]
+    return lines
+
+
+def place(item: Finding) -> str:
+    """``file.py:12: ``; empty where the finding has no line."""
+    return f"{PurePath(item.file).name}:{item.line}: " if item.line else ""
+
+
+def _excerpt(run: ProgramRun, item: Finding) -> list[str]:
+    source = run.sources.get(item.file, "").splitlines()
+    if not 1 <= item.line <= len(source):
+        return []
+    return [f"{item.line:>6} │ {visible(source[item.line - 1])}"]
+
+
+def by_place(run: ProgramRun) -> dict[tuple[str, int], Counters]:
+    """Counts of the program's own lines, all launches together."""
+    found: dict[tuple[str, int], Counters] = {}
+    for item in run.launches:
+        for line in item.profile.lines:
+            if line.line > 0 and line.file in run.sources:
+                key = (line.file, line.line)
+                found[key] = found.get(key, Counters()) + line.counters
+    return found
+
+
+def _line_rows(run: ProgramRun) -> Sequence[str]:
+    found = by_place(run)
+    if not found:
+        return ()
+    ordered = sorted(
+        found.items(),
+        key=lambda item: (item[1].gmem_sectors, item[1].smem_wavefronts, item[1].warp_instructions),
+        reverse=True,
+    )[:_LINES_SHOWN]
+    header = ("line", "sectors", "÷ ideal", "wavefronts", "÷ ideal", "warp instr.", "source")
+    body = [
+        (
+            f"{PurePath(file).name}:{line}",
+            count(item.gmem_sectors),
+            ratio(item.gmem_sectors, item.gmem_ideal_sectors),
+            count(item.smem_wavefronts),
+            ratio(item.smem_wavefronts, item.smem_ideal_wavefronts),
+            count(item.warp_instructions),
+            _code(run, file, line),
+        )
+        for (file, line), item in ordered
+    ]
+    left = len(found) - len(ordered)
+    more = [f"… and {left} more lines with counts (all of them in --json and --html)"] if left > 0 else []
+    return [*_aligned([header, *body], right={1, 2, 3, 4, 5}), *more]
+
+
+def _code(run: ProgramRun, file: str, line: int) -> str:
+    source = run.sources[file].splitlines()
+    words = visible(source[line - 1].strip()) if line <= len(source) else ""
+    return words if len(words) <= _SOURCE_WIDTH else f"{words[: _SOURCE_WIDTH - 1]}…"
+
+
+def _aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "  ".join(
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,127 @@
+"""What a whole program did on the simulator, as HTML: a page of its own, or a notebook's record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+
+from cutegen_nb.analysis.quantity import count, scaled
+from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.core.profile import LaunchProfile, Profile
+from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
+from cutegen_nb.report import counts_view
+from cutegen_nb.report.code import excerpt
+from cutegen_nb.report.markup import Style, badge, folded, look, safe, table
+from cutegen_nb.report.page import page
+from cutegen_nb.report.simulation import extent, notes, outcome, place, ratio
+
+_AROUND = 2
+
+
+def page_of(run: ProgramRun) -> str:
+    """The whole page."""
+    name = PurePath(run.script).name
+    header = (
+        f'<header><p class="kicker">Simulated program</p><h1>{safe(name)}</h1>'
+        f'<p class="lead">{safe(outcome(run))}</p>{_notes(run, Style.PAGE)}{_facts(run)}</header>'
+    )
+    body = f"{_findings(run, Style.PAGE)}{_launches(run, Style.PAGE)}{_counts(run, Style.PAGE)}"
+    footer = "<footer><p>Written by cutegen-nb simulate.</p></footer>"
+    return page(f"{name}: simulated program", f"{header}<main>{body}</main>{footer}")
+
+
+def record_of(run: ProgramRun) -> str:
+    """The same for a notebook: inline styles only, no script."""
+    style = Style.RECORD
+    kind = "bad" if run.decided or run.ending is not Ending.FINISHED else "good"
+    words = "finding" if run.decided else run.ending.value
+    head = f"<p>{badge(style, kind, words)} {safe(outcome(run))}</p>"
+    return f"{head}{_findings(run, style)}{_launches(run, style)}{_notes(run, style)}{_counts(run, style)}"
+
+
+def _facts(run: ProgramRun) -> str:
+    pairs = (
+        ("Arguments", " ".join(run.arguments) or "none"),
+        ("Compiled for", run.architecture),
+        ("Figures", run.profile.source.value),
+        ("Exit status", str(run.exit_status)),
+    )
+    items = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in pairs)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _notes(run: ProgramRun, style: Style) -> str:
+    css = ' class="notice"' if style is Style.PAGE else look(style, "muted")
+    return "".join(f"<p{css}>{safe(item)}</p>" for item in notes(run))
+
+
+def _findings(run: ProgramRun, style: Style) -> str:
+    return "".join(_finding(run, item, style) for item in run.findings)
+
+
+def _finding(run: ProgramRun, item: Finding, style: Style) -> str:
+    kind = "bad" if item.severity is Severity.DECIDES else "neutral"
+    code = excerpt(run.sources.get(item.file, ""), item.line, style, _AROUND) if item.line else ""
+    card = f"<div{look(style, 'card')}>{code}</div>" if code else ""
+    return f"<p>{badge(style, kind, item.kind)} {safe(place(item))}{safe(item.message)}</p>{card}"
+
+
+def _launches(run: ProgramRun, style: Style) -> str:
+    if not run.launches:
+        return ""
+    columns = (
+        ("Launches", True),
+        ("Kernel", False),
+        ("Grid", False),
+        ("Block", False),
+        ("Shared memory", True),
+        ("Sectors", True),
+        ("÷ ideal", True),
+        ("Wavefronts", True),
+        ("Warp instr.", True),
+    )
+    caption = f"Kernel launches ({run.profile.source.value})"
+    return table(style, caption, columns, tuple(_launch(item) for item in run.launches))
+
+
+def _launch(item: Launches) -> tuple[str, ...]:
+    profile, counters = item.profile, item.profile.counters
+    sample = f" ({count(profile.ctas_run)} CTAs ran)" if profile.ctas_run is not None else ""
+    return (
+        f"{count(item.times)} ×",
+        f"<code>{safe(profile.kernel)}</code>",
+        safe(f"{extent(profile.grid)}{sample}"),
+        safe(extent(profile.block)),
+        scaled(profile.dynamic_smem_bytes + profile.static_smem_bytes, "B"),
+        count(counters.gmem_sectors),
+        ratio(counters.gmem_sectors, counters.gmem_ideal_sectors),
+        count(counters.smem_wavefronts),
+        count(counters.warp_instructions),
+    )
+
+
+def _counts(run: ProgramRun, style: Style) -> str:
+    """Totals, and each of the program's files with its counts."""
+    if not run.launches:
+        return ""
+    totals = counts_view.totals(run.profile, None, ("", "All launches"), style)
+    files = sorted({line.file for item in run.launches for line in item.profile.lines} & run.sources.keys())
+    listings = "".join(
+        folded(
+            style,
+            f"{PurePath(file).name} with its counts",
+            counts_view.lines(_of_file(run.profile, file), run.sources[file], style),
+            is_open=style is Style.PAGE,
+        )
+        for file in files
+    )
+    return f"{folded(style, 'Totals of all launches', totals, is_open=style is Style.PAGE)}{listings}"
+
+
+def _of_file(profile: Profile, file: str) -> Profile:
+    """The counts without those of the program's other files."""
+
+    def only(launch: LaunchProfile) -> LaunchProfile:
+        return replace(launch, lines=tuple(line for line in launch.lines if line.file == file))
+
+    return replace(profile, launches=tuple(only(launch) for launch in profile.launches))

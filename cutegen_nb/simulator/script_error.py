@@ -1,0 +1,87 @@
+"""A program's own exception: its traceback without the frames of ours, and the same in a sentence."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+import traceback
+from types import TracebackType
+
+from cutegen_nb.simulator.faults import SimulatorFault
+
+_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+_LONGEST = 400
+_MEMORY_WORDS = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
+
+
+def _library_folders() -> tuple[str, ...]:
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    paths |= {*site.getsitepackages(), site.getusersitepackages(), _OUR_FOLDER}
+    return tuple(f"{path.rstrip(os.sep)}{os.sep}" for path in paths if path)
+
+
+_LIBRARIES = _library_folders()
+
+
+def is_own(path: str) -> bool:
+    """Whether a file is the program's: not Python's, not an installed package's, not ours."""
+    return not path.startswith(("<", *_LIBRARIES))
+
+
+def own_frames(error: BaseException) -> BaseException:
+    """The exception, and those it came from, with only the program's own frames in their tracebacks.
+
+    One without any such frame keeps what it has, less the frames of this package.
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        link.__traceback__ = _trimmed(link.__traceback__)
+        link = link.__cause__ or link.__context__
+    return error
+
+
+def _trimmed(trace: TracebackType | None) -> TracebackType | None:
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    own = [one for one in frames if is_own(one.tb_frame.f_code.co_filename)]
+    kept = own or [one for one in frames if not one.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER)]
+    result: TracebackType | None = None
+    for one in reversed(kept):
+        result = TracebackType(result, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return result
+
+
+def show(error: BaseException) -> None:
+    """Print it as Python would, through the hook that the program or the DSL has set."""
+    sys.stdout.flush()
+    sys.excepthook(type(error), error, error.__traceback__)
+    sys.stderr.flush()
+
+
+def place_of(error: BaseException) -> str:
+    """``file:line`` of the program's innermost frame; empty where it has none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{os.path.basename(error.filename)}:{error.lineno}"  # noqa: PTH119
+    steps = [one for one in traceback.extract_tb(error.__traceback__) if is_own(one.filename)]
+    return f"{os.path.basename(steps[-1].filename)}:{steps[-1].lineno}" if steps else ""  # noqa: PTH119
+
+
+def sentence_of(error: BaseException, place: str) -> str:
+    """What happened, for the report."""
+    where = f" at {place}" if place else ""
+    if isinstance(error, KeyboardInterrupt):
+        return f"The program was interrupted{where}."
+    if isinstance(error, SimulatorFault):
+        return f"The program's launch{where} was stopped: {error.kind}."
+    text = " ".join(str(error).split())
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, MemoryError) or any(words in text for words in _MEMORY_WORDS):
+        return f"The program ran out of this machine's memory{where}: {said}. Give it smaller sizes."
+    return f"The program raised {said}{where}."
