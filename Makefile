@@ -14,7 +14,7 @@ else
 TORCH := torch==2.13.0
 endif
 
-.PHONY: demo lab test test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab test test-long test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -26,6 +26,9 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu"
+
+test-long: $(READY) ## All of `make test`, and what it only samples: every exploit, with and without screening
+	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "not gpu"
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
 	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from cutegen_nb import __version__
 from cutegen_nb.cli import commands as work
+from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -91,6 +92,9 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     _add_baseline(made)
     made = command("simulate", simulating.simulate, simulating.SUMMARY, "", json=False)
     simulating.add_options(made)
+    made = command("exploits", exploiting.run_exploits, exploiting.SUMMARY, "cutegen-nb exploits --json")
+    exploiting.add_options(made)
+    _add_device(made)
     made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
     _add_store(made)
     made = command(
