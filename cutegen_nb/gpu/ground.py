@@ -6,11 +6,12 @@ folder names it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from cutegen_nb.core.evaluation import Finding, NotJudgedReason, Verdict
@@ -36,8 +37,42 @@ class Fault(Protocol):
         ...
 
 
+class WrittenStorage(Protocol):
+    """A storage that a kernel stored to."""
+
+    @property
+    def kernel(self) -> str:
+        """The latest kernel that did."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What findings call the storage."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Its whole extent."""
+        ...
+
+    @property
+    def left(self) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+        """Its bytes when that kernel had ended; None where they were too many to keep."""
+        ...
+
+
 class Simulation(Protocol):
     """The simulator as the worker sees it."""
+
+    @property
+    def written(self) -> Mapping[int, WrittenStorage]:
+        """Storages that kernels stored to since the last reset, by the address of their first byte."""
+        ...
+
+    @property
+    def ptx(self) -> Mapping[str, str]:
+        """PTX of every kernel compiled in this process, by its name there."""
+        ...
 
     @property
     def launches(self) -> Sequence[LaunchProfile]:
@@ -59,6 +94,10 @@ class Simulation(Protocol):
 
     def reset(self) -> None:
         """Forget launches and faults."""
+        ...
+
+    def forget_written(self, address: int) -> None:
+        """The storage that began there is gone, and its address another's."""
         ...
 
     def label(self, tensor: torch.Tensor, name: str) -> None:

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.patterns import poison
+from cutegen_nb.gpu.provenance import Provenance
 
 _UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _ALLOWED = _UNINITIALISED | frozenset({
@@ -56,10 +57,16 @@ class TorchCompute:
 class ForwardWatch(TorchDispatchMode):
     """Active during one call of a candidate's ``forward``."""
 
-    def __init__(self, path: str, label: Callable[[torch.Tensor, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        label: Callable[[torch.Tensor, str], None] | None = None,
+        provenance: Provenance | None = None,
+    ) -> None:
         super().__init__()
         self._path = path
         self._label = label
+        self._provenance = provenance or Provenance(None)
         self.computed: list[TorchCompute] = []
 
     def __torch_dispatch__(
@@ -74,12 +81,15 @@ class ForwardWatch(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name in _UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result)
+            self._provenance.allocated(result)
             if self._label is not None:
                 self._label(result, f"allocated in line {calling_line(self._path)}")
         elif name not in _ALLOWED or func.namespace not in {"aten", "prim"}:
             leaves = tree_leaves((args, kwargs, result))
             elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
             self.computed.append(TorchCompute(op=str(func), elements=elements, line=calling_line(self._path)))
+        if name not in _UNINITIALISED:
+            self._provenance.passed_on(name, (args, kwargs), result)
         return result
 
 
@@ -165,6 +175,13 @@ class HarnessIdentity:
             if (now[name] is not part and now[name] != part)
             or getattr(now[name], "__code__", None) is not code
         )
+
+    @staticmethod
+    def now(name: str) -> str:
+        """What stands in a part's place now, in words."""
+        part = _harness_parts()[name]
+        place = getattr(part, "__module__", type(part).__module__)
+        return f"{getattr(part, '__qualname__', type(part).__name__)} of {place}"
 
 
 _SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {

@@ -9,13 +9,24 @@ from pathlib import Path
 
 import torch
 
-from cutegen_nb.core.evaluation import Correctness, Evaluation, Outcome, Severity
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Correctness,
+    Evaluation,
+    Exhibit,
+    Outcome,
+    Severity,
+)
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
+from cutegen_nb.gpu.checks.closer import look_closer
+from cutegen_nb.gpu.checks.registry import HARNESS, PARAMETERS, SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.interception import HarnessIdentity, restore, settings
-from cutegen_nb.gpu.trial import Evidence, Stage, Task, Trial, cheated
+from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task
+from cutegen_nb.gpu.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +53,7 @@ def judge(task: Task, ground: Ground, ask_seeds: Callable[[], Sequence[int]], st
     except CandidateFault as fault:
         outcome, summary = fault.outcome, fault.finding.message
         state.findings.insert(0, fault.finding)
-    compared = bool(state.outputs)
-    evaluation = Evaluation(
-        outcome=outcome,
-        summary=summary,
-        device=ground.name,
-        findings=tuple(sorted(state.findings, key=lambda item: item.severity is not Severity.DECIDES)),
-        correctness=Correctness(
-            seeds=tuple(state.seeds),
-            outputs=state.outputs,
-            checks=tuple(state.checks),
-            checks_not_run=tuple(state.not_run),
-        )
-        if compared
-        else None,
-        profile=state.profile,
-        timing=state.timing,
-        duration_s=time.monotonic() - started,
-    )
+    evaluation = _evaluation(task, ground, state, (outcome, summary), time.monotonic() - started)
     return Judgement(evaluation=evaluation, gates=state.gates)
 
 
@@ -70,17 +64,17 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
     ask_seeds: Callable[[], Sequence[int]],
     stage: Stage,
     state: Evidence,
-) -> tuple[Outcome, str]:
+) -> Ending:
     with ground.habits(), torch.no_grad():
         before = settings()
         harness = HarnessIdentity.capture()
         stage("importing the candidate")
         module = import_candidate(path, task.digest)
         seeds = ask_seeds()
-        state.findings += restore(before)
+        _put_back(before, state)
         stage("constructing the models")
         candidate = construct(module, task.loaded.init_inputs(), seeds[0], ground.device, path)
-        state.findings += restore(before)
+        _put_back(before, state)
         reference = task.loaded.reference(seeds[0], ground.device)
         _note_state(reference, share_state(task.loaded, reference, candidate, seeds[0]), state)
         trial = Trial(
@@ -88,22 +82,74 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
         )
         for number, seed in enumerate(seeds):
             stage(f"running seed {number + 1} of {len(seeds)}" + (", compiling" if number == 0 else ""))
-            ended = trial.run(seed, first=number == 0)
-            state.findings += restore(before)
+            ended = trial.run(seed, number)
+            _put_back(before, state)
             if ended is not None:
                 return ended
-        changed = harness.changed()
-        if changed:
-            return cheated("harness-replaced", f"The candidate replaced {', '.join(changed)}.", state)
-        state.checks.append("harness unchanged")
-        return trial.conclude(seeds, stage)
+        trial.note_ran(seeds)
+        ended = _unchanged(harness, state) or look_closer(trial, module, seeds, stage)
+        return ended or _unchanged(harness, state) or trial.conclude(seeds)
+
+
+def _unchanged(harness: HarnessIdentity, state: Evidence) -> Ending | None:
+    """CHEATED where a function that the verdict rests on is no longer what it was."""
+    changed = harness.changed()
+    if not changed:
+        state.ran(HARNESS)
+        return None
+    message = f"The candidate replaced {', '.join(changed)}."
+    exhibit = Exhibit(
+        kind="harness-replaced",
+        statement=message,
+        trace=tuple(f"{name} is now {harness.now(name)}" for name in changed),
+    )
+    return state.cheated(HARNESS, exhibit)
+
+
+def _put_back(before: dict[str, object], state: Evidence) -> None:
+    """Restore global settings, with a flag for each that the candidate changed."""
+    found = restore(before)
+    for item in found:
+        state.flag(SETTINGS, item)
+    if SETTINGS.name not in state.results:
+        state.ran(SETTINGS)
+
+
+def _evaluation(task: Task, ground: Ground, state: Evidence, ending: Ending, seconds: float) -> Evaluation:
+    outcome: Outcome = ending[0]
+    results = state.check_results(task.tier, on_gpu=ground.simulation is None)
+    return Evaluation(
+        outcome=outcome,
+        summary=ending[1],
+        device=ground.name,
+        findings=tuple(sorted(state.findings, key=lambda item: item.severity is not Severity.DECIDES)),
+        correctness=_correctness(state, results) if state.outputs else None,
+        profile=state.profile,
+        timing=state.timing,
+        duration_s=seconds,
+        tier=task.tier,
+        checks=results,
+        exhibits=tuple(state.exhibits),
+        candidate_digest=task.digest,
+        problem_digest=task.loaded.problem.digest,
+    )
+
+
+def _correctness(state: Evidence, results: Sequence[CheckResult]) -> Correctness:
+    return Correctness(
+        seeds=tuple(state.seeds),
+        outputs=state.outputs,
+        checks=tuple(item.name for item in results if item.state is not CheckState.NOT_RUN),
+        checks_not_run=tuple(
+            f"{item.name}: {item.note}" for item in results if item.state is CheckState.NOT_RUN
+        ),
+    )
 
 
 def _note_state(reference: torch.nn.Module, redrawn: bool, state: Evidence) -> None:  # noqa: FBT001
     if not reference.state_dict():
-        return
-    name = "constant parameters redrawn"
-    if redrawn:
-        state.checks.append(name)
+        state.skipped(PARAMETERS, "the problem has no parameters")
+    elif redrawn:
+        state.ran(PARAMETERS)
     else:
-        state.not_run.append(f"{name}: ModelNew's parameters are not Model's by name and shape")
+        state.skipped(PARAMETERS, "ModelNew's parameters are not Model's by name and shape")

@@ -1,106 +1,80 @@
-"""One seed of one candidate: run it, run the reference, look at what both left behind."""
+"""One candidate against its reference: run it, run the reference, look at what both left behind."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import math
-import time
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
-from cutegen_nb.core.errors import EvaluatorError
-from cutegen_nb.core.evaluation import Finding, Judged, Outcome, OutputComparison, Severity, Timing, Verdict
-from cutegen_nb.core.profile import Profile, ProfileSource
-from cutegen_nb.gpu import correctness, inputs
-from cutegen_nb.gpu.candidate_module import FILE_NAME
-from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
+from cutegen_nb.core.evaluation import (
+    Exhibit,
+    Finding,
+    Judged,
+    OutputComparison,
+    Severity,
+    Tier,
+    Verdict,
+)
+from cutegen_nb.gpu import comparing, correctness, inputs
+from cutegen_nb.gpu.calling import Called, Caller
+from cutegen_nb.gpu.checks.registry import (
+    AGAIN,
+    COMPUTE,
+    CONTRACT,
+    FLOOR,
+    INPUTS_KEPT,
+    ORACLE,
+    POISON,
+    RECHECKED,
+    SAME_STORAGE,
+    SEEDS,
+    THREADS,
+    TRACE,
+    VALUES,
+)
+from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
+from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, tensors_of
 from cutegen_nb.gpu.ground import Ground
-from cutegen_nb.gpu.interception import ForwardWatch, judge_compute, threads
-from cutegen_nb.gpu.problem_source import LoadedProblem
+from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
+from cutegen_nb.gpu.problem_source import seed_everything
+from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
 
-Stage = Callable[[str], None]
-"""Told what is being done now."""
+__all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What the worker is asked to judge."""
-
-    loaded: LoadedProblem
-    """The problem at the size to run."""
-    source: str
-    """The candidate's file."""
-    digest: str
-    """Its SHA-256, taken before any of it ran."""
-    folder: Path
-    """A folder of its own, made when it is needed."""
-    gates: tuple[correctness.Gate, ...]
-    """Gates found for this problem before; empty the first time."""
-    longest_sum: int
-    """About how many terms the reference's longest sum has, at the size to run."""
-    time_it: Callable[[TimingTask], tuple[Timing | None, tuple[Finding, ...], Outcome | None]] | None
-    """Measures a correct candidate on a GPU; None on the simulator."""
+_ORDINALS = ("the first call", "the second call", "the third call", "the fourth call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimingTask:
-    """A correct candidate with everything its timing needs."""
+class Compared:
+    """One run of the candidate and of the reference on the same inputs."""
 
-    candidate: Callable[..., Any]
-    """``ModelNew``."""
-    reference: torch.nn.Module
-    """``Model``, same state."""
-    draw: Callable[[int], list[Any]]
-    """Fresh inputs for a seed, on the device."""
-    check: Callable[[tuple[torch.Tensor, ...], list[Any]], tuple[OutputComparison, ...]]
-    """Compares outputs of a timed call with the reference on the same inputs."""
-    seed: int
-    """Not among the seeds of the correctness runs."""
-    compile_s: float
-    """What the first call took."""
+    drawn: list[Any]
+    """The inputs."""
+    called: Called
+    """The candidate's call."""
+    wanted: tuple[torch.Tensor, ...]
+    """The reference's outputs."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Evidence:
-    """What is known so far; becomes the Evaluation however the run ends."""
+class History:
+    """Runs that later ones are held against. No more are kept: at full size each fills gigabytes."""
 
-    findings: list[Finding] = field(default_factory=list)
-    """What decides comes first."""
-    checks: list[str] = field(default_factory=list)
-    """That ran."""
-    not_run: list[str] = field(default_factory=list)
-    """That did not, with the reason."""
-    seeds: list[int] = field(default_factory=list)
-    """Of the inputs compared so far."""
-    outputs: tuple[OutputComparison, ...] = ()
-    """Of the latest seed."""
-    gates: tuple[correctness.Gate, ...] = ()
-    """One for each output, once they are known."""
-    profile: Profile | None = None
-    """Of the first call, on the simulator."""
-    timing: Timing | None = None
-    """On a GPU."""
-    compile_s: float = 0.0
-    """What the first call took."""
-    threads: int = 0
-    """Of the process after the first call, when everything is compiled."""
-
-
-def cheated(kind: str, message: str, state: Evidence) -> tuple[Outcome, str]:
-    """The outcome for a clear cheat, with its evidence put first."""
-    state.findings.insert(0, Finding(kind=kind, message=message))
-    return Judged(verdict=Verdict.CHEATED), message
+    first: Compared | None = None
+    """The first run; its inputs' memory is used again."""
+    latest: Compared | None = None
+    """The latest run on other inputs."""
+    repeat: Called | None = None
+    """The second call, after everything was compiled; without its outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Both models built; each seed is one trial."""
+    """Both models built."""
 
     task: Task
     ground: Ground
@@ -108,84 +82,235 @@ class Trial:
     candidate: Callable[..., Any]
     reference: torch.nn.Module
     state: Evidence
+    history: History = field(default_factory=History)
+    """What was run before."""
 
-    def run(self, seed: int, *, first: bool) -> tuple[Outcome, str] | None:
-        """Compare one seed's outputs; an outcome when it failed."""
-        state = self.state
+    @property
+    def caller(self) -> Caller:
+        """What calls the candidate."""
+        return Caller(candidate=self.candidate, path=self.path, ground=self.ground, state=self.state)
+
+    def draw(self, seed: int) -> list[Any]:
+        """Inputs of a seed; the generators are set elsewhere afterwards, so that it cannot be read off."""
         drawn = inputs.draw(self.task.loaded, seed, self.ground.device)
-        given = _clone(drawn)
-        self._label(given)
-        began = time.monotonic()
-        outputs, watch = self._forward(given)
-        if first:
-            state.compile_s = time.monotonic() - began
-            state.threads = threads()
-            state.profile = self._profile()
-        expected_inputs = _clone(drawn)
-        wanted = _tensors(self.reference(*expected_inputs))
-        state.seeds.append(seed)
-        ended = (
-            self._modified(drawn, given, expected_inputs)
-            or self._contract(outputs, wanted)
-            or self._values(drawn, outputs, wanted)
+        seed_everything(int.from_bytes(os.urandom(4), "little") >> 1)
+        return drawn
+
+    def run(self, seed: int, number: int) -> Ending | None:
+        """Compare the outputs of one seed; an outcome when it failed.
+
+        The first seed is run twice, each time in fresh memory; the second seed's contents are put into
+        the memory of the first one's inputs.
+        """
+        drawn = self.draw(seed)
+        self.state.seeds.append(seed)
+        given = self._same_storage(drawn) if number == 1 else cloned(drawn)
+        ended = self.compare(drawn, given, _which(number if number == 0 else number + 1))
+        if number == 0:
+            self.history.first = self.history.latest
+            return ended or self._again(self.history.first)
+        if ended is None:
+            self._note_repeat(number)
+        return self._stale(ended) if ended is not None and number == 1 else ended
+
+    def compare(
+        self, drawn: list[Any], given: list[Any], which: str, gates: Sequence[correctness.Gate] = ()
+    ) -> Ending | None:
+        """Run both on the inputs `drawn`, the candidate on its copies `given`; an outcome when it is wrong.
+
+        `gates` are those for these inputs, where they are not the problem's own.
+        """
+        state = self.state
+        self.history.latest = None
+        called = self.caller(given)
+        self._note_call(called)
+        expected_inputs = cloned(drawn)
+        wanted = tensors_of(self.reference(*expected_inputs))
+        self.history.latest = Compared(drawn=given, called=called, wanted=wanted)
+        ended = comparing.modified(drawn, given, expected_inputs, state) or comparing.contract(
+            called.leaves, wanted, state
         )
-        findings = judge_compute(watch.computed, _elements(drawn) + _elements(wanted))
-        state.findings += [item for item in findings if item not in state.findings]
         if ended is not None:
             return ended
-        decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
-        if decisive is not None:
-            return Judged(verdict=Verdict.CHEATED), decisive.message
-        return self._again(drawn, outputs) if first else None
+        ended = self._values(drawn, called, wanted, gates)
+        if ended is not None:
+            return ended
+        return self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
 
-    def conclude(self, seeds: Sequence[int], stage: Stage) -> tuple[Outcome, str]:
-        """Every seed's outputs are right: was it a kernel that made them, and how fast?"""
+    def conclude(self, seeds: Sequence[int]) -> Ending:
+        """Every seed's outputs are right, and nothing above tier A found anything."""
         state = self.state
-        state.checks += [
-            f"{len(seeds)} fresh seeds drawn after the import",
-            "number, shape and dtype of outputs",
-            "values against the float64 oracle, element gate and relative L2",
-            "outputs poisoned",
-            "inputs unchanged",
-            "candidate, reference, candidate again",
-            "PyTorch computation intercepted",
-        ]
-        if state.profile is not None:
-            if not state.profile.launches and _elements(state.outputs):
-                return cheated(
-                    "no-kernel",
-                    "The outputs are right but no kernel was launched in the first call of forward: "
-                    "something else made them.",
-                    state,
-                )
-            state.checks.append("a kernel was launched")
+        worst = max((item.relative_l2_error for item in state.outputs), default=0.0)
+        closer = "" if self.task.tier is Tier.A else f" Tier {self.task.tier.value} found nothing more."
+        return (
+            Judged(verdict=Verdict.PASSED),
+            f"Right for {len(seeds)} seeds; relative L2 error {worst:.2g} from the oracle.{closer}",
+        )
+
+    def note_ran(self, seeds: Sequence[int]) -> None:
+        """What every seed went through, and whether threads were left."""
+        state = self.state
+        state.ran(SEEDS, f"{len(seeds)} seeds")
+        for check in (CONTRACT, VALUES, POISON, INPUTS_KEPT, AGAIN):
+            state.ran(check)
+        if len(seeds) == 1:
+            state.skipped(SAME_STORAGE, "it needs a second seed")
+        for check in (COMPUTE, ORACLE):
+            if check.name not in state.results:
+                state.ran(check)
         more = threads() - state.threads
         if more > 0:
             message = (
                 f"{more} thread(s) were started after the first call and still run: work outside the clock?"
             )
-            state.findings.append(Finding(kind="threads", message=message, severity=Severity.FLAG))
-        if self.task.time_it is not None:
-            stage("timing")
-            state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds))
-            state.findings += findings
-            if outcome is not None:
-                return outcome, findings[0].message
-        worst = max((item.relative_l2_error for item in state.outputs), default=0.0)
-        return (
-            Judged(verdict=Verdict.PASSED),
-            f"Right for {len(seeds)} seeds; relative L2 error {worst:.2g} from the oracle.",
+            state.flag(THREADS, Finding(kind="threads", message=message, severity=Severity.FLAG))
+        else:
+            state.ran(THREADS)
+
+    def measure(self, seeds: Sequence[int]) -> Ending | None:
+        """Time it, on a GPU; an outcome where the figures are no verdict or a wrong one."""
+        state = self.state
+        if self.task.time_it is None:
+            return None
+        state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds))
+        state.findings += findings
+        for check in (TRACE, RECHECKED, FLOOR):
+            state.ran(check)
+        return None if outcome is None else (outcome, findings[0].message)
+
+    def _same_storage(self, drawn: list[Any]) -> list[Any]:
+        """The new contents in the memory of the first call's inputs."""
+        held = self.history.first.drawn if self.history.first else drawn
+        for old, new in zip(held, drawn, strict=True):
+            if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
+                continue
+            if old.shape != new.shape or old.dtype != new.dtype:
+                return cloned(drawn)
+            old.copy_(new)
+        return [old if isinstance(old, torch.Tensor) else new for old, new in zip(held, drawn, strict=True)]
+
+    def _stale(self, ended: Ending) -> Ending:
+        """Wrong in the memory of earlier inputs: is it the earlier answer, and did no kernel write it?"""
+        if ended[0] != Judged(verdict=Verdict.WRONG_VALUES):
+            return ended
+        first, now = self.history.first, self.history.latest
+        if first is None or now is None:
+            return ended
+        pairs = list(zip(first.called.leaves, now.called.leaves, strict=True))
+        if not pairs or not all(correctness.bits_equal(one, two) for one, two in pairs):
+            return ended
+        message = (
+            "With new contents in the same memory the candidate gave the answer to the earlier contents, "
+            "bit for bit."
         )
+        if now.called.launches or now.called.launches is None:
+            finding = Finding(kind="stale-result", message=message)
+            return self.state.ends(SAME_STORAGE, Verdict.WRONG_VALUES, finding)
+        exhibit = Exhibit(
+            kind="stale-result",
+            statement=f"{message} No kernel was launched in that call.",
+            inputs=excerpts(now.drawn, "input"),
+            outputs=excerpts(now.called.leaves, "output"),
+            expected=excerpts(now.wanted, "output"),
+            trace=("no kernel was launched",),
+        )
+        return self.state.cheated(SAME_STORAGE, exhibit)
+
+    def _note_call(self, called: Called) -> None:
+        state = self.state
+        if state.profile is None and not state.compile_s:
+            state.compile_s = called.seconds
+            state.threads = threads()
+            state.profile = self.caller.profile(called.launches)
+        else:
+            state.call_s = called.seconds
+
+    def _values(
+        self,
+        drawn: list[Any],
+        called: Called,
+        wanted: tuple[torch.Tensor, ...],
+        gates: Sequence[correctness.Gate],
+    ) -> Ending | None:
+        state = self.state
+        truth, reason = comparing.oracle(self.reference, drawn, wanted)
+        if reason:
+            state.skipped(ORACLE, reason)
+        if len(state.gates) != len(wanted):
+            state.gates = tuple(
+                correctness.find_gate(want, true, self.task.longest_sum)
+                for want, true in zip(wanted, truth, strict=True)
+            )
+        state.outputs = comparing.compared(called.leaves, wanted, truth, gates or state.gates, drawn)
+        wrong = next((item for item in state.outputs if not item.matches), None)
+        if wrong is None:
+            return None
+        finding = Finding(kind="wrong-values", message=correctness.sentence(wrong))
+        return state.ends(VALUES, Verdict.WRONG_VALUES, finding)
+
+    def _compute(self, called: Called, drawn: list[Any], wanted: tuple[torch.Tensor, ...]) -> Ending | None:
+        findings = judge_compute(called.computed, element_count(drawn) + element_count(wanted))
+        decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
+        for item in findings:
+            if item is not decisive and item not in self.state.findings:
+                self.state.flag(COMPUTE, item)
+        if decisive is None:
+            return None
+        exhibit = Exhibit(
+            kind=decisive.kind,
+            statement=decisive.message,
+            inputs=excerpts(drawn, "input"),
+            outputs=excerpts(called.leaves, "output"),
+            trace=tuple(_compute_line(item) for item in called.computed),
+            lines=(decisive.line, decisive.line) if decisive.line else None,
+        )
+        return self.state.cheated(COMPUTE, exhibit)
+
+    def _note_repeat(self, number: int) -> None:
+        if number == 1:
+            self.state.ran(SAME_STORAGE)
+        if self.history.repeat and self.history.latest:
+            compare_launches(self.history.repeat, self.history.latest.called, self.state)
+
+    def _again(self, first: Compared | None) -> Ending | None:
+        """The candidate once more on equal inputs in fresh memory, after the reference ran."""
+        if first is None:
+            return None
+        given = cloned(first.drawn)
+        called = self.caller(given)
+        self._note_call(called)
+        self.history.repeat = replace(called, returned=None)
+        ended = self._agree(first.called.leaves, called.leaves)
+        return ended or judge_work(called, given, _ORDINALS[1], self.state)
+
+    def _agree(self, firsts: Sequence[Any], seconds: Sequence[Any]) -> Ending | None:
+        state = self.state
+        if [type(item) for item in firsts] != [type(item) for item in seconds]:
+            message = "Two equal calls returned different kinds of outputs."
+            finding = Finding(kind="nondeterministic", message=message)
+            return state.ends(AGAIN, Verdict.NONDETERMINISTIC, finding)
+        for position, (one, two, gate) in enumerate(zip(firsts, seconds, state.gates, strict=True)):
+            if correctness.bits_equal(one, two):
+                continue
+            if correctness.same(one, two, gate):
+                message = f"Output {position} differs in its last bits between two equal calls."
+                state.flag(AGAIN, Finding(kind="not-bit-equal", message=message, severity=Severity.FLAG))
+                continue
+            message = (
+                f"Output {position} differs between two calls on equal inputs, by more than rounding: "
+                "a race, memory read before it is written, or a result kept from an earlier call."
+            )
+            return state.ends(
+                AGAIN, Verdict.NONDETERMINISTIC, Finding(kind="nondeterministic", message=message)
+            )
+        return None
 
     def _timing_task(self, seeds: Sequence[int]) -> TimingTask:
         def check(outputs: tuple[torch.Tensor, ...], drawn: list[Any]) -> tuple[OutputComparison, ...]:
-            wanted = _tensors(self.reference(*_clone(drawn)))
+            wanted = tensors_of(self.reference(*cloned(drawn)))
             if [(o.shape, o.dtype) for o in outputs] != [(w.shape, w.dtype) for w in wanted]:
                 return ()
-            return tuple(
-                correctness.compare(i, out, want, None, gate, ())
-                for i, (out, want, gate) in enumerate(zip(outputs, wanted, self.state.gates, strict=True))
-            )
+            return comparing.compared(outputs, wanted, (None,) * len(wanted), self.state.gates, ())
 
         return TimingTask(
             candidate=self.candidate,
@@ -196,204 +321,11 @@ class Trial:
             compile_s=self.state.compile_s,
         )
 
-    def _label(self, given: list[Any]) -> None:
-        for position, item in enumerate(given):
-            if isinstance(item, torch.Tensor):
-                self.ground.label(item, f"input {position}")
-        if isinstance(self.candidate, torch.nn.Module):
-            for name, parameter in self.candidate.state_dict().items():
-                self.ground.label(parameter, name)
 
-    def _forward(self, given: list[Any]) -> tuple[Any, ForwardWatch]:
-        """One call of the candidate. Raises CandidateFault; the machine's own finding comes first."""
-        self.ground.reset()
-        watch = ForwardWatch(str(self.path), self.ground.label)
-        try:
-            with blamed(RUNNING, self.path), watch:
-                returned = self.candidate(*given)
-                self.ground.synchronize()
-        except CandidateFault as fault:
-            self._raise_simulated_fault()
-            if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
-                self._refuse_half_a_result(str(fault))
-            raise
-        self._raise_simulated_fault()
-        self._refuse_half_a_result("the candidate caught the exception")
-        # Copied at once: a candidate may hand out the same buffer at its next call.
-        return tree_map(lambda item: item.clone() if type(item) is torch.Tensor else item, returned), watch
-
-    def _raise_simulated_fault(self) -> None:
-        simulation = self.ground.simulation
-        if simulation is not None and simulation.fault is not None:
-            self.state.profile = self._profile()
-            raise from_simulator(simulation.fault)
-
-    def _refuse_half_a_result(self, seen: str) -> None:
-        """A launch that neither finished nor found a fault is our failure, not the candidate's."""
-        simulation = self.ground.simulation
-        if simulation is not None and simulation.unfinished:
-            message = (
-                f"The simulator failed in kernel {simulation.unfinished}: {seen}. This is a fault of "
-                "cutegen_nb; please report it with the kernel, or evaluate it on a GPU (--device cuda)."
-            )
-            raise EvaluatorError(message)
-
-    def _profile(self) -> Profile | None:
-        simulation = self.ground.simulation
-        if simulation is None:
-            return None
-        launches = tuple(
-            dataclasses.replace(
-                launch,
-                lines=tuple(
-                    dataclasses.replace(line, file=FILE_NAME) if line.file == str(self.path) else line
-                    for line in launch.lines
-                ),
-            )
-            for launch in simulation.launches
-        )
-        return Profile(source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=launches)
-
-    def _modified(
-        self, drawn: list[Any], given: list[Any], reference_inputs: list[Any]
-    ) -> tuple[Outcome, str] | None:
-        for position, (before, after, allowed) in enumerate(zip(drawn, given, reference_inputs, strict=True)):
-            if not isinstance(before, torch.Tensor) or correctness.bits_equal(before, after):
-                continue
-            if not correctness.bits_equal(before, allowed):
-                continue  # the reference writes into it as well
-            message = f"Input {position} was changed by the candidate; the reference leaves it as it is."
-            self.state.findings.insert(0, Finding(kind="input-modified", message=message))
-            return Judged(verdict=Verdict.INPUT_MODIFIED), message
-        return None
-
-    def _contract(self, returned: Any, wanted: tuple[torch.Tensor, ...]) -> tuple[Outcome, str] | None:  # noqa: ANN401
-        leaves = tree_leaves(returned)
-
-        def ended(verdict: Verdict, kind: str, message: str) -> tuple[Outcome, str]:
-            self.state.findings.insert(0, Finding(kind=kind, message=message))
-            return Judged(verdict=verdict), message
-
-        if len(leaves) != len(wanted):
-            return ended(
-                Verdict.WRONG_SHAPE,
-                "wrong-number",
-                f"forward returned {len(leaves)} outputs, the reference {len(wanted)}.",
-            )
-        for position, (got, want) in enumerate(zip(leaves, wanted, strict=True)):
-            if type(got) not in {torch.Tensor, torch.nn.Parameter}:
-                return ended(
-                    Verdict.WRONG_DTYPE,
-                    "wrong-type",
-                    f"Output {position} is a {type(got).__name__}; a plain torch.Tensor is expected.",
-                )
-            if got.shape != want.shape:
-                return ended(
-                    Verdict.WRONG_SHAPE,
-                    "wrong-shape",
-                    f"Output {position} has shape {tuple(got.shape)}, the reference's {tuple(want.shape)}.",
-                )
-            if got.dtype != want.dtype or got.device.type != want.device.type:
-                return ended(
-                    Verdict.WRONG_DTYPE,
-                    "wrong-dtype",
-                    f"Output {position} is {got.dtype} on {got.device}; "
-                    f"the reference gives {want.dtype} on {want.device}.",
-                )
-        return None
-
-    def _values(
-        self,
-        drawn: list[Any],
-        returned: Any,  # noqa: ANN401
-        wanted: tuple[torch.Tensor, ...],
-    ) -> tuple[Outcome, str] | None:
-        state = self.state
-        outputs = tree_leaves(returned)
-        oracle = self._oracle(drawn, wanted)
-        if len(state.gates) != len(wanted):
-            state.gates = tuple(
-                correctness.find_gate(want, truth, self.task.longest_sum)
-                for want, truth in zip(wanted, oracle, strict=True)
-            )
-        tensors = tuple(item for item in drawn if isinstance(item, torch.Tensor))
-        state.outputs = tuple(
-            correctness.compare(index, got, want, truth, gate, tensors)
-            for index, (got, want, truth, gate) in enumerate(
-                zip(outputs, wanted, oracle, state.gates, strict=True)
-            )
-        )
-        wrong = next((item for item in state.outputs if not item.matches), None)
-        if wrong is None:
-            return None
-        message = correctness.sentence(wrong)
-        state.findings.insert(0, Finding(kind="wrong-values", message=message))
-        return Judged(verdict=Verdict.WRONG_VALUES), message
-
-    def _oracle(self, drawn: list[Any], wanted: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor | None, ...]:
-        """The reference in float64, or Nones with the reason noted."""
-        try:
-            model = copy.deepcopy(self.reference).double()
-            doubled = [
-                item.double() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
-                for item in _clone(drawn)
-            ]
-            outputs = _tensors(model(*doubled))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.OutOfMemoryError) as error:
-            return self._no_oracle(f"{type(error).__name__}: {str(error)[:120]}", len(wanted))
-        shapes, expected = ([tuple(item.shape) for item in side] for side in (outputs, wanted))
-        if shapes != expected:
-            return self._no_oracle(f"it gives shapes {shapes}, the reference {expected}", len(wanted))
-        return outputs
-
-    def _no_oracle(self, why: str, count: int) -> tuple[None, ...]:
-        reason = f"float64 oracle: {why}"
-        if reason not in self.state.not_run:
-            self.state.not_run.append(reason)
-        return (None,) * count
-
-    def _again(self, drawn: list[Any], returned: Any) -> tuple[Outcome, str] | None:  # noqa: ANN401
-        """The candidate once more on equal inputs, after the reference ran."""
-        repeated, _ = self._forward(_clone(drawn))
-        firsts, seconds = tree_leaves(returned), tree_leaves(repeated)
-        for position, (one, two, gate) in enumerate(zip(firsts, seconds, self.state.gates, strict=True)):
-            if correctness.bits_equal(one, two):
-                continue
-            if correctness.same(one, two, gate):
-                self.state.findings.append(
-                    Finding(
-                        kind="not-bit-equal",
-                        message=f"Output {position} differs in its last bits between two equal calls.",
-                        severity=Severity.FLAG,
-                    )
-                )
-                continue
-            message = (
-                f"Output {position} differs between two calls on equal inputs, by more than rounding: "
-                "a race, memory read before it is written, or a result kept from an earlier call."
-            )
-            self.state.findings.insert(0, Finding(kind="nondeterministic", message=message))
-            return Judged(verdict=Verdict.NONDETERMINISTIC), message
-        return None
+def _which(number: int) -> str:
+    return _ORDINALS[number] if number < len(_ORDINALS) else f"call {number + 1}"
 
 
-def _clone(drawn: list[Any]) -> list[Any]:
-    return tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, drawn)
-
-
-def _tensors(returned: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401
-    """What a reference returned, flattened; numbers become tensors."""
-    return tuple(
-        leaf.detach() if isinstance(leaf, torch.Tensor) else torch.as_tensor(leaf)
-        for leaf in tree_leaves(returned)
-    )
-
-
-def _elements(items: Any) -> int:  # noqa: ANN401
-    total = 0
-    for leaf in tree_leaves(items):
-        if isinstance(leaf, torch.Tensor):
-            total += leaf.numel()
-        elif isinstance(leaf, OutputComparison):
-            total += math.prod(leaf.shape)
-    return total
+def _compute_line(item: TorchCompute) -> str:
+    place = f", line {item.line}" if item.line else ""
+    return f"{item.op} on {item.elements} elements{place}"

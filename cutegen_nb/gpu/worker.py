@@ -18,13 +18,14 @@ import torch
 
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
+from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
 from cutegen_nb.gpu import confinement, problem_source, serving, trace
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.judging import judge
-from cutegen_nb.gpu.trial import Task
+from cutegen_nb.gpu.record import Task
 
 _SMALLEST = Problem(
     name="smallest",
@@ -179,6 +180,8 @@ def _evaluate(
         gates=tuple(Gate(**gate) for gate in request["gates"]),
         longest_sum=int(request["longest_sum"]),
         time_it=time_it,
+        tier=Tier(request["tier"]),
+        closer_s=float(request["closer_s"]),
     )
     judgement = judge(task, ground, ask_seeds, stage)
     channel.send(

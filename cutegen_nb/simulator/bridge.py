@@ -117,6 +117,10 @@ class Simulation:
         """Storages that kernels stored to since :meth:`reset`, by the address of their first byte."""
         return self._writes.found
 
+    def forget_written(self, address: int) -> None:
+        """The storage that began there is gone, and its address another's."""
+        self._writes.found.pop(address, None)
+
     def label(self, tensor: torch.Tensor, name: str) -> None:
         """Name a tensor for findings: ``input 0``, ``output``."""
         self._storages.label(tensor, name)

@@ -1,0 +1,165 @@
+"""One call of a candidate's ``forward``, with everything that can be seen of it from outside."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from cutegen_nb.core.errors import EvaluatorError
+from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
+from cutegen_nb.gpu.candidate_module import FILE_NAME
+from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
+from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
+from cutegen_nb.gpu.provenance import Provenance, address_of
+from cutegen_nb.gpu.record import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where one output came from, on the simulator."""
+
+    address: int
+    """First byte of its storage."""
+    size_bytes: int
+    """Bytes of the output."""
+    from_kernel: bool
+    """Whether its bytes can be followed back to a kernel's store."""
+    changed_on_host: bool
+    """Whether its storage differs from what the last kernel left, with no operation of PyTorch's between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """One call of a candidate."""
+
+    returned: Any
+    """What ``forward`` returned, its plain tensors copied."""
+    computed: list[TorchCompute]
+    """What PyTorch computed for it."""
+    launches: tuple[LaunchProfile, ...] | None
+    """What it launched; None on a GPU, where nothing is seen of it."""
+    origins: tuple[Origin, ...] | None
+    """One an output that is a tensor; None on a GPU."""
+    written: tuple[str, ...]
+    """Storages that kernels stored to, in words."""
+    seconds: float
+    """Wall time of the call."""
+
+    @property
+    def leaves(self) -> list[Any]:
+        """Outputs, flattened."""
+        return tree_leaves(self.returned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Calls a candidate."""
+
+    candidate: Callable[..., Any]
+    """``ModelNew``."""
+    path: Path
+    """Its file."""
+    ground: Ground
+    """What it runs on."""
+    state: Evidence
+    """Told the counts of a call that a fault ended."""
+
+    def __call__(self, given: list[Any]) -> Called:
+        """One call. Raises CandidateFault; the machine's own finding comes first."""
+        self._label(given)
+        self.ground.reset()
+        provenance = Provenance(self.ground.simulation)
+        watch = ForwardWatch(str(self.path), self.ground.label, provenance)
+        began = time.monotonic()
+        try:
+            with blamed(RUNNING, self.path), watch:
+                returned = self.candidate(*given)
+                self.ground.synchronize()
+        except CandidateFault as fault:
+            self._raise_simulated_fault()
+            if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
+                self._refuse_half_a_result(str(fault))
+            raise
+        self._raise_simulated_fault()
+        self._refuse_half_a_result("the candidate caught the exception")
+        return self._seen(returned, watch, provenance, time.monotonic() - began)
+
+    def profile(self, launches: tuple[LaunchProfile, ...] | None) -> Profile | None:
+        """The counts of a call, with the candidate's file by its name."""
+        if launches is None:
+            return None
+        named = tuple(
+            dataclasses.replace(
+                launch,
+                lines=tuple(
+                    dataclasses.replace(line, file=FILE_NAME) if line.file == str(self.path) else line
+                    for line in launch.lines
+                ),
+            )
+            for launch in launches
+        )
+        return Profile(source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=named)
+
+    def _label(self, given: list[Any]) -> None:
+        for position, item in enumerate(given):
+            if isinstance(item, torch.Tensor):
+                self.ground.label(item, f"input {position}")
+        if isinstance(self.candidate, torch.nn.Module):
+            for name, parameter in self.candidate.state_dict().items():
+                self.ground.label(parameter, name)
+
+    def _seen(self, returned: Any, watch: ForwardWatch, provenance: Provenance, seconds: float) -> Called:  # noqa: ANN401
+        simulation = self.ground.simulation
+        return Called(
+            # Copied at once: a candidate may hand out the same buffer at its next call.
+            returned=tree_map(lambda item: item.clone() if type(item) is torch.Tensor else item, returned),
+            computed=watch.computed,
+            launches=None if simulation is None else tuple(simulation.launches),
+            origins=_origins(returned, provenance),
+            written=tuple(
+                f"{one.label} at {address:#x}, {one.size_bytes} bytes, by kernel {one.kernel}"
+                for address, one in provenance.written.items()
+            ),
+            seconds=seconds,
+        )
+
+    def _raise_simulated_fault(self) -> None:
+        simulation = self.ground.simulation
+        if simulation is not None and simulation.fault is not None:
+            self.state.profile = self.profile(tuple(simulation.launches))
+            raise from_simulator(simulation.fault)
+
+    def _refuse_half_a_result(self, seen: str) -> None:
+        """A launch that neither finished nor found a fault is our failure, not the candidate's."""
+        simulation = self.ground.simulation
+        if simulation is not None and simulation.unfinished:
+            message = (
+                f"The simulator failed in kernel {simulation.unfinished}: {seen}. This is a fault of "
+                "cutegen_nb; please report it with the kernel, or evaluate it on a GPU (--device cuda)."
+            )
+            raise EvaluatorError(message)
+
+
+def _origins(returned: Any, provenance: Provenance) -> tuple[Origin, ...] | None:  # noqa: ANN401
+    if not provenance.known:
+        return None
+    plain = {torch.Tensor, torch.nn.Parameter}
+    return tuple(
+        Origin(
+            address=address_of(item),
+            size_bytes=item.numel() * item.element_size(),
+            from_kernel=provenance.from_kernel(item) or provenance.equals_something_written(item),
+            changed_on_host=provenance.changed_on_host(item),
+        )
+        for item in tree_leaves(returned)
+        if type(item) in plain
+    )

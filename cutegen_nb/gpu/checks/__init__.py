@@ -1,0 +1,1 @@
+"""The checks behind a verdict, one a module, and the registry that lists them."""
