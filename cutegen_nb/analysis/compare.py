@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cutegen_nb.analysis.quantity import change, count, times
+from cutegen_nb.analysis.quantity import change, count, share, times
 from cutegen_nb.core.evaluation import BaselineTiming, Evaluation, Timing
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
@@ -56,6 +56,10 @@ def _judge(parent: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tu
 
 
 def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
+    if parent.method != candidate.method:
+        return Relation.CANNOT_TELL, (
+            f"One was timed by {parent.method}, the other by {candidate.method}; evaluate both again."
+        )
     pair = _common_baseline(parent, candidate)
     if pair is None:
         return Relation.CANNOT_TELL, "The two were timed against no common baseline; evaluate both again."
@@ -66,13 +70,17 @@ def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
         f"{times(ratio)} its parent's speed, 95 % interval {times(low)} to {times(high)} "
         f"(over {after.name}: {times(after.speedup)}, parent {times(before.speedup)})"
     )
-    if low > 1 and ratio >= 1 + TIME_FRACTION:
+    floor = max(TIME_FRACTION, parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
+    if low > 1 and ratio >= 1 + floor:
         return Relation.FASTER, f"{figures}."
-    if high < 1 and ratio <= 1 - TIME_FRACTION:
+    if high < 1 and ratio <= 1 - floor:
         return Relation.SLOWER, f"{figures}."
     if low <= 1 <= high:
         return Relation.CANNOT_TELL, f"{figures}: the interval holds 1.00×."
-    return Relation.CANNOT_TELL, f"{figures}: under 1 % is less than two runs of one kernel can differ by."
+    return (
+        Relation.CANNOT_TELL,
+        f"{figures}: under {share(floor)} is less than two runs of one kernel can differ by.",
+    )
 
 
 def _common_baseline(parent: Timing, candidate: Timing) -> tuple[BaselineTiming, BaselineTiming] | None:

@@ -35,3 +35,5 @@ class Device:
     """Streaming multiprocessors; 0 when unknown."""
     l2_bytes: int = 0
     """L2 size; 0 when unknown."""
+    uuid: str = ""
+    """A real GPU's own name, as the driver gives it."""

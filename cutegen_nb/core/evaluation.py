@@ -217,6 +217,22 @@ class BaselineTiming:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """State of a GPU at one moment."""
+
+    sm_mhz: int
+    """Clock of the streaming multiprocessors."""
+    memory_mhz: int
+    """Clock of the memory."""
+    temperature_c: int
+    """Of the chip."""
+    power_w: float
+    """Drawn by the board."""
+    slowed_by: tuple[str, ...] = ()
+    """What held the clocks down: ``power cap``, ``hardware thermal limit`` …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Measured on a real GPU; never from the simulator."""
 
@@ -230,6 +246,16 @@ class Timing:
     """Copy bandwidth (read + write) measured in the same process."""
     compile_s: float = 0.0
     """First call, compilation included."""
+    method: str = "events"
+    """How: ``events``, one pair a call; ``graph``, replays of a CUDA graph, for kernels under 10 µs."""
+    warm_ms: float | None = None
+    """Median latency with the L2 as the call before left it; the others are with a cold one."""
+    host_ms: float | None = None
+    """Median time in which the host queues a call; part of no latency here."""
+    noise_fraction: float | None = None
+    """How far the ratio of a baseline to itself strays from 1: a smaller difference is none."""
+    clocks: tuple[Clocks, ...] = ()
+    """When sampling began and when it ended; empty where they could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

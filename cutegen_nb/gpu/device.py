@@ -100,7 +100,7 @@ def find_gpu() -> Device | None:
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
-    query = "--query-gpu=name,compute_cap,driver_version"
+    query = "--query-gpu=name,compute_cap,driver_version,uuid"
     try:
         done = subprocess.run(
             [program, query, "--format=csv,noheader"], capture_output=True, text=True, timeout=30, check=False
@@ -108,9 +108,9 @@ def find_gpu() -> Device | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     rows = [line.split(", ") for line in done.stdout.strip().splitlines()]
-    if done.returncode != 0 or not rows or len(rows[0]) != 3:  # noqa: PLR2004 - three were asked for
+    if done.returncode != 0 or not rows or len(rows[0]) != 4:  # noqa: PLR2004 - four were asked for
         return None
-    name, capability, driver = rows[0]
+    name, capability, driver, uuid = rows[0]
     bandwidth, peaks, source = ceilings(name)
     return Device(
         kind=DeviceKind.GPU,
@@ -120,6 +120,7 @@ def find_gpu() -> Device | None:
         peak_flops=peaks,
         source=source,
         driver=driver,
+        uuid=uuid,
     )
 
 

@@ -1,24 +1,25 @@
 """How fast a correct candidate is, against baselines, on a GPU.
 
-Each call is timed on its own with CUDA events after the L2 cache was overwritten; candidate and baselines
-alternate inside one process on the same inputs (A B B A), so that drift of clocks and temperature cancels in
-the ratio of each pair. Reported are medians, and the median ratio with a bootstrap interval over blocks.
+The protocol, from the top: what the call launched is traced; latencies are sampled (`sampling`, or
+`graph_mode` for kernels under 10 µs); one more call is compared on new contents in the same memory; and a
+time that the measured ceilings do not allow is no verdict. Reported are medians, and the median ratio of
+pairs with a bootstrap interval over blocks.
 """
 
 from __future__ import annotations
 
 import secrets
 import statistics
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import (
     BaselineTiming,
+    Clocks,
     Finding,
     Judged,
     NotJudged,
@@ -28,67 +29,101 @@ from cutegen_nb.core.evaluation import (
     Timing,
     Verdict,
 )
+from cutegen_nb.gpu import clocks, graph_mode, sampling
 from cutegen_nb.gpu.baselines import Call, prepare
-from cutegen_nb.gpu.kernel_trace import kernels_launched
+from cutegen_nb.gpu.ceilings import copy_bandwidth
+from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_call
+from cutegen_nb.gpu.sampling import AGAIN, CANDIDATE, ColdCache, Samples
 from cutegen_nb.gpu.trial import TimingTask
 
-WARM_UP_S = 0.5
-"""Of candidate and baselines mixed, before the first sample."""
-PAIRS_A_BLOCK = 10
-FEWEST_BLOCKS = 5
-LONGEST_S = 4.0
-"""Sampling ends here even when the interval is still wide."""
-CLOSE_ENOUGH = 0.01
-"""Half the width of the interval of each ratio at which sampling ends."""
 ROOF_SLACK = 0.85
 """A kernel that only reads can be a little faster than the copy that the bandwidth was measured with."""
-_HEAD_START_CYCLES = 400_000
-"""About 0.2 ms."""
+OUTSIDE_FRACTION = 1.5
+"""Kernels that run so much longer than the events around the call say have run outside of them."""
+LIBRARY_FRACTION = 0.1
+"""Share of a call's device time from which kernels of a library are what the candidate hides behind."""
+_SPAN_MS = 0.020
+"""Below this the profiler's own resolution matters."""
 _POOL_BYTES_SHARE = 0.1
 """Of free GPU memory, for rotating input sets."""
 
-Timer = Callable[[TimingTask], tuple[Timing | None, tuple[Finding, ...], Outcome | None]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to time against, and what no kernel can beat."""
+
+    baselines: tuple[str, ...]
+    """``eager``, ``torch.compile``."""
+    least_bytes: int
+    """Least traffic of the problem at full size."""
+    flops: int
+    """Its floating-point operations."""
+    peak_flops: float
+    """Highest measured FLOP/s of this GPU over all types; 0 when unknown."""
+    noise_fraction: float | None
+    """Of an earlier evaluation of the same problem; None has it measured."""
 
 
-def timer(baselines: Sequence[str], least_bytes: int) -> Timer:
-    """What times a candidate against `baselines` (``eager``, ``torch.compile``).
+Measured = tuple[Timing | None, tuple[Finding, ...], Outcome | None]
+Timer = Callable[[TimingTask], Measured]
 
-    `least_bytes` is the least traffic of the problem at full size: a time below what the measured bandwidth
-    allows for it is no verdict.
-    """
 
-    def measure(task: TimingTask) -> tuple[Timing | None, tuple[Finding, ...], Outcome | None]:
+def timer(order: Order) -> Timer:
+    """What times a candidate by `order`."""
+
+    def measure(task: TimingTask) -> Measured:
         torch.cuda.set_per_process_memory_fraction(0.95)
         pool = _input_pool(task)
-        traced = _trace(task, pool[0])
-        if isinstance(traced, NotJudged):
-            message = (
-                "The trace of one call shows no kernel of the candidate's own. Nothing can be said of it: "
-                "either the profiler missed it, or something else computed the output."
-            )
-            return None, (Finding(kind="empty-trace", message=message),), traced
-        calls, failures = prepare(baselines, task.reference, pool[0])
+        trace = trace_call(lambda: task.candidate(*pool[0]))
+        if trace is not None and not trace.names:
+            return _not_traced()
+        calls, failures = prepare(order.baselines, task.reference, pool[0])
+        found = (*(_NO_TRACE if trace is None else ()), *failures)
         bandwidth = copy_bandwidth()
-        samples = _sample({"": task.candidate, **calls}, pool)
-        findings = (*traced, *failures)
-        wrong = _recheck(task, pool)
-        timing = _summary(samples, bandwidth, task.compile_s)
-        if wrong is not None:
-            return timing, (wrong, *findings), Judged(verdict=Verdict.WRONG_VALUES)
-        roof = above_roof(timing.median_ms, least_bytes, bandwidth, l2_bytes())
-        if roof is not None:
-            return timing, (roof, *findings), NotJudged(reason=NotJudgedReason.ABOVE_ROOF)
-        return timing, findings, None
+        timing = _timing(task, calls, pool, order, bandwidth)
+        outcome = _refused(task, timing, trace, order, pool)
+        if outcome is None:
+            return timing, found, None
+        return timing, (outcome[0], *found), outcome[1]
 
     return measure
 
 
-def _trace(task: TimingTask, given: list[Any]) -> tuple[Finding, ...] | NotJudged:
-    names = kernels_launched(lambda: task.candidate(*given))
-    if names is None:
-        message = "The profiler records no kernel on this machine, so that no trace was looked at."
-        return (Finding(kind="no-trace", message=message, severity=Severity.FLAG),)
-    return () if names else NotJudged(reason=NotJudgedReason.EMPTY_TRACE)
+_NO_TRACE = (
+    Finding(
+        kind="no-trace",
+        message="The profiler records no kernel on this machine, so that no trace was looked at.",
+        severity=Severity.FLAG,
+    ),
+)
+
+
+def _not_traced() -> Measured:
+    message = (
+        "The trace of one call shows no kernel of the candidate's own. Nothing can be said of it: "
+        "either the profiler missed it, or something else computed the output."
+    )
+    return (
+        None,
+        (Finding(kind="empty-trace", message=message),),
+        NotJudged(reason=NotJudgedReason.EMPTY_TRACE),
+    )
+
+
+def _refused(
+    task: TimingTask, timing: Timing, trace: KernelTrace | None, order: Order, pool: Sequence[list[Any]]
+) -> tuple[Finding, Outcome] | None:
+    """The finding and the outcome when these times are not to be believed."""
+    wrong = _recheck(task, pool)
+    if wrong is not None:
+        return wrong, Judged(verdict=Verdict.WRONG_VALUES)
+    cheat = trace and (outside_the_clock(timing.median_ms, trace.span_ms) or computed_by_a_library(trace))
+    if cheat:
+        return cheat, Judged(verdict=Verdict.CHEATED)
+    roof = above_roof(
+        timing.median_ms, order.least_bytes, timing.bandwidth_bytes_per_s, sampling.l2_bytes()
+    ) or above_arithmetic_roof(timing.median_ms, order.flops, order.peak_flops)
+    return (roof, NotJudged(reason=NotJudgedReason.ABOVE_ROOF)) if roof is not None else None
 
 
 def _input_pool(task: TimingTask) -> list[list[Any]]:
@@ -100,88 +135,50 @@ def _input_pool(task: TimingTask) -> list[list[Any]]:
     return [first, *(task.draw(task.seed + k) for k in range(1, count))]
 
 
-def l2_bytes() -> int:
-    """L2 size as the driver states it."""
-    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+def _timing(
+    task: TimingTask, baselines: dict[str, Call], pool: list[list[Any]], order: Order, bandwidth: float
+) -> Timing:
+    calls = {CANDIDATE: task.candidate, **baselines}
+    if baselines and order.noise_fraction is None:
+        calls[AGAIN] = next(iter(baselines.values()))
+    flush = ColdCache()
+    before = clocks.read()
+    samples, method = sampling.sample(calls, pool, flush), "events"
+    if _median(samples[CANDIDATE]) < graph_mode.SHORT_MS:
+        replays = graph_mode.sample(calls, pool[0], flush.overwrite)
+        if replays is not None:
+            samples, method = replays, "graph"
+    noise = sampling.noise(samples)
+    return Timing(
+        median_ms=_median(samples[CANDIDATE]),
+        samples_ms=tuple(value for block in samples[CANDIDATE] for value in block),
+        baselines=tuple(_against(name, samples) for name in baselines),
+        bandwidth_bytes_per_s=bandwidth,
+        compile_s=task.compile_s,
+        method=method,
+        warm_ms=sampling.warm_ms(task.candidate, pool),
+        host_ms=sampling.host_ms(task.candidate, pool),
+        noise_fraction=order.noise_fraction if noise is None else noise,
+        clocks=_both(before, clocks.read()),
+    )
 
 
-def copy_bandwidth() -> float:
-    """Bytes/s, read and written, of a device copy of up to 1 GiB: the roof that times are held against."""
-    free, _ = torch.cuda.mem_get_info()
-    size = int(min(1 << 30, free // 8))
-    source = torch.zeros(size, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    times = [_timed(lambda: target.copy_(source), lambda: None) for _ in range(12)]
-    return 2 * size / (statistics.median(times[2:]) * 1e-3)
+def _both(before: Clocks | None, after: Clocks | None) -> tuple[Clocks, ...]:
+    return (before, after) if before is not None and after is not None else ()
 
 
-def _timed(call: Callable[[], object], flush: Callable[[], object]) -> float:
-    """Milliseconds of one call on the device, between two events."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    # Keeps the device busy while the host queues the call, whose own 30 µs would be measured otherwise.
-    torch.cuda._sleep(_HEAD_START_CYCLES)  # noqa: SLF001 - PyTorch offers no other spinning kernel
-    flush()
-    start.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end))
+def _against(name: str, samples: Samples) -> BaselineTiming:
+    middle, low, high = sampling.ratio_interval(samples[name], samples[CANDIDATE], resamples=2000)
+    return BaselineTiming(
+        name=name, median_ms=_median(samples[name]), speedup=middle, speedup_low=low, speedup_high=high
+    )
 
 
-def _sample(calls: dict[str, Call], pool: list[list[Any]]) -> dict[str, list[list[float]]]:
-    """Samples in ms by name, a list for each block; the candidate's name is ""."""
-    scrap = torch.empty(max(2 * l2_bytes(), 64 << 20), dtype=torch.uint8, device="cuda")
-    names = list(calls)
-    turn = 0
-
-    def once(name: str) -> float:
-        given = pool[turn % len(pool)]
-        return _timed(lambda: calls[name](*given), scrap.zero_)
-
-    until = time.monotonic() + WARM_UP_S
-    while time.monotonic() < until:
-        for name in names:
-            once(name)
-    samples: dict[str, list[list[float]]] = {name: [] for name in names}
-    until = time.monotonic() + LONGEST_S
-    while True:
-        for name in names:
-            samples[name].append([])
-        for _ in range(PAIRS_A_BLOCK):
-            turn += 1
-            order = names if turn % 2 else names[::-1]
-            for name in order:
-                samples[name][-1].append(once(name))
-        if len(samples[""]) >= FEWEST_BLOCKS and (time.monotonic() > until or _settled(samples)):
-            return samples
+def _median(blocks: list[list[float]]) -> float:
+    return statistics.median(value for block in blocks for value in block)
 
 
-def _settled(samples: dict[str, list[list[float]]]) -> bool:
-    for name, blocks in samples.items():
-        if name:
-            middle, low, high = ratio_interval(blocks, samples[""])
-            if (high - low) / 2 > CLOSE_ENOUGH * middle:
-                return False
-    return True
-
-
-def ratio_interval(
-    baseline: list[list[float]], candidate: list[list[float]], resamples: int = 500
-) -> tuple[float, float, float]:
-    """Median of the pairwise ratios baseline ÷ candidate, and its 95 % interval.
-
-    Both are lists of blocks of equal length. Blocks, not pairs, are resampled: samples within a block share
-    clocks and temperature.
-    """
-    ratios = np.asarray(baseline) / np.asarray(candidate)
-    generator = np.random.default_rng(0)
-    chosen = generator.integers(0, len(ratios), size=(resamples, len(ratios)))
-    medians = np.median(ratios[chosen].reshape(resamples, -1), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return float(np.median(ratios)), float(low), float(high)
-
-
-def _recheck(task: TimingTask, pool: list[list[Any]]) -> Finding | None:
+def _recheck(task: TimingTask, pool: Sequence[list[Any]]) -> Finding | None:
     """Compare one more call, on a pool entry chosen now, with new contents in the same memory."""
     given = pool[secrets.randbelow(len(pool))]
     fresh = task.draw(secrets.randbits(31))
@@ -204,31 +201,6 @@ def _recheck(task: TimingTask, pool: list[list[Any]]) -> Finding | None:
     return Finding(kind="wrong-when-timed", message=message)
 
 
-def _summary(samples: dict[str, list[list[float]]], bandwidth: float, compile_s: float) -> Timing:
-    own = [value for block in samples[""] for value in block]
-    baselines = []
-    for name, blocks in samples.items():
-        if not name:
-            continue
-        middle, low, high = ratio_interval(blocks, samples[""], resamples=2000)
-        baselines.append(
-            BaselineTiming(
-                name=name,
-                median_ms=statistics.median([value for block in blocks for value in block]),
-                speedup=middle,
-                speedup_low=low,
-                speedup_high=high,
-            )
-        )
-    return Timing(
-        median_ms=statistics.median(own),
-        samples_ms=tuple(own),
-        baselines=tuple(baselines),
-        bandwidth_bytes_per_s=bandwidth,
-        compile_s=compile_s,
-    )
-
-
 def above_roof(median_ms: float, least_bytes: int, bandwidth: float, cache_bytes: int) -> Finding | None:
     """The finding for a time that memory does not allow; None for a possible one.
 
@@ -244,3 +216,40 @@ def above_roof(median_ms: float, least_bytes: int, bandwidth: float, cache_bytes
         f"{bandwidth / 1e12:.3g} TB/s take {floor_ms:.4g} ms. Some of the work is not done."
     )
     return Finding(kind="above-roof", message=message)
+
+
+def above_arithmetic_roof(median_ms: float, flops: int, peak_flops: float) -> Finding | None:
+    """The finding for a time in which this GPU's fastest units cannot do the problem's arithmetic."""
+    floor_ms = flops / peak_flops * 1e3 if peak_flops else 0.0
+    if median_ms >= floor_ms * ROOF_SLACK:
+        return None
+    message = (
+        f"{median_ms:.4g} ms is less than arithmetic allows: {flops / 1e9:.4g} GFLOP at the highest measured "
+        f"{peak_flops / 1e12:.4g} TFLOP/s take {floor_ms:.4g} ms. Some of the work is not done, or the "
+        "problem can be had with less of it."
+    )
+    return Finding(kind="above-roof", message=message)
+
+
+def outside_the_clock(median_ms: float, span_ms: float) -> Finding | None:
+    """The finding for kernels that run longer than the events around their call; None when they agree."""
+    if span_ms < _SPAN_MS or span_ms < OUTSIDE_FRACTION * median_ms:
+        return None
+    message = (
+        f"The kernels of one call take {span_ms:.4g} ms by the trace over all streams, the events around the "
+        f"call say {median_ms:.4g} ms: work is done on a stream that the clock does not see."
+    )
+    return Finding(kind="outside-the-clock", message=message)
+
+
+def computed_by_a_library(trace: KernelTrace) -> Finding | None:
+    """The finding for a call whose time goes, in good part, into kernels that are not the candidate's."""
+    whole = trace.own_ms + trace.library_ms
+    if trace.library_ms <= LIBRARY_FRACTION * whole:
+        return None
+    names = ", ".join(dict.fromkeys(name[:80] for name in trace.library))
+    message = (
+        f"In the trace of one call {trace.library_ms:.4g} of {whole:.4g} ms go into kernels of PyTorch or of a "
+        f"library: {names}."
+    )
+    return Finding(kind="library-kernels", message=message)

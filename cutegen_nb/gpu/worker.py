@@ -129,7 +129,7 @@ def _facts(request: dict[str, Any], channel: Channel) -> None:
 
 def _measure(channel: Channel) -> None:
     """What only the device itself can say of it."""
-    from cutegen_nb.gpu.timing import copy_bandwidth  # noqa: PLC0415 - needs a GPU
+    from cutegen_nb.gpu.ceilings import copy_bandwidth, peak_flops  # noqa: PLC0415 - needs a GPU
 
     if not torch.cuda.is_available():
         raise DeviceUnavailable(
@@ -140,6 +140,7 @@ def _measure(channel: Channel) -> None:
     channel.send(
         "measured",
         bandwidth=copy_bandwidth(),
+        peak_flops=peak_flops(),
         sm_count=int(properties.multi_processor_count),
         l2_bytes=int(properties.L2_cache_size),
     )
@@ -166,11 +167,18 @@ def _evaluate(
     if ground.simulation is not None:
         ground.simulation.stop_at = time.monotonic() + _LAUNCHES_FRACTION * float(request["deadline_s"])
     else:
-        from cutegen_nb.gpu.timing import timer  # noqa: PLC0415 - needs a GPU
+        from cutegen_nb.gpu.timing import Order, timer  # noqa: PLC0415 - needs a GPU
 
         torch.backends.cudnn.allow_tf32 = False
         ground = dataclasses.replace(ground, name=torch.cuda.get_device_name())
-        time_it = timer(tuple(request["baselines"]), int(request["least_bytes"]))
+        order = Order(
+            baselines=tuple(request["baselines"]),
+            least_bytes=int(request["least_bytes"]),
+            flops=int(request["flops"]),
+            peak_flops=float(request["peak_flops"]),
+            noise_fraction=request["noise_fraction"],
+        )
+        time_it = timer(order)
     stage("loading the problem")
     task = Task(
         loaded=problem_source.load(problem, rewrites),

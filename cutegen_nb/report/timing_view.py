@@ -33,12 +33,29 @@ def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> st
         ("Candidate’s speedup (95 % interval)", True),
         ("Of speed of light", True),
     )
-    caption = f"Latency, L2 flushed before each call ({len(timing.samples_ms)} samples)"
-    note = (
-        f"Copy bandwidth in the same process {scaled(timing.bandwidth_bytes_per_s, 'B/s')}; "
-        f"compilation {duration(timing.compile_s)}."
-    )
-    return table(style, caption, columns, tuple(body)) + f"<p{look(style, 'muted')}>{note}</p>"
+    how = "replays of a CUDA graph, " if timing.method == "graph" else ""
+    caption = f"Latency, {how}L2 flushed before each call ({len(timing.samples_ms)} samples)"
+    return table(style, caption, columns, tuple(body)) + f"<p{look(style, 'muted')}>{note(timing)}</p>"
+
+
+def note(timing: Timing) -> str:
+    """What a latency must be read with, in one line: warm cache, host, noise, clocks, compilation."""
+    parts = [f"Copy bandwidth in the same process {scaled(timing.bandwidth_bytes_per_s, 'B/s')}"]
+    if timing.warm_ms is not None:
+        parts.append(f"with a warm L2 {duration(timing.warm_ms / 1e3)}")
+    if timing.host_ms is not None:
+        parts.append(f"the host queues a call in {duration(timing.host_ms / 1e3)}, which is in no latency")
+    if timing.noise_fraction is not None:
+        parts.append(f"a baseline differs from itself by up to {share(timing.noise_fraction)}")
+    if timing.clocks:
+        before, after = timing.clocks
+        parts.append(
+            f"SM clock {before.sm_mhz} → {after.sm_mhz} MHz, {after.temperature_c} °C, {after.power_w:.0f} W"
+        )
+        slowed = sorted({*before.slowed_by, *after.slowed_by})
+        parts.append(f"clocks held down by {', '.join(slowed)}" if slowed else "nothing held the clocks down")
+    parts.append(f"compilation {duration(timing.compile_s)}")
+    return "; ".join(parts) + "."
 
 
 def _spread(timing: Timing) -> str:

@@ -118,3 +118,18 @@ def test_counts_from_different_sources_are_not_compared():
     assert measured.profile is not None
     measured = replace(measured, profile=replace(measured.profile, source=ProfileSource.NSIGHT))
     assert compare(counted(1000), measured, FACTS).relation is Relation.CANNOT_TELL
+
+
+def test_a_gain_within_what_a_baseline_differs_from_itself_is_none():
+    slow, fast = timed(1.0), timed(1.03)
+    assert compare(slow, fast, FACTS).relation is Relation.FASTER
+    noisy = replace(fast, timing=replace(fast.timing, noise_fraction=0.04))
+    found = compare(slow, noisy, FACTS)
+    assert found.relation is Relation.CANNOT_TELL
+    assert "4.0 %" in found.reason
+
+
+def test_replays_of_a_graph_are_not_compared_with_single_calls():
+    slow, fast = timed(1.0), timed(2.0)
+    graph = replace(fast, timing=replace(fast.timing, method="graph"))
+    assert compare(slow, graph, FACTS).relation is Relation.CANNOT_TELL

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import DeviceUnavailable, UsageError
-from cutegen_nb.gpu import device
+from cutegen_nb.gpu import device, measured
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,36 @@ def test_without_a_driver_auto_means_the_simulator_and_cuda_is_refused(monkeypat
     assert device.choose("auto", None).kind is DeviceKind.SIMULATOR
     with pytest.raises(DeviceUnavailable, match="simulator"):
         device.choose("cuda", None)
+
+
+@pytest.fixture
+def h200(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return dataclasses.replace(
+        device.choose("simulator", "sm_90a"), name="NVIDIA H200", uuid="GPU-1", driver="1"
+    )
+
+
+FOUND = {"bandwidth": 4e12, "peak_flops": {"tensor.f16": 7e14}, "sm_count": 132, "l2_bytes": 1, "date": "d"}
+
+
+def test_what_was_measured_on_a_device_is_recalled_for_it_alone(h200):
+    assert measured.recall(h200) is None
+    measured.keep(h200, FOUND)
+    assert measured.recall(h200)["peak_flops"] == {"tensor.f16": 7e14}
+    assert measured.recall(dataclasses.replace(h200, uuid="GPU-2")) is None
+    assert measured.recall(dataclasses.replace(h200, driver="2")) is None
+    assert measured.recall(dataclasses.replace(h200, uuid="")) is None
+
+
+def test_a_broken_or_unwritable_cache_measures_again(h200, tmp_path):
+    measured.keep(h200, FOUND)
+    (path,) = (tmp_path / "cutegen_nb").iterdir()
+    for text in ("", "[]", "{", '{"of": 1}'):
+        path.write_text(text)
+        assert measured.recall(h200) is None
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.write_text("a file where the folder should be")
+    measured.keep(h200, FOUND)
+    assert measured.recall(h200) is None

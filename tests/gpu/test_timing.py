@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_nb.gpu import timing
+from cutegen_nb.gpu import sampling, timing
+from cutegen_nb.gpu.kernel_trace import KernelTrace
 
 
 def _blocks(median, noise, seed, count=8, size=10):
@@ -14,21 +15,21 @@ def _blocks(median, noise, seed, count=8, size=10):
 
 
 def test_the_interval_holds_the_true_ratio():
-    middle, low, high = timing.ratio_interval(_blocks(3.0, 0.02, 1), _blocks(2.0, 0.02, 2))
+    middle, low, high = sampling.ratio_interval(_blocks(3.0, 0.02, 1), _blocks(2.0, 0.02, 2))
     assert low <= 1.5 <= high
     assert low <= middle <= high
 
 
 def test_a_kernel_against_itself_is_neither_faster_nor_slower():
     for seed in range(20):
-        _, low, high = timing.ratio_interval(_blocks(1.0, 0.03, seed), _blocks(1.0, 0.03, 100 + seed))
+        _, low, high = sampling.ratio_interval(_blocks(1.0, 0.03, seed), _blocks(1.0, 0.03, 100 + seed))
         assert low <= 1.02
         assert high >= 0.98
 
 
 def test_drift_common_to_both_cancels():
     drift = np.linspace(1.0, 2.0, 80).reshape(8, 10)
-    middle, low, high = timing.ratio_interval((3 * drift).tolist(), (2 * drift).tolist())
+    middle, low, high = sampling.ratio_interval((3 * drift).tolist(), (2 * drift).tolist())
     assert (middle, low, high) == pytest.approx((1.5, 1.5, 1.5))
 
 
@@ -46,3 +47,51 @@ def test_a_possible_time_is_no_finding():
 
 def test_a_problem_that_fits_the_cache_has_no_roof():
     assert timing.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
+
+
+def test_a_time_that_arithmetic_does_not_allow_is_shown_with_its_arithmetic():
+    finding = timing.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
+    assert finding is not None
+    assert "137.4 GFLOP" in finding.message
+    assert "0.1785 ms" in finding.message
+    assert timing.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
+
+
+def test_with_no_measured_peak_there_is_no_arithmetic_roof():
+    assert timing.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
+
+
+def test_kernels_that_run_outside_the_events_are_found_and_short_or_equal_ones_are_not():
+    finding = timing.outside_the_clock(0.01, 3.0)
+    assert finding is not None
+    assert "3 ms" in finding.message
+    assert timing.outside_the_clock(3.0, 3.1) is None
+    assert timing.outside_the_clock(0.004, 0.015) is None
+
+
+def test_a_baseline_against_itself_is_the_noise():
+    blocks = {"": _blocks(1.0, 0.0, 1), "eager": _blocks(2.0, 0.01, 2), sampling.AGAIN: _blocks(2.0, 0.01, 3)}
+    assert 0 < sampling.noise(blocks) < 0.02
+    blocks[sampling.AGAIN] = _blocks(2.2, 0.0, 3)
+    assert sampling.noise(blocks) > 0.05
+    del blocks[sampling.AGAIN]
+    assert sampling.noise(blocks) is None
+
+
+def test_the_second_call_of_a_baseline_does_not_decide_when_sampling_ends():
+    wide = _blocks(1.0, 0.5, 5, count=5)
+    assert sampling.settled({"": _blocks(1.0, 0.0, 1, count=5), sampling.AGAIN: wide})
+    assert not sampling.settled({"": _blocks(1.0, 0.0, 1, count=5), "eager": wide})
+
+
+def test_a_call_that_a_library_computes_is_found_and_a_little_of_it_is_not():
+    def trace(own, library):
+        return KernelTrace(
+            names=("mine",), span_ms=own, own_ms=own, library=("cublasLt gemm",), library_ms=library
+        )
+
+    finding = timing.computed_by_a_library(trace(0.01, 3.0))
+    assert finding is not None
+    assert "cublasLt gemm" in finding.message
+    assert timing.computed_by_a_library(trace(1.0, 0.05)) is None
+    assert timing.computed_by_a_library(trace(0.0, 0.0)) is None

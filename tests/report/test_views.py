@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.report import correctness_view, counts_view, rounds
+from cutegen_nb.core.evaluation import Clocks, Timing
+from cutegen_nb.report import correctness_view, counts_view, rounds, timing_view
 from cutegen_nb.report.markup import Style
 from cutegen_nb.report.roofline_plot import describe, png
 from cutegen_nb.report.text import table
@@ -133,3 +134,15 @@ def test_escape_sequences_do_not_reach_a_terminal(session):
     text = table(replace(session, name="\x1b]0;t\x07", rounds=(session.rounds[0], item)))
     assert "\x1b" not in text
     assert "\r" not in text
+
+
+def test_a_latency_is_read_with_its_warm_figure_the_host_the_noise_and_the_clocks():
+    cool = Clocks(sm_mhz=1980, memory_mhz=3201, temperature_c=40, power_w=300.0)
+    hot = Clocks(sm_mhz=1500, memory_mhz=3201, temperature_c=80, power_w=699.6, slowed_by=("power cap",))
+    plain = Timing(median_ms=1.0, samples_ms=(), baselines=(), bandwidth_bytes_per_s=4e12, compile_s=0.5)
+    whole = replace(plain, warm_ms=0.5, host_ms=0.031, noise_fraction=0.004, clocks=(cool, hot))
+    said = timing_view.note(whole)
+    for words in ("warm L2 500 µs", "31.0 µs", "0.4 %", "1980 → 1500 MHz", "held down by power cap"):
+        assert words in said, said
+    assert "nothing held the clocks down" in timing_view.note(replace(whole, clocks=(cool, cool)))
+    assert "clock" not in timing_view.note(plain)
