@@ -112,6 +112,8 @@ class KernelEvaluator:
         self._facts: dict[str, ProblemFacts] = {}
         self._gates: dict[str, list[dict[str, Any]]] = {}
         self._noise: dict[str, float] = {}
+        self._peak_flops = 0.0
+        """Highest that was measured, over all types; 0 before, and on the simulator."""
 
     async def device(self) -> Device:
         """What candidates run on; a GPU's bandwidth is measured once. Raises DeviceUnavailable."""
@@ -137,6 +139,7 @@ class KernelEvaluator:
             found = heard.result | {"date": time.strftime("%Y-%m-%d")}
             await asyncio.to_thread(measured.keep, chosen, found)
         peaks = {name: float(value) for name, value in found["peak_flops"].items()}
+        self._peak_flops = max(peaks.values(), default=0.0)
         return dataclasses.replace(
             chosen,
             bandwidth_bytes_per_s=float(found["bandwidth"]),
@@ -230,10 +233,6 @@ class KernelEvaluator:
         finally:
             server.discard(name)
 
-    async def _highest_peak(self) -> float:
-        """FLOP/s of the fastest units that a problem of this device's could be done with."""
-        return max((await self.device()).peak_flops.values(), default=0.0)
-
     async def close(self) -> None:
         """End every process it started."""
         server, self._server = self._server, None
@@ -289,7 +288,7 @@ class KernelEvaluator:
                 "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
                 "least_bytes": facts.full.least_bytes,
                 "flops": facts.full.flops,
-                "peak_flops": 0.0 if simulated else await self._highest_peak(),
+                "peak_flops": self._peak_flops,
                 "noise_fraction": self._noise.get(problem.digest),
                 "deadline_s": limits.deadline_s,
                 "tier": tier.value,

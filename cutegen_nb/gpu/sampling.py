@@ -24,8 +24,6 @@ WARM_UP_S = 0.5
 """Of candidate and baselines mixed, before the first sample."""
 TURNS_A_BLOCK = 10
 FEWEST_BLOCKS = 5
-LONGEST_S = 4.0
-"""Sampling ends here even when the interval is still wide."""
 CLOSE_ENOUGH = 0.01
 """Half the width of the interval of each ratio at which sampling ends."""
 CANDIDATE = ""
@@ -82,7 +80,9 @@ def timed(call: Callable[[], object], flush: Callable[[], object]) -> float:
     return float(start.elapsed_time(end))
 
 
-def sample(calls: dict[str, Call], pool: Sequence[list[Any]], flush: Callable[[], object]) -> Samples:
+def sample(
+    calls: dict[str, Call], pool: Sequence[list[Any]], flush: Callable[[], object], longest_s: float
+) -> Samples:
     """Time the calls by turns until each ratio to the candidate is known well enough, or time is up."""
     names = list(calls)
     order = random.SystemRandom()
@@ -97,7 +97,7 @@ def sample(calls: dict[str, Call], pool: Sequence[list[Any]], flush: Callable[[]
         for name in names:
             once(name)
     samples: Samples = {name: [] for name in names}
-    until = time.monotonic() + LONGEST_S
+    until = time.monotonic() + longest_s
     while True:
         for name in names:
             samples[name].append([])

@@ -62,6 +62,8 @@ class Order:
     """Highest measured FLOP/s of this GPU over all types; 0 when unknown."""
     noise_fraction: float | None
     """Of an earlier evaluation of the same problem; None has it measured."""
+    longest_s: float
+    """Sampling ends here even when the interval is still wide."""
 
 
 Measured = tuple[Timing | None, tuple[Finding, ...], Outcome | None]
@@ -143,7 +145,7 @@ def _timing(
         calls[AGAIN] = next(iter(baselines.values()))
     flush = ColdCache()
     before = clocks.read()
-    samples, method = sampling.sample(calls, pool, flush), "events"
+    samples, method = sampling.sample(calls, pool, flush, order.longest_s), "events"
     if _median(samples[CANDIDATE]) < graph_mode.SHORT_MS:
         replays = graph_mode.sample(calls, pool[0], flush.overwrite)
         if replays is not None:
@@ -249,7 +251,7 @@ def computed_by_a_library(trace: KernelTrace) -> Finding | None:
         return None
     names = ", ".join(dict.fromkeys(name[:80] for name in trace.library))
     message = (
-        f"In the trace of one call {trace.library_ms:.4g} of {whole:.4g} ms go into kernels of PyTorch or of a "
-        f"library: {names}."
+        f"In the trace of one call {trace.library_ms:.4g} of {whole:.4g} ms go into kernels of PyTorch or of "
+        f"a library: {names}."
     )
     return Finding(kind="library-kernels", message=message)

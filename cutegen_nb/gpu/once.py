@@ -1,0 +1,51 @@
+"""Runs a candidate a few times and judges nothing: what NVIDIA's tools are started around.
+
+``compute-sanitizer … python -P -m cutegen_nb.gpu.once PROBLEM.py KERNEL.py FOLDER`` runs ``ModelNew`` on the
+problem's own inputs on the GPU. The first call compiles; the tool sees every launch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+from cutegen_nb.analysis.problem_text import read_problem
+from cutegen_nb.gpu import confinement, inputs
+from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
+from cutegen_nb.gpu.problem_source import load
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the candidate; 0 when it ran to its end. Whatever it raises ends the process with its traceback."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("problem", type=Path)
+    parser.add_argument("kernel", type=Path)
+    parser.add_argument("folder", type=Path, help="where the candidate is written to and may write")
+    parser.add_argument("--calls", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    problem, source = read_problem(options.problem), options.kernel.read_text(encoding="utf-8")
+    folder = options.folder.resolve()
+    confinement.confine(folder)
+    os.chdir(folder)
+    loaded = load(problem, ())
+    path = write_source(source, folder)
+    with torch.no_grad():
+        module = import_candidate(path, hashlib.sha256(source.encode()).hexdigest())
+        candidate = construct(module, loaded.init_inputs(), options.seed, "cuda", path)
+        share_state(loaded, loaded.reference(options.seed, "cuda"), candidate, options.seed)
+        given = inputs.draw(loaded, options.seed, "cuda")
+        for _ in range(options.calls):
+            candidate(*given)
+        torch.cuda.synchronize()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
