@@ -58,6 +58,12 @@ class Listed:
     lanes: Array | None
     """Index of each into the flattened batch; None for all of it."""
 
+    def some(self, positions: Array | None) -> Listed:
+        """The addresses at some positions; all of them for None."""
+        if positions is None:
+            return self
+        return Listed(self.addresses[positions], positions if self.lanes is None else self.lanes[positions])
+
     def lane(self, position: int) -> int:
         """Index into the flattened batch of the address at ``position``."""
         return position if self.lanes is None else int(self.lanes[position])

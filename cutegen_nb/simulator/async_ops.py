@@ -19,7 +19,7 @@ from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.load_store import address_of
 from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
 from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
-from cutegen_nb.simulator.ptx_model import Immediate, Instruction
+from cutegen_nb.simulator.ptx_model import Immediate, Instruction, Register
 from cutegen_nb.simulator.shared_ops import SharedForm
 from cutegen_nb.simulator.values import S64, U32, Array, Value, widened
 
@@ -41,7 +41,7 @@ class PendingCopy:
     """Lanes whose data has not arrived."""
 
 
-@opcode("cp", forms="async ca, cg (4, 8, 16 bytes, source size), commit_group, wait_group, wait_all")
+@opcode("cp", forms="async ca, cg (4, 8, 16 bytes, source size or ignore-src predicate), commit_group, wait_group, wait_all")
 def _copy(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     if not modifiers.flag("async"):
@@ -75,7 +75,9 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
         if not any("cache_hint" in one for one in instruction.modifiers)
         else (instruction.operands[3:-1])
     )
-    valid = lowering.source(instruction, rest[0], "u32") if rest else None
+    ignores = bool(rest) and isinstance(rest[0], Register) and lowering.register_types(rest[0].name) == "pred"
+    valid = lowering.source(instruction, rest[0], "pred" if ignores else "u32") if rest else None
+    negated = ignores and isinstance(rest[0], Register) and rest[0].negated
     words = size // _WORD
     reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words)
     writing = SharedForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words, stores=True)
@@ -83,7 +85,10 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
     def run(lanes: Lanes, mask: Mask | None) -> None:
         registers = lanes.registers
         whole = mask
-        asked = np.uint32(size) if valid is None else registers[valid].view(U32)
+        asked = np.uint32(size) if valid is None else registers[valid]
+        if ignores:  # the source is left alone and zeros are written where the predicate holds
+            asked = np.where(np.logical_not(asked) if negated else asked, U32.type(0), U32.type(size))[()]
+        asked = asked.view(U32)
         active = under(lanes, mask, asked != 0)
         if active is NONE:
             data: list[Value] = [np.uint32(0)] * words
@@ -104,7 +109,13 @@ def _kept(word: Value, index: int, asked: Value) -> Value:
 
 
 def begin(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
-    """Put a copy on its way."""
+    """Put a copy on its way.
+
+    Raises:
+        OutOfBounds: it would land outside shared memory.
+        Misaligned: its destination is no multiple of its size.
+    """
+    shared_ops.announce(lanes, mask, at, data, form)
     if lanes.async_groups is None:
         lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
     waiting = np.ones((1, 1), np.bool_) if mask is None else mask.array
@@ -137,18 +148,26 @@ def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
         same = due.all()
         active = None if same else Mask(lanes, due)
         whole = copy.mask if (due == copy.waiting).all() else active
-        shared_ops.store(lanes, whole, copy.at, copy.data, copy.form)
+        shared_ops.land(lanes, whole, copy.at, copy.data, copy.form)
         rest = copy.waiting & ~due
         if rest.any():
             copy.waiting = rest
             copy.mask = Mask(lanes, rest)
             kept.append(copy)
     lanes.async_copies = kept
+    if not kept and lanes.watch is not None:
+        lanes.watch.copies_landed()
 
 
 # -- without effect on values --------------------------------------------------------------------------------
+@opcode("membar", "fence", forms="accepted; threads run in step, so they order nothing that is not in order")
+def _fence(instruction: Instruction, lowering: Lowering) -> Operation:
+    del instruction, lowering
+    return lambda lanes, mask: lanes.fenced(mask)
+
+
 @opcode(
-    "membar", "fence", "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "pmevent", "discard",
+    "prefetch", "prefetchu", "nanosleep", "griddepcontrol", "pmevent", "discard",
     "applypriority", "setmaxnreg", forms="accepted; threads run in step, so they change nothing",
 )  # fmt: skip
 def _nothing(instruction: Instruction, lowering: Lowering) -> Operation:

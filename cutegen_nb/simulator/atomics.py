@@ -117,6 +117,7 @@ def _in_shared(
     lanes: Lanes, mask: Mask | None, at: At, form: SharedForm
 ) -> tuple[Array, Array, Array | None]:
     request = shared_ops.checked(lanes, mask, at, form)
+    shared_ops.looked_at(lanes, mask, request, form)
     elements = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
     return elements, shared_ops.flat_addresses(lanes, request) // form.width, request.lanes
 
@@ -126,6 +127,7 @@ def _in_global(
 ) -> list[tuple[Array, Array, Array | None]]:
     request = listed(lanes, mask, at)
     global_ops.count(lanes, mask, form)
+    lanes.flag_accessed(mask, form.instruction, stores=True)
     found = []
     for allocation, positions in global_ops.resolve(lanes, request, form):
         elements, start = allocation.elements(form.width)

@@ -30,7 +30,10 @@ def passed(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
             else (mask.bits() != 0).sum(axis=1, keepdims=True)
         )
         lanes.arrivals[number] = lanes.arrivals.get(number, np.zeros((1, 1), np.int64)) + warps * WARP
+        lanes.released(mask, ("barrier", number))
         return
+    if mask is None and lanes.watch is not None:
+        lanes.watch.met(None)
     if segment.put is None:
         return
     predicate = lanes.full(lanes.registers[segment.operand_slots[0]], BOOL)
@@ -89,9 +92,30 @@ def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array
             if complete.any() and number in lanes.arrivals:
                 lanes.arrivals[number] = np.where(complete, 0, lanes.arrivals[number])
         now = waiting & complete
+        if not now.any():
+            continue
         _check_aligned(lanes, segments, pc, now, places)
+        _order(lanes, now, pc != done, number)
         result = result | now
     return result
+
+
+def _order(lanes: Lanes, now: Array, live: Array, number: int) -> None:
+    """Tell the watch of shared memory who met."""
+    if lanes.watch is None:
+        return
+    together = warp_bits(np.ascontiguousarray(now)) != 0
+    whole = (together == (warp_bits(np.ascontiguousarray(live)) != 0)).all(axis=1)
+    if whole.all():
+        lanes.watch.met(None)
+        return
+    if whole.any():
+        lanes.watch.met(whole)
+    some = together & ~whole[:, None]
+    if some.any():
+        lanes.watch.some_met(some, ("barrier", number))
+
+
 
 
 def _check_aligned(

@@ -14,12 +14,15 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from cutegen_nb.core.errors import ConfigurationError
+from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.simulator import machine
 from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
 from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
 from cutegen_nb.simulator.bridge_writes import Writes, Written
 from cutegen_nb.simulator.faults import SimulatorFault
+from cutegen_nb.simulator.findings import Findings, joined
+from cutegen_nb.simulator.memory import GlobalMemory, Poison
 
 if TYPE_CHECKING:
     import torch
@@ -72,8 +75,9 @@ def install(architecture: str) -> Simulation:
     from cutegen_nb.simulator import bridge_driver  # noqa: PLC0415
     from cutegen_nb.simulator.bridge_storage import Storages  # noqa: PLC0415
 
-    simulation = Simulation(device, Storages())
-    bridge_driver.install(device)
+    storages = Storages()
+    simulation = Simulation(device, storages)
+    bridge_driver.install(device, storages)
     bridge_dsl.install(simulation, architecture)
     _installed.append(simulation)
     return simulation
@@ -91,6 +95,8 @@ class Simulation:
         """PTX of every kernel compiled in this process, by its name there; the latest of a name."""
         self.fault: SimulatorFault | None = None
         """The first fault since :meth:`reset`. It stays set whatever the program catches."""
+        self.findings: tuple[Finding, ...] = ()
+        """What checks found since :meth:`reset` in launches that went on, the first of each kind and line."""
         self._storages = storages
         self.unfinished = ""
         """Kernel whose launch ended with an exception other than a fault since :meth:`reset`, so that
@@ -108,6 +114,7 @@ class Simulation:
         """Forget launches and fault. Compiled functions and live tensors stay usable."""
         self.launches = []
         self.fault = None
+        self.findings = ()
         self.unfinished = ""
         self._host.clear()
         self._writes.clear()
@@ -124,6 +131,13 @@ class Simulation:
     def label(self, tensor: torch.Tensor, name: str) -> None:
         """Name a tensor for findings: ``input 0``, ``output``."""
         self._storages.label(tensor, name)
+
+    def unwritten(self, tensor: torch.Tensor, bits: int) -> None:
+        """A tensor was allocated without a value and filled with elements of these bits, which are no value.
+
+        An element that still holds them when a kernel loads it was never written.
+        """
+        self._storages.unwritten(tensor, Poison(width=tensor.element_size(), bits=bits))
 
     def habits(self) -> AbstractContextManager[None]:
         """What programs for a GPU take for granted, true on CPU tensors inside ``with``."""
@@ -179,15 +193,23 @@ class Simulation:
         for item in launches:
             self.unfinished = item.kernel
             self._writes.begin(memory)
-            profile = machine.run(
-                item.module,
-                item.kernel,
-                item.launch,
-                item.parameters,
-                memory,
-                stop_at=self.stop_at,
-                max_ctas=self.max_ctas,
-            )
+            found = Findings()
+            try:
+                profile = self._launched(item, memory, found)
+            finally:
+                self.findings = joined(self.findings, found.all())
             (self.on_launch or self.launches.append)(profile)
             self._writes.end(memory, item.kernel)
             self.unfinished = ""
+
+    def _launched(self, item: RecordedLaunch, memory: GlobalMemory, found: Findings) -> LaunchProfile:
+        return machine.run(
+            item.module,
+            item.kernel,
+            item.launch,
+            item.parameters,
+            memory,
+            stop_at=self.stop_at,
+            max_ctas=self.max_ctas,
+            findings=found,
+        )

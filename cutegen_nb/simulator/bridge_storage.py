@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from cutegen_nb.simulator.memory import GlobalMemory
+from cutegen_nb.simulator.memory import GlobalMemory, Poison
 
 _CUDA_DEVICE_TYPE = 2  # kDLCUDA in dlpack.h
 _DEVICE_OFFSET_BYTES = 8  # DLTensor begins: void *data; DLDevice {int32 device_type; int32 device_id}
@@ -39,6 +39,7 @@ class Storages:
     _known: dict[int, _Known] = field(default_factory=dict)
     _new: set[int] = field(default_factory=set)
     _labels: dict[int, tuple[StorageWeakRef, str]] = field(default_factory=dict)
+    _poisons: dict[int, tuple[StorageWeakRef, Poison]] = field(default_factory=dict)
 
     def register(self, tensor: torch.Tensor) -> None:
         """Make the storage behind a tensor reachable by kernels. Views share their base's storage."""
@@ -64,6 +65,15 @@ class Storages:
         self._labels[address] = (StorageWeakRef(storage), name)
         self._new.add(address)
 
+    def unwritten(self, tensor: torch.Tensor, poison: Poison) -> None:
+        """Tell that a tensor's whole storage was just filled with what stands for no value."""
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            storage = tensor.untyped_storage()
+            address = storage.data_ptr()
+        if address:
+            self._poisons[address] = (StorageWeakRef(storage), poison)
+            self._new.add(address)
+
     def memory(self) -> GlobalMemory:
         """Global memory as it is now: every storage that is still alive."""
         for address in [address for address in self._known if not self._alive(address)]:
@@ -71,9 +81,14 @@ class Storages:
             self._memory.forget(address)
         for address in self._new & self._known.keys():
             known = self._known[address]
-            self._memory.register(address, known.size_bytes, self._label(address) or known.label)
+            label, poison = self._label(address) or known.label, self._poison(address)
+            self._memory.register(address, known.size_bytes, label, poison)
         self._new.clear()
         return self._memory
+
+    def holds(self, address: int, size_bytes: int) -> bool:
+        """Whether a range lies in one storage that kernels can reach."""
+        return self.memory().find(address, address + size_bytes) is not None
 
     def shown_as_global(self, value: object) -> object:
         """What the DSL's DLPack import gets: a CPU tensor as global memory, anything else as it is."""
@@ -85,6 +100,10 @@ class Storages:
     def _alive(self, address: int) -> bool:
         known = self._known.get(address)
         return known is not None and not known.reference.expired()
+
+    def _poison(self, address: int) -> Poison | None:
+        reference, poison = self._poisons.get(address, (None, None))
+        return poison if reference is not None and not reference.expired() else None
 
     def _label(self, address: int) -> str:
         reference, name = self._labels.get(address, (None, ""))

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
-from cutegen_nb.simulator import addressing
+from cutegen_nb.simulator import addressing, global_watch
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
 from cutegen_nb.simulator.patterns import cta_sectors, request_sectors, runs_of
 from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.shared_watch import STRONG
 from cutegen_nb.simulator.values import Array, Value
 
 _SHORT_RUN = 8
@@ -52,16 +53,20 @@ class GlobalForm:
 
 def load(lanes: Lanes, mask: Mask | None, at: At, form: GlobalForm) -> list[Value]:
     """Elements at the addresses, each as unsigned bits of ``form.width`` bytes; zero in inactive lanes."""
+    _synchronised(lanes, mask, form)
     request = split(mask, at)
     if request is not None:
         allocation = _separable(lanes, request, form)
         if allocation is not None:
             count(lanes, mask, form)
             count_split(lanes, mask, request, allocation, form)
+            _watch_load(lanes, request, allocation, form)
             return [_read(lanes, request, allocation, form, index) for index in range(form.count)]
     one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
+    for allocation, positions in found:
+        _watch_load(lanes, one_by_one.some(positions), allocation, form)
     results: list[Value] = []
     for index in range(form.count):
         gathered = np.zeros(lanes.lane_count, UNSIGNED[form.width])
@@ -80,18 +85,24 @@ def load(lanes: Lanes, mask: Mask | None, at: At, form: GlobalForm) -> list[Valu
 
 def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: GlobalForm) -> None:
     """Write elements, given as unsigned bits of ``form.width`` bytes."""
+    _synchronised(lanes, mask, form)
     request = split(mask, at)
     if request is not None:
         allocation = _separable(lanes, request, form)
         if allocation is not None:
             count(lanes, mask, form)
             count_split(lanes, mask, request, allocation, form)
+            look = _watch_store(lanes, request, allocation, form, data)
             for index, one in enumerate(data):
                 _write(request, allocation, form, index, one)
+            if look and lanes.global_watch is not None:
+                lanes.global_watch.stored(lanes, request, allocation, form.width, form.instruction, data)
             return
     one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
+    parts = [(one_by_one.some(positions), allocation) for allocation, positions in found]
+    looks = [_watch_store(lanes, part, allocation, form, data) for part, allocation in parts]
     for index, one in enumerate(data):
         flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
         for allocation, positions in found:
@@ -99,6 +110,32 @@ def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Glob
             addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
             where = targets(one_by_one, positions)
             elements[(addresses - start) // form.width + index] = flat if where is None else flat[where]
+    for look, (part, allocation) in zip(looks, parts, strict=True):
+        if look and lanes.global_watch is not None:
+            lanes.global_watch.stored(lanes, part, allocation, form.width, form.instruction, data)
+
+
+def _synchronised(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
+    if lanes.watch is not None and not STRONG.isdisjoint(form.instruction.modifiers):
+        lanes.flag_accessed(mask, form.instruction, stores=form.stores)
+
+
+def _watch_load(lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm) -> None:
+    if lanes.global_watch is None:
+        return
+    if allocation.poison is not None:
+        for index in range(form.count):
+            global_watch.unwritten(lanes, request, allocation, form.width, index, form.instruction)
+    lanes.global_watch.loading(lanes, request, allocation, form.instruction)
+
+
+def _watch_store(
+    lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
+) -> bool:
+    watch = lanes.global_watch
+    if watch is None:
+        return False
+    return watch.storing(lanes, request, allocation, form.size, form.instruction, data)
 
 
 def targets(request: Listed, positions: Array | None) -> Array | None:
@@ -262,7 +299,8 @@ def _count_listed(
     _add_sectors(form, *request_sectors(addresses, warps, form.size))
     flags, first = lanes.tally.touched(allocation)
     flags[addresses // SECTOR_BYTES - first] = True
-    allocation.written |= form.stores or form.atomic
+    if form.stores or form.atomic:
+        allocation.about_to_store()
 
 
 def count_split(
@@ -272,7 +310,8 @@ def count_split(
     if not form.counted:
         return
     flags, first = lanes.tally.touched(allocation)
-    allocation.written |= form.stores or form.atomic
+    if form.stores or form.atomic:
+        allocation.about_to_store()
     if len(request.row) == 1:
         warps = lanes.warps if mask is None else mask.warps
         _add_sectors(form, warps, warps)

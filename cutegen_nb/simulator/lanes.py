@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,16 @@ from cutegen_nb.simulator.values import Array, Value
 
 if TYPE_CHECKING:
     from cutegen_nb.simulator.counters import Tally
+    from cutegen_nb.simulator.findings import Findings
+    from cutegen_nb.simulator.global_watch import GlobalWatch
+    from cutegen_nb.simulator.mbarrier_objects import Mbarriers
+    from cutegen_nb.simulator.ptx_model import Instruction
+    from cutegen_nb.simulator.shared_watch import SharedWatch
 
 WARP = 32
 """Threads in a warp."""
-POISON = 0xFF
-"""Byte that shared and local memory hold at first: NaN as floats, −1 as integers."""
+POISON: Array = np.full(1, 0xFF, np.uint8)
+"""What shared and local memory hold at first: NaN as floats, −1 as integers."""
 ROW_BYTES = 16
 """Rows of shared and local memory are padded to this, so that they can be viewed in any width."""
 
@@ -98,6 +104,10 @@ class Setting:
     """Counts of the launch."""
     stop_at: float
     """Reading of ``time.monotonic`` at which the launch is given up."""
+    findings: Findings
+    """What checks found."""
+    filling: Array
+    """Bytes that shared and local memory hold at first, repeated; a power of two of them, at most 16."""
 
 
 class Lanes:
@@ -116,20 +126,27 @@ class Lanes:
         self.parameters = setting.parameters
         self.tally = setting.tally
         self.stop_at = setting.stop_at
+        self.findings = setting.findings
+        self.watch: SharedWatch | None = None
+        """Watches shared memory; None where there is none or nobody looks."""
+        self.global_watch: GlobalWatch | None = None
+        """Watches global memory, for the whole launch; None where nobody looks."""
         self.threads = self.block[0] * self.block[1] * self.block[2]
         self.warps_per_cta = -(-self.threads // WARP)
         self.warps = ctas * self.warps_per_cta
         self.lane_count = ctas * self.threads
         self.shared_limit = setting.shared_bytes
         """Bytes of shared memory a CTA may use."""
-        self.shared: Array = np.full((ctas, _padded(setting.shared_bytes)), POISON, np.uint8)
+        self.shared: Array = _filled((ctas, _padded(setting.shared_bytes)), setting.filling)
         """Shared memory, one row a CTA; on a GPU nobody knows what is in it at first, so here it is NaN."""
-        self.local: Array = np.full((ctas, self.threads, _padded(setting.local_bytes)), POISON, np.uint8)
+        self.local: Array = _filled((ctas, self.threads, _padded(setting.local_bytes)), setting.filling)
         """Local memory, one row a thread."""
         self.async_groups: Array | None = None
         """Groups of asynchronous copies each thread has committed; None before the first."""
         self.async_copies: list[Any] = []
         """Copies begun by cp.async and not yet arrived."""
+        self.mbarriers: Mbarriers | None = None
+        """What is known of mbarriers besides their words in shared memory; None before the first."""
         self.arrivals: dict[int, Array] = {}
         """Threads that have arrived at a barrier without waiting, by its number; shape (1 or ctas, 1)."""
         self.clock = 0
@@ -146,6 +163,32 @@ class Lanes:
         cta, thread = divmod(lane, self.threads)
         return _coordinates(thread, self.block), _coordinates(int(self.cta_numbers[cta]), self.grid)
 
+    def released(self, mask: Mask | None, key: Hashable) -> None:
+        """The active warps let whoever acquires ``key`` know what they did: an arrival at an mbarrier."""
+        if self.watch is not None:
+            self.watch.released(self.warps_of(mask), key)
+
+    def acquired(self, mask: Mask | None, key: Hashable) -> None:
+        """The active warps saw what was released to ``key``: a wait that succeeded."""
+        if self.watch is not None:
+            self.watch.acquired(self.warps_of(mask), key)
+
+    def fenced(self, mask: Mask | None) -> None:
+        """The active warps executed a fence."""
+        if self.watch is not None:
+            self.watch.fenced(self.warps_of(mask))
+
+    def flag_accessed(self, mask: Mask | None, instruction: Instruction, *, stores: bool) -> None:
+        """An atomic or an access with an order was made; threads may synchronise through it."""
+        if self.watch is not None:
+            self.watch.flag_accessed(self.warps_of(mask), instruction, stores=stores)
+
+    def warps_of(self, mask: Mask | None) -> Array:
+        """Warps with an active thread, bool of shape (1 or ctas, warps)."""
+        if mask is None:
+            return np.ones((1, self.warps_per_cta), np.bool_)
+        return mask.bits() != 0
+
     @property
     def warp_of_lane(self) -> Array:
         """Warp in the batch of each thread in the batch."""
@@ -158,6 +201,12 @@ class Lanes:
         """The value as an array of shape (ctas, threads)."""
         plain = value if value.dtype is dtype else value.view(dtype)
         return np.broadcast_to(plain, (self.ctas, self.threads))
+
+
+def _filled(shape: tuple[int, ...], filling: Array) -> Array:
+    if (filling == filling[0]).all():
+        return np.full(shape, filling[0], np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(np.resize(filling, shape[-1]), shape))
 
 
 def _padded(size: int) -> int:

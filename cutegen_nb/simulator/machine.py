@@ -7,6 +7,7 @@ every thread. Nothing here is a time.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,18 +15,27 @@ import numpy as np
 from cutegen_nb.core.profile import Counters, LaunchProfile
 from cutegen_nb.simulator.counters import Tally, profile_of
 from cutegen_nb.simulator.faults import MISTAKES, BadLaunch, mistake
-from cutegen_nb.simulator.lanes import Lanes, Setting
+from cutegen_nb.simulator.findings import Findings
+from cutegen_nb.simulator.heap import keep_freed_memory
+from cutegen_nb.simulator.global_watch import GlobalWatch, orders_ctas
+from cutegen_nb.simulator.lanes import POISON, Lanes, Setting
 from cutegen_nb.simulator.memory import GlobalMemory
 from cutegen_nb.simulator.program import Program, program_of
 from cutegen_nb.simulator.ptx_model import Kernel, Module
+from cutegen_nb.simulator.rerun import settle
 from cutegen_nb.simulator.schedule import run_batch
+from cutegen_nb.simulator.shared_watch import SharedWatch
 from cutegen_nb.simulator.special_registers import special_value
+from cutegen_nb.simulator.touched import cell_bytes
 from cutegen_nb.simulator.values import Array
 
 BATCH_LANES = 32_768
 """Threads of a batch: a 32-bit register of them is 128 KiB, so an instruction stays in the L2 cache."""
 _BATCH_BYTES = 256 << 20
 """Shared and local memory of a batch at most."""
+_AGAIN_S = 2.0
+_AGAIN_TIMES = 8.0
+"""A launch run again may take this many seconds, and this many times what it took, and half of what is left."""
 MAX_THREADS = 1024
 """Threads of a CTA at most (CUDA C++ Programming Guide, "Technical Specifications")."""
 
@@ -53,6 +63,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     *,
     stop_at: float = math.inf,
     max_ctas: int | None = None,
+    findings: Findings | None = None,
 ) -> LaunchProfile:
     """Run a launch to its end.
 
@@ -64,6 +75,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         memory: what the kernel may touch; it is read and written in place.
         stop_at: reading of ``time.monotonic`` at which the launch is given up.
         max_ctas: how many CTAs of a larger grid to run; what the others would have written stays unwritten.
+        findings: takes what checks find in a launch that goes on.
 
     Raises:
         SimulatorFault: the launch cannot go on; the fault says whose fault that is.
@@ -74,6 +86,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
             f"The PTX has no kernel {kernel_name!r}; it has {', '.join(sorted(module.kernels)) or 'none'}."
         )
     _check(kernel, launch)
+    keep_freed_memory()
     try:
         program = program_of(module, kernel)
     except MISTAKES as problem:
@@ -85,14 +98,25 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     for segment in program.segments:
         for _, one in segment.instructions:
             one.clear()
+    found = Findings() if findings is None else findings
+    runner = _Runner(program, launch, _packed(kernel, parameters), memory, stop_at)
+    memory.begin()
     try:
         with np.errstate(all="ignore"):
-            _run_batches(program, launch, chosen, _packed(kernel, parameters), memory, tally, stop_at)
+            runner.run(chosen, tally, found)
+            profile = _profile(kernel, launch, chosen, tally, program)
+            settle(found, memory, lambda filling, step: runner.again(chosen, filling, step))
     finally:
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
+    return profile
+
+
+def _profile(
+    kernel: Kernel, launch: Launch, chosen: range | Array, tally: Tally, program: Program
+) -> LaunchProfile:
     empty = LaunchProfile(
-        kernel=kernel_name,
+        kernel=kernel.name,
         grid=launch.grid,
         block=launch.block,
         dynamic_smem_bytes=launch.dynamic_smem_bytes,
@@ -119,35 +143,73 @@ def _ctas(launch: Launch) -> int:
     return launch.grid[0] * launch.grid[1] * launch.grid[2]
 
 
-def _run_batches(  # noqa: PLR0913, PLR0917 - once, from run
-    program: Program,
-    launch: Launch,
-    chosen: range | Array,
-    parameters: bytes,
-    memory: GlobalMemory,
-    tally: Tally,
-    stop_at: float,
-) -> None:
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    setting = Setting(
-        grid=launch.grid,
-        block=launch.block,
-        cluster=launch.cluster,
-        memory=memory,
-        parameters=parameters,
-        shared_bytes=program.dynamic_smem_offset + launch.dynamic_smem_bytes,
-        local_bytes=program.local_bytes,
-        tally=tally,
-        stop_at=stop_at,
-    )
-    room = max(1, _BATCH_BYTES // max(1, setting.shared_bytes + program.local_bytes * threads))
-    size = max(1, min(BATCH_LANES // threads, room))
-    for first in range(0, len(chosen), size):
-        numbers = np.asarray(chosen[first : first + size], np.int64)
-        lanes = Lanes(setting, list(program.lowering.initial), numbers)
-        for name, slot in program.lowering.specials():
-            lanes.registers[slot] = special_value(name, lanes)
-        run_batch(program, lanes)
+class _Runner:
+    """Runs the batches of a launch, once or again."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - once, from run
+        self, program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, stop_at: float
+    ) -> None:
+        self._program = program
+        self._launch = launch
+        self._parameters = parameters
+        self._memory = memory
+        self._stop_at = stop_at
+        self._seconds = 0.0
+        body = [item for segment in program.segments for item, _ in segment.instructions]
+        self._cell = cell_bytes(body)
+        self._unordered = not orders_ctas(body)
+        threads = launch.block[0] * launch.block[1] * launch.block[2]
+        bytes_each = self._shared_bytes + program.local_bytes * threads
+        self._size = max(1, min(BATCH_LANES // threads, _BATCH_BYTES // max(1, bytes_each)))
+
+    @property
+    def _shared_bytes(self) -> int:
+        return self._program.dynamic_smem_offset + self._launch.dynamic_smem_bytes
+
+    def run(self, chosen: range | Array, tally: Tally, findings: Findings) -> None:
+        """Run the launch, watched."""
+        began = time.monotonic()
+        several = self._unordered and len(chosen) > 1
+        watch = GlobalWatch(findings, several=several)
+        self._run(chosen, self._size, self._setting(tally, findings, POISON), watch)
+        self._seconds = time.monotonic() - began
+
+    def again(self, chosen: range | Array, filling: Array | None, step: int) -> None:
+        """Run it once more with nobody watching: CTAs one by one in ``step``'s direction, or as before for 0."""
+        left = min(self._stop_at - time.monotonic(), _AGAIN_S + _AGAIN_TIMES * self._seconds)
+        setting = self._setting(
+            Tally(len(self._program.segments)), Findings(), POISON if filling is None else filling,
+            time.monotonic() + left / 2,
+        )  # fmt: skip
+        self._run(chosen[::step] if step else chosen, 1 if step else self._size, setting, None)
+
+    def _setting(
+        self, tally: Tally, findings: Findings, filling: Array, stop_at: float | None = None
+    ) -> Setting:
+        launch = self._launch
+        return Setting(
+            grid=launch.grid, block=launch.block, cluster=launch.cluster, memory=self._memory,
+            parameters=self._parameters, shared_bytes=self._shared_bytes,
+            local_bytes=self._program.local_bytes, tally=tally,
+            stop_at=self._stop_at if stop_at is None else stop_at, findings=findings, filling=filling,
+        )  # fmt: skip
+
+    def _run(
+        self, chosen: range | Array, size: int, setting: Setting, global_watch: GlobalWatch | None
+    ) -> None:
+        program = self._program
+        for first in range(0, len(chosen), size):
+            numbers = np.asarray(chosen[first : first + size], np.int64)
+            lanes = Lanes(setting, list(program.lowering.initial), numbers)
+            lanes.global_watch = global_watch
+            if global_watch is not None and setting.shared_bytes:
+                lanes.watch = SharedWatch(
+                    shared_bytes=lanes.shared.shape[1], cell=self._cell, warps=lanes.warps_per_cta,
+                    findings=setting.findings,
+                )  # fmt: skip
+            for name, slot in program.lowering.specials():
+                lanes.registers[slot] = special_value(name, lanes)
+            run_batch(program, lanes)
 
 
 def _check(kernel: Kernel, launch: Launch) -> None:

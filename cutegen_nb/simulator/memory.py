@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,32 @@ UNSIGNED: dict[int, np.dtype[Any]] = {
 _FAR_BYTES = 1 << 34
 """An address this far from every tensor was not computed from one of them: null, say, or no pointer at all.
 An index of 32 bits into elements of 4 reaches as far."""
+_KEPT_BYTES = 1 << 30
+"""Memory of a launch is kept as it was before while all of it is no more than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """What fresh memory is filled with, so that elements never written are known."""
+
+    width: int
+    """Bytes of an element."""
+    bits: int
+    """A bit pattern that no arithmetic makes."""
+
+    @property
+    def other(self) -> int:
+        """Another one, for a second run: the same with its lowest bits turned."""
+        return self.bits ^ 0x0F
 
 
 class Allocation:
     """One registered range of process memory."""
 
-    __slots__ = ("_views", "address", "bytes", "end", "label", "owner", "written")
+    __slots__ = (
+        "_keeping", "_room", "_untouched", "_views", "address", "before", "bytes", "end", "label", "lost", "owner",
+        "poison", "written",
+    )  # fmt: skip
 
     def __init__(self, address: int, size_bytes: int, label: str, owner: object = None) -> None:
         self.address = address
@@ -36,10 +57,40 @@ class Allocation:
         """Keeps memory of our own alive; None for memory that others own."""
         self.written = False
         """Whether a kernel stored to it since this was last set to False."""
+        self.poison: Poison | None = None
+        """What it was filled with when it was allocated without a value; None for memory with values."""
+        self.before: npt.NDArray[np.uint8] | None = None
+        """Its bytes before the first store of the launch; None where there was none or they are too many."""
+        self.lost = False
+        """Whether a store of the launch was too large to keep what was there before."""
+        self._room: npt.NDArray[np.uint8] | None = None
+        self._untouched = True
+        self._keeping = False
         raw: Any = (ctypes.c_ubyte * size_bytes).from_address(address)
         self.bytes: npt.NDArray[np.uint8] = np.frombuffer(raw, dtype=np.uint8)
         """The memory itself."""
         self._views: dict[int, tuple[npt.NDArray[Any], int]] = {}
+
+    def begin(self, *, keeping: bool) -> None:
+        """A launch begins."""
+        self.before, self.lost, self._untouched, self._keeping = None, False, True, keeping
+
+    def about_to_store(self) -> None:
+        """A kernel is about to store to it."""
+        self.written = True
+        if self._untouched:
+            self._untouched = False
+            self.lost = not self._keeping
+            if self._keeping:
+                self.keep()
+
+    def keep(self) -> None:
+        """Remember the bytes as they are, if none of this launch are remembered."""
+        if self.before is None:
+            if self._room is None:
+                self._room = np.empty_like(self.bytes)
+            self._room[:] = self.bytes
+            self.before = self._room
 
     def elements(self, width: int) -> tuple[npt.NDArray[Any], int]:
         """The memory as unsigned numbers of ``width`` bytes, and the address of the first, aligned."""
@@ -64,18 +115,28 @@ class GlobalMemory:
         """Every range, in order of address."""
         return tuple(self._allocations)
 
-    def register(self, address: int, size_bytes: int, label: str) -> None:
-        """Allow access to ``size_bytes`` from ``address``; ranges that it overlaps are replaced."""
+    def begin(self) -> None:
+        """A launch begins: what it overwrites is kept, up to a bound, in case it has to run again."""
+        total = sum(one.end - one.address for one in self._allocations)
+        for one in self._allocations:
+            one.begin(keeping=total <= _KEPT_BYTES)
+
+    def register(self, address: int, size_bytes: int, label: str, poison: Poison | None = None) -> None:
+        """Allow access to ``size_bytes`` from ``address``; ranges that it overlaps are replaced.
+
+        ``poison`` is what the range was filled with when it was allocated without a value.
+        """
         if size_bytes <= 0:
             return
         end = address + size_bytes
         kept = [one for one in self._allocations if one.end <= address or one.address >= end]
         same = [one for one in self._allocations if one.address == address and one.end == end]
         if same:
-            same[0].label = label
+            same[0].label, same[0].poison = label, poison
             return
-        kept.append(Allocation(address, size_bytes, label))
-        self._adopt(kept)
+        fresh = Allocation(address, size_bytes, label)
+        fresh.poison = poison
+        self._adopt([*kept, fresh])
 
     def register_own(self, array: npt.NDArray[np.uint8], label: str) -> int:
         """Register memory that numpy owns and keep it alive; returns its address."""

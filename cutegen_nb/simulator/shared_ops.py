@@ -14,6 +14,7 @@ from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.patterns import Runs, cta_wavefronts, runs_of, wavefronts
 from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.shared_entries import Access
 from cutegen_nb.simulator.values import Array, Value
 
 _SHORT_RUN = 8
@@ -43,12 +44,12 @@ class SharedForm:
 
 def load(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Value]:
     """Elements of each CTA's own shared memory, as unsigned bits; zero in inactive lanes."""
-    request = split(mask, at)
-    if request is not None and len(request.column) == 1:
-        _check(lanes, request, form)
-        _count_split(lanes, mask, request, form)
-        return [_read(lanes, request, form, index) for index in range(form.count)]
-    one_by_one = checked(lanes, mask, at, form)
+    one_by_one = admit(lanes, mask, at, form)
+    watch = lanes.watch
+    if watch is not None:
+        watch.read(lanes, mask, _access(one_by_one, form, "reads"))
+    if isinstance(one_by_one, Split):
+        return [_read(lanes, one_by_one, form, index) for index in range(form.count)]
     words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
     first = _flat_index(lanes, one_by_one, form)
     results = []
@@ -64,19 +65,80 @@ def load(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> list[Valu
 
 def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
     """Write elements, given as unsigned bits, to each CTA's own shared memory."""
-    request = split(mask, at)
-    if request is not None and len(request.column) == 1:
-        _check(lanes, request, form)
-        _count_split(lanes, mask, request, form)
+    request = admit(lanes, mask, at, form)
+    watch = lanes.watch
+    if watch is None:
+        _store(lanes, request, data, form)
+        return
+    access = _access(request, form, "writes", data)
+    look = watch.write(lanes, mask, access)
+    _store(lanes, request, data, form)
+    if look:
+        watch.wrote(lanes, access)
+
+
+def _store(lanes: Lanes, request: Split | Listed, data: list[Value], form: SharedForm) -> None:
+    if isinstance(request, Split):
         for index, one in enumerate(data):
             _write(lanes, request, form, index, one)
         return
-    one_by_one = checked(lanes, mask, at, form)
     words = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
-    first = _flat_index(lanes, one_by_one, form)
+    first = _flat_index(lanes, request, form)
     for index, one in enumerate(data):
         flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
-        words[first + index] = flat if one_by_one.lanes is None else flat[one_by_one.lanes]
+        words[first + index] = flat if request.lanes is None else flat[request.lanes]
+
+
+def admit(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> Split | Listed:
+    """The request, inside shared memory, aligned and counted; separable where every CTA has the same one.
+
+    Raises:
+        OutOfBounds: an address outside the CTA's shared memory.
+        Misaligned: an address that is no multiple of the width.
+    """
+    request = split(mask, at)
+    if request is not None and len(request.column) == 1 and len(request.row):
+        _check(lanes, request, form)
+        _count_split(lanes, mask, request, form)
+        return request
+    return checked(lanes, mask, at, form)
+
+
+def announce(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
+    """Check and count an asynchronous store at its issue.
+
+    Raises:
+        OutOfBounds: an address outside the CTA's shared memory.
+        Misaligned: an address that is no multiple of the width.
+    """
+    request = admit(lanes, mask, at, form)
+    if lanes.watch is not None:
+        lanes.watch.copy_begun(lanes, _access(request, form, "overwrites", data))
+
+
+def land(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
+    """Carry out an asynchronous store that was announced, for all of its lanes or some."""
+    apart = split(mask, at)
+    request = apart if apart is not None and len(apart.column) == 1 else listed(lanes, mask, at)
+    if lanes.watch is not None:
+        lanes.watch.write(lanes, mask, _access(request, form, "writes", data))
+    _store(lanes, request, data, form)
+
+
+def looked_at(lanes: Lanes, mask: Mask | None, request: Split | Listed, form: SharedForm) -> None:
+    """Tell the watch of a request that was admitted and is carried out elsewhere: a load or an atomic."""
+    if lanes.watch is None:
+        return
+    if form.stores:
+        lanes.watch.update(lanes, mask, _access(request, form, "updates"))
+    else:
+        lanes.watch.read(lanes, mask, _access(request, form, "reads"))
+
+
+def _access(
+    request: Split | Listed, form: SharedForm, verb: str, data: list[Value] | None = None
+) -> Access:
+    return Access(form.instruction, request, form.width, form.count, verb, data)
 
 
 def checked(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> Listed:

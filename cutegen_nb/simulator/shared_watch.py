@@ -1,0 +1,389 @@
+"""Shared memory watched: races, reads of what was never written, reads of copies still under way.
+
+Threads here run in step, so a kernel that forgot a barrier would compute the right answer; that is why every
+access is compared with what other warps did since they last met (``ordering``).  Decided in favour of the
+kernel, always:
+
+- threads of one warp are ordered; PTX promises that only after ``bar.warp.sync`` or ``.aligned`` instructions;
+- a store that leaves the memory as it is, and stores of one value by several warps, race with nobody;
+- atomics do not race with atomics; volatile, relaxed, acquire and release accesses are flags, not data;
+- an mbarrier's words, and what a kernel does not reach, are nobody's business.
+
+A ``cp.async`` may land at any moment between its issue and the wait that covers it (PTX ISA, "Data Movement and
+Conversion Instructions: cp.async"): reading or overwriting its destination in between is a hazard.  After the
+wait the data are visible to the thread that issued the copy; for others a barrier has to follow, like for any
+store of that thread.
+
+A read of a word never written is a doubt only (``findings``): kernels read whole tiles and mask what they store.
+
+While all CTAs of a batch touch the same places, one row of the arrays below stands for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from cutegen_nb.simulator.addressing import Listed, Split
+from cutegen_nb.simulator.faults import place
+from cutegen_nb.simulator.findings import ASYNC_HAZARD, RACE, UNINITIALISED, Findings
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.ordering import Order
+from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.shared_entries import Access, Entries, changes, differs, entries
+from cutegen_nb.simulator.touched import Touch, touch
+from cutegen_nb.simulator.values import Array
+
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+"""Modifiers of accesses that threads synchronise through (PTX ISA, "Memory Consistency Model")."""
+_FLAG = "a flag in memory"
+_LOG = 256
+"""Reads noted down before they are entered; most are forgotten at the next barrier."""
+_MOST_INSTRUCTIONS = (1 << 16) - 2
+
+
+class SharedWatch:
+    """The shared memory of one batch of CTAs, cell by cell."""
+
+    def __init__(self, *, shared_bytes: int, cell: int, warps: int, findings: Findings) -> None:
+        shape = (1, -(-shared_bytes // cell))
+        self.cell = cell
+        self.order = Order(warps)
+        self._findings = findings
+        self._writers: Array = np.zeros(shape, np.uint32)
+        """Warps that wrote each cell since all warps met last, as bits."""
+        self._readers: Array = np.zeros(shape, np.uint32)
+        self._atomics: Array = np.zeros(shape, np.uint32)
+        self._writer: Array = np.zeros(shape, np.uint16)
+        """Number of the instruction that wrote a cell last; 0 for never."""
+        self._reader: Array = np.zeros(shape, np.uint16)
+        self._pending: Array = np.zeros(shape, np.uint16)
+        """Number of the cp.async that is on its way to a cell; 0 for none."""
+        self._write_epoch: Array = np.zeros(shape, np.int64)
+        """Least epoch of the warps in ``_writers``, kept while warps differ in what they know."""
+        self._read_epoch: Array = np.zeros(shape, np.int64)
+        self._log: list[tuple[Touch, int]] = []
+        self._dirty = {"writers": False, "readers": False, "atomics": False, "pending": False}
+        self._numbers: dict[int, int] = {}
+        self._instructions: list[Instruction] = []
+        self._last: dict[int, tuple[Split | Listed, int]] = {}
+        """Latest addresses of an instruction, and its bytes a thread."""
+        self._fenced = np.uint32(0)
+
+    # -- synchronisation ------------------------------------------------------------------------------------
+    def met(self, rows: Array | None) -> None:
+        """All live warps passed a barrier together, in these CTAs (bool a CTA; None for all)."""
+        self._log_entered() if rows is not None else self._log.clear()
+        if rows is not None and len(rows) > 1:
+            self._widen(len(rows))
+        self.order.whole(rows)
+        chosen = slice(None) if rows is None else rows
+        for name, array in (("writers", self._writers), ("readers", self._readers), ("atomics", self._atomics)):
+            if self._dirty[name]:
+                array[chosen] = 0
+                self._dirty[name] = rows is not None
+
+    def some_met(self, who: Array, number: Hashable) -> None:
+        """Some warps (rows × warps, bool) passed a barrier together."""
+        self._partial()
+        self.order.meet(who, number)
+
+    def released(self, who: Array, key: Hashable) -> None:
+        """Warps let others know what they did: an arrival, a flag set."""
+        self._partial()
+        self.order.release(who, key)
+
+    def acquired(self, who: Array, key: Hashable) -> None:
+        """Warps saw what others released."""
+        if self.order.released(key):
+            self._partial()
+            self.order.acquire(who, key)
+
+    def fenced(self, who: Array) -> None:
+        """Warps executed a fence: a flag they set afterwards releases what they did before."""
+        bits = np.packbits(who.any(axis=0), bitorder="little")
+        self._fenced |= np.uint32(int.from_bytes(bits.tobytes(), "little"))
+        self.acquired(who, _FLAG)
+
+    def flag_accessed(self, who: Array, instruction: Instruction, *, stores: bool) -> None:
+        """An atomic or an access with an order was made, in shared or in global memory."""
+        bits = np.packbits(who.any(axis=0), bitorder="little")
+        fenced = self._fenced & np.uint32(int.from_bytes(bits.tobytes(), "little"))
+        modifiers = set(instruction.modifiers)
+        if stores and (fenced or modifiers & {"release", "acq_rel", "volatile", "mmio"}):
+            self.released(who, _FLAG)
+        if not stores or instruction.opcode != "st":
+            self.acquired(who, _FLAG)
+
+    def _partial(self) -> None:
+        if not self.order.begin_partial():
+            return
+        self._log_entered()
+        self._write_epoch = np.full(self._writers.shape, self.order.now, np.int64)
+        self._read_epoch = np.full(self._writers.shape, self.order.now, np.int64)
+
+    # -- accesses -------------------------------------------------------------------------------------------
+    def read(self, lanes: Lanes, mask: Mask | None, access: Access) -> None:
+        """Look at a load before it is carried out."""
+        instruction = access.instruction
+        touched = self._touch(lanes, access.request, access.size)
+        written = self._writer[touched.where]
+        if not written.all() and not self._findings.seen(UNINITIALISED, instruction):
+            self._unwritten(lanes, access)
+        if self._dirty["pending"] and self._pending[touched.where].any():
+            self._under_way(lanes, access, "reads")
+        if ordered(instruction):
+            lanes.flag_accessed(mask, instruction, stores=False)
+            return
+        if self._dirty["writers"]:
+            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+        if self._dirty["atomics"]:
+            self._compare(lanes, access, touched, (self._atomics, self._writer, self._write_epoch), "updates")
+        number = self._number(access)
+        self._log.append((touched, number))
+        if self.order.partial or len(self._log) > _LOG:
+            self._log_entered()
+
+    def write(self, lanes: Lanes, mask: Mask | None, access: Access) -> bool:
+        """Look at a store before it is carried out; says whether :meth:`wrote` should look afterwards."""
+        instruction = access.instruction
+        touched = self._touch(lanes, access.request, access.size)
+        if instruction.opcode == "cp":
+            self._pending[touched.where] = 0
+            self._enter_write(lanes, access, touched)
+            return False
+        if self._dirty["pending"] and self._pending[touched.where].any():
+            self._under_way(lanes, access, "overwrites")
+        if ordered(instruction):
+            lanes.flag_accessed(mask, instruction, stores=True)
+            self._writer[touched.where] = self._number(access)
+            return False
+        self._compare_all(lanes, access, touched)
+        self._enter_write(lanes, access, touched)
+        return touched.several and not self._findings.seen(RACE, instruction)
+
+    def wrote(self, lanes: Lanes, access: Access) -> None:
+        """Look at memory after a store by several warps: a value that is not there was overwritten."""
+        if not differs(lanes, access):
+            return
+        each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
+        lost = changes(lanes, access, each)
+        warps = np.zeros(self._writers.shape, np.uint32)
+        np.bitwise_or.at(warps, (each.row, each.cell), each.bit)
+        several = warps & (warps - np.uint32(1))
+        for position in np.flatnonzero(lost & (several[each.row, each.cell] != 0))[:1]:
+            other = each.other(int(position))
+            thread, cta = lanes.place_of(int(each.lane[position]))
+            second, _ = lanes.place_of(other)
+            self._findings.add(
+                RACE,
+                f"Threads {thread} and {second} of CTA {cta} write different values to byte "
+                f"{int(each.cell[position]) * self.cell} of shared memory at once "
+                f"({place(access.instruction)}); which one stays is chance. Let one thread write.",
+                access.instruction, thread=thread, cta=cta,
+            )  # fmt: skip
+
+    def update(self, lanes: Lanes, mask: Mask | None, access: Access) -> None:
+        """Look at an atomic before it is carried out."""
+        instruction = access.instruction
+        touched = self._touch(lanes, access.request, access.size)
+        if not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
+            self._unwritten(lanes, access)
+        if self._dirty["pending"] and self._pending[touched.where].any():
+            self._under_way(lanes, access, "updates")
+        if self._dirty["writers"]:
+            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+        self._log_entered()
+        if self._dirty["readers"]:
+            self._compare(lanes, access, touched, (self._readers, self._reader, self._read_epoch), "reads")
+        number = self._number(access)
+        if touched.listed:
+            np.bitwise_or.at(self._atomics, touched.where, touched.bits)
+        else:
+            self._atomics[touched.where] |= touched.bits
+        self._dirty["atomics"] = True
+        self._writer[touched.where] = number
+        if self.order.partial:
+            self._write_epoch[touched.where] = self._epoch(lanes, touched)
+        lanes.flag_accessed(mask, instruction, stores=True)
+
+    def copy_begun(self, lanes: Lanes, access: Access) -> None:
+        """Look at a cp.async at its issue: from now on it may land."""
+        touched = self._touch(lanes, access.request, access.size)
+        if self._dirty["pending"] and self._pending[touched.where].any():
+            self._under_way(lanes, access, "overwrites")
+        self._compare_all(lanes, access, touched)
+        self._pending[touched.where] = self._number(access)
+        self._dirty["pending"] = True
+
+    def copies_landed(self) -> None:
+        """No copy is under way any more."""
+        self._dirty["pending"] = False
+
+    # -- bookkeeping ----------------------------------------------------------------------------------------
+    def _touch(self, lanes: Lanes, request: Split | Listed, size: int) -> Touch:
+        if isinstance(request, Listed):
+            self._widen(lanes.ctas)
+        return touch(lanes, request, size, self.cell)
+
+    def _number(self, access: Access) -> int:
+        key = id(access.instruction)
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self._instructions) < _MOST_INSTRUCTIONS:
+                self._instructions.append(access.instruction)
+            number = self._numbers[key] = len(self._instructions)
+        self._last[number] = (access.request, access.size)
+        return number
+
+    def _enter_write(self, lanes: Lanes, access: Access, touched: Touch) -> None:
+        where = touched.where
+        if touched.listed:
+            self._writers[where] = 0
+            np.bitwise_or.at(self._writers, where, touched.bits)
+        else:
+            self._writers[where] = touched.bits
+        self._dirty["writers"] = True
+        self._writer[where] = self._number(access)
+        if self.order.partial:
+            self._write_epoch[where] = self._epoch(lanes, touched)
+            self._readers[where] = 0
+
+    def _log_entered(self) -> None:
+        """Enter the reads noted down."""
+        for touched, number in self._log:
+            if touched.listed:
+                np.bitwise_or.at(self._readers, touched.where, touched.bits)
+            else:
+                self._readers[touched.where] |= touched.bits
+            self._reader[touched.where] = number
+            self._dirty["readers"] = True
+        if self.order.partial:
+            for touched, _ in self._log:
+                self._read_epoch[touched.where] = np.minimum(
+                    np.where(
+                        self._readers[touched.where] & ~touched.bits,
+                        self._read_epoch[touched.where],
+                        self.order.now,
+                    ),
+                    self._epoch(None, touched),
+                )
+        self._log.clear()
+
+    def _epoch(self, _: Lanes | None, touched: Touch) -> Array:
+        """The least epoch of the warps of a request: what is ordered after it is not called a race."""
+        every = int(np.bitwise_or.reduce(touched.bits))
+        warps = np.flatnonzero([every >> warp & 1 for warp in range(32)])
+        if touched.listed:
+            return self.order.epochs_of(touched.where[0], np.bitwise_count(touched.bits - np.uint32(1)))
+        return self.order.least(warps)
+
+    def _widen(self, rows: int) -> None:
+        if rows <= len(self._writers):
+            return
+        self._writers, self._readers, self._atomics, self._writer, self._reader, self._pending = (
+            np.repeat(one, rows, axis=0)
+            for one in (
+                self._writers, self._readers, self._atomics, self._writer, self._reader, self._pending,
+            )
+        )  # fmt: skip
+        self._write_epoch = np.repeat(self._write_epoch, rows, axis=0)
+        self._read_epoch = np.repeat(self._read_epoch, rows, axis=0)
+
+    # -- findings -------------------------------------------------------------------------------------------
+    def _compare_all(self, lanes: Lanes, access: Access, touched: Touch) -> None:
+        if self._dirty["writers"]:
+            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+        if self._dirty["atomics"]:
+            self._compare(lanes, access, touched, (self._atomics, self._writer, self._write_epoch), "updates")
+        if self._log:
+            self._log_entered()
+        if self._dirty["readers"]:
+            self._compare(lanes, access, touched, (self._readers, self._reader, self._read_epoch), "reads")
+
+    def _compare(
+        self, lanes: Lanes, access: Access, touched: Touch, earlier: tuple[Array, Array, Array], did: str
+    ) -> None:
+        """Compare a request with what warps did to its cells since all met last."""
+        before = earlier[0][touched.where]
+        either = before | touched.bits
+        if not ((before != 0) & ((either & (either - np.uint32(1))) != 0)).any():
+            return
+        if self._findings.seen(RACE, access.instruction):
+            return
+        each = entries(lanes, access.request, access.size, self.cell, len(earlier[0]))
+        others = earlier[0][each.row, each.cell]
+        if did == "writes" and access.data is None:
+            # A warp that wrote the cell as well reads what it wrote, or what another wrote alike.
+            others = np.where(others & each.bit, np.uint32(0), others)
+        others = others & ~each.bit
+        if self.order.partial:
+            others = others & ~self.order.known_to(each.row, each.warp, earlier[2][each.row, each.cell])
+        found = others != 0
+        if found.any() and access.data is not None:
+            found &= changes(lanes, access, each)
+        if found.any():
+            position = int(np.flatnonzero(found)[0])
+            self._race(lanes, access, each, position, int(others[position]), int(earlier[1][each.row[position], each.cell[position]]), did)
+
+    def _race(  # noqa: PLR0913, PLR0917 - what a message needs
+        self, lanes: Lanes, access: Access, each: Entries, position: int, others: int, number: int, did: str
+    ) -> None:
+        now = access.verb
+        row, cell = int(each.row[position]), int(each.cell[position])
+        thread, cta = lanes.place_of(int(each.lane[position]))
+        known = self._instructions[number - 1] if number else None
+        who = self._thread_of(lanes, number, row, cell, others)
+        where = f" ({place(known)})" if known else ""
+        self._findings.add(
+            RACE,
+            f"{who} of CTA {cta} {did} byte {cell * self.cell} of shared memory{where}; thread {thread} {now} it "
+            f"({place(access.instruction)}) with no barrier between them. Put a barrier (cute.arch.sync_threads) "
+            "between the two.",
+            access.instruction, thread=thread, cta=cta,
+        )  # fmt: skip
+
+    def _thread_of(self, lanes: Lanes, number: int, row: int, cell: int, warps: int) -> str:
+        """The thread that an instruction's latest execution had at a cell, else its warp."""
+        warp = (warps & -warps).bit_length() - 1
+        latest = self._last.get(number)
+        if latest is not None:
+            each = entries(lanes, *latest, self.cell, len(self._writers))
+            hit = np.flatnonzero((each.row == row) & (each.cell == cell) & (each.warp == warp))
+            if len(hit):
+                return f"Thread {lanes.place_of(int(each.lane[hit[0]]))[0]}"
+        return f"A thread of warp {warp}"
+
+    def _unwritten(self, lanes: Lanes, access: Access) -> None:
+        each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
+        position = int(np.flatnonzero(self._writer[each.row, each.cell] == 0)[0])
+        thread, cta = lanes.place_of(int(each.lane[position]))
+        self._findings.add(
+            UNINITIALISED,
+            f"Thread {thread} of CTA {cta} {access.verb} byte {int(each.cell[position]) * self.cell} of shared "
+            f"memory, which nobody has written ({access.instruction.name}, {place(access.instruction)}).",
+            access.instruction, thread=thread, cta=cta, doubt=True,
+        )  # fmt: skip
+
+    def _under_way(self, lanes: Lanes, access: Access, verb: str) -> None:
+        if self._findings.seen(ASYNC_HAZARD, access.instruction):
+            return
+        each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
+        hit = np.flatnonzero(self._pending[each.row, each.cell])
+        position = int(hit[0])
+        thread, cta = lanes.place_of(int(each.lane[position]))
+        number = int(self._pending[each.row[position], each.cell[position]])
+        copy = self._instructions[number - 1]
+        self._findings.add(
+            ASYNC_HAZARD,
+            f"Thread {thread} of CTA {cta} {verb} byte {int(each.cell[position]) * self.cell} of shared memory "
+            f"({place(access.instruction)}) while the cp.async issued {place(copy)} is still on its way there. "
+            "Wait for it first (cute.arch.cp_async_wait_group), then put a barrier before other threads use it.",
+            access.instruction, thread=thread, cta=cta,
+        )  # fmt: skip
+
+
+def ordered(instruction: Instruction) -> bool:
+    """Whether threads may synchronise through an access of this instruction."""
+    return not STRONG.isdisjoint(instruction.modifiers)
