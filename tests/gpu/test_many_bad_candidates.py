@@ -1,0 +1,73 @@
+"""Bad candidates in a row against one evaluator: every verdict right, nothing left, the parent's memory flat.
+
+A sample runs in ``make test``; ``make test-long`` runs two hundred.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.gpu import sandbox
+
+COUNT = 200 if os.environ.get("CUTEGEN_LONG") else 14
+READS_STDIN = "import sys\nLINE = sys.stdin.readline()\nassert LINE == '', LINE\n"
+HANGS_AT_IMPORT = "while True:\n    pass\n"
+
+KINDS = {
+    "hangs": (HANGS_AT_IMPORT, {Verdict.TIMED_OUT}),
+    "endless_kernel_loop": (None, {Verdict.TIMED_OUT}),
+    "fork_bomb": (None, {Verdict.CRASHED, Verdict.EXITED, Verdict.CHEATED}),
+    "eats_memory": (None, {Verdict.OUT_OF_MEMORY}),
+    "prints_much": (None, {Verdict.PASSED}),
+    "segfault": (None, {Verdict.CRASHED}),
+    "reads_stdin": (READS_STDIN, {Verdict.PASSED}),
+    "hard_exit": (None, {Verdict.EXITED}),
+    "exit_at_import": (None, {Verdict.EXITED}),
+    "raises": (None, {Verdict.CRASHED}),
+    "compile_error": (None, {Verdict.COMPILE_FAILED}),
+    "out_of_range": (None, {Verdict.OUT_OF_BOUNDS}),
+    "zeros": (None, {Verdict.WRONG_VALUES}),
+    "relu": (None, {Verdict.PASSED}),
+}
+
+
+@pytest.fixture(scope="module")
+def hasty(judge_class):
+    made = judge_class(device="simulator", deadline_s=4.0, memory_bytes=1 << 30)
+    yield made
+    made.close()
+
+
+def _open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _order():
+    names = list(KINDS)
+    shuffled = random.Random(7)
+    while True:
+        shuffled.shuffle(names)
+        yield from names
+
+
+@pytest.mark.timeout(1800)
+def test_each_of_many_bad_candidates_has_its_verdict_and_none_leaves_anything(hasty):
+    assert hasty("relu", "relu").passed
+    memory, files = sandbox.resident_bytes(os.getpid()), _open_files()
+    for _, name in zip(range(COUNT), _order(), strict=False):
+        prefix, verdicts = KINDS[name]
+        source = (prefix or "") + hasty.source("relu" if prefix else name)
+        evaluation = hasty("relu", source)
+        assert getattr(evaluation.outcome, "verdict", None) in verdicts, (name, evaluation.summary)
+        until = time.monotonic() + 2.0
+        while sandbox.descendants(hasty.template) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert sandbox.descendants(hasty.template) == (), name
+    assert _open_files() <= files + 1
+    assert sandbox.resident_bytes(os.getpid()) - memory < 48 << 20
