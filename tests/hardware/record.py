@@ -4,8 +4,8 @@
 
 Batches run in a child process, because one illegal access ends a CUDA context: a batch that fails or hangs takes its child
 with it, the next child goes on behind it, and its cases are then tried one by one.  Results are written as they come, so a
-run that is cut short leaves what it had.  Writes ``results.npz`` and ``results.json``; with ``--nsight`` also the counters
-that Nsight Compute reads (:mod:`suite.nsight`).  Needs torch, numpy and nvidia-cutlass-dsl, and nothing else.
+run that is cut short leaves what it had.  Writes ``results.npz`` and ``results.json``.  Needs torch, numpy and
+nvidia-cutlass-dsl, and nothing else; counters are another program's work (``nsight.py``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from suite import batches, samples  # noqa: E402
 from suite.cases import Case  # noqa: E402
 
 ARCHITECTURE = "sm_90a"
-SILENCE_S = 40.0
+SILENCE_S = 25.0
 """A child that says nothing for so long is given up; the first words need the imports and the first compilation."""
 
 
@@ -59,8 +59,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder to write into")
     parser.add_argument("--simulate", action="store_true", help="run on the simulator")
-    parser.add_argument("--only", nargs="*", default=[], help="cases whose family or name contains one of these words")
-    parser.add_argument("--deadline", type=float, default=600.0, help="seconds after which nothing new begins")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="cases whose family or name contains one of these words"
+    )
+    parser.add_argument(
+        "--deadline", type=float, default=600.0, help="seconds after which nothing new begins"
+    )
     parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -80,7 +84,9 @@ def _run_children(pending, arguments, stop_at, results, failures) -> None:
         if pending and time.monotonic() < stop_at:
             name, members = pending[0]
             print(f"batch {name} was not finished", flush=True)
-            failures.update(dict.fromkeys(members, failures.get(members[0], "the process ended or hung in its batch")))
+            failures.update(
+                dict.fromkeys(members, failures.get(members[0], "the process ended or hung in its batch"))
+            )
             pending = pending[1:]
     for _, members in pending:
         failures.update({name: failures.get(name, "no time was left") for name in members})
@@ -91,7 +97,16 @@ def _run_child(pending, arguments, stop_at, results, failures) -> int:
     with tempfile.TemporaryDirectory() as folder:
         todo = Path(folder) / "todo.json"
         todo.write_text(json.dumps(pending))
-        command = [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), "--out", folder, "--child", str(todo)]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(Path(__file__).resolve()),
+            "--out",
+            folder,
+            "--child",
+            str(todo),
+        ]
         command += ["--simulate"] if arguments.simulate else []
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         dealt_with = 0
@@ -108,7 +123,9 @@ def _run_child(pending, arguments, stop_at, results, failures) -> int:
 def _take(answer, folder: Path, results, failures) -> None:
     if answer["failure"]:
         failures.update(dict.fromkeys(answer["cases"], answer["failure"]))
-        print(f"batch {answer['batch']} failed: {answer['failure'].strip().splitlines()[-1][:300]}", flush=True)
+        print(
+            f"batch {answer['batch']} failed: {answer['failure'].strip().splitlines()[-1][:300]}", flush=True
+        )
         return
     with np.load(folder / f"{answer['batch']}.npz") as loaded:
         results.update({name: loaded[f"case{index}"] for index, name in enumerate(answer["cases"])})
@@ -143,7 +160,9 @@ def _end(child) -> None:
 
 def _write(out: Path, cases, results, failures, arguments) -> None:
     known = [one for one in cases if one.name in results]
-    np.savez_compressed(out / "results.npz", **{f"case{index}": results[one.name] for index, one in enumerate(known)})
+    np.savez_compressed(
+        out / "results.npz", **{f"case{index}": results[one.name] for index, one in enumerate(known)}
+    )
     record = {
         "machine": _machine(simulate=arguments.simulate),
         "cases": {one.name: samples.digest(one) for one in known},
@@ -154,11 +173,17 @@ def _write(out: Path, cases, results, failures, arguments) -> None:
 
 def _machine(*, simulate: bool) -> dict[str, str]:
     """Device, driver, versions and date; read by other processes, so that this one holds no device."""
-    read = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "device": "simulator" if simulate else "", "driver": ""}
+    read = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "device": "simulator" if simulate else "",
+        "driver": "",
+    }
     if not simulate:
         query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
         text = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30).stdout
-        read["device"], _, read["driver"] = (part.strip() for part in (text.splitlines() or [","])[0].partition(","))
+        read["device"], _, read["driver"] = (
+            part.strip() for part in (text.splitlines() or [","])[0].partition(",")
+        )
     from importlib.metadata import PackageNotFoundError, version
 
     for package in ("torch", "nvidia-cutlass-dsl", "numpy"):
@@ -199,7 +224,10 @@ def _child(arguments) -> int:
                 if simulation:
                     simulation.reset()
                 found = execution.run(batch, [known[name] for name in names])
-                np.savez(arguments.out / f"{batch}.npz", **{f"case{index}": found[name] for index, name in enumerate(names)})
+                np.savez(
+                    arguments.out / f"{batch}.npz",
+                    **{f"case{index}": found[name] for index, name in enumerate(names)},
+                )
             except Exception:  # noqa: BLE001 - the child's worker main: whatever it is, the parent records it
                 failure = traceback.format_exc()[-3000:]
             answer = {"batch": batch, "cases": names, "seconds": time.monotonic() - began, "failure": failure}

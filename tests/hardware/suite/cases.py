@@ -183,7 +183,7 @@ def signature(text: str) -> tuple[tuple[Operand, ...], Operand]:
     return tuple(operand(one) for one in given.split()), operand(made.strip())
 
 
-def case(  # noqa: PLR0913, PLR0917 - a row of a table
+def case(
     family: str, name: str, kinds: str, text: str = "", rule: Rule | None = None, *, loads: bool = True,
     stores: bool = True,
 ) -> Case:  # fmt: skip

@@ -62,10 +62,18 @@ def floats() -> list[Case]:
         rows += [(f"cvt.{mode}.f16.bf16", "bf16 > f16")]
     rows += [("cvt.f32.f16", "f16 > f32"), ("cvt.f32.bf16", "bf16 > f32"), ("cvt.f64.f32", "f32 > f64")]
     rows += [("cvt.f64.f16", "f16 > f64"), ("cvt.f64.bf16", "bf16 > f64"), ("cvt.ftz.f32.f16", "f16 > f32")]
-    rows += [("cvt.sat.f32.f16", "f16 > f32"), ("cvt.rn.sat.f32.f64", "f64 > f32"), ("cvt.ftz.f64.f32", "f32 > f64")]
+    rows += [
+        ("cvt.sat.f32.f16", "f16 > f32"),
+        ("cvt.rn.sat.f32.f64", "f64 > f32"),
+        ("cvt.ftz.f64.f32", "f32 > f64"),
+    ]
     for kind in ("f16", "f32", "f64"):
         rows += [(f"cvt.{mode}.{kind}.{kind}", f"{kind} > {kind}") for mode in ("rni", "rzi", "rmi", "rpi")]
-    rows += [("cvt.rni.ftz.f32.f32", "f32 > f32"), ("cvt.sat.f32.f32", "f32 > f32"), ("cvt.ftz.sat.f32.f32", "f32 > f32")]
+    rows += [
+        ("cvt.rni.ftz.f32.f32", "f32 > f32"),
+        ("cvt.sat.f32.f32", "f32 > f32"),
+        ("cvt.ftz.sat.f32.f32", "f32 > f32"),
+    ]
     for mode in ("rn", "rz"):
         for relu in ("", ".relu"):
             rows += [(f"cvt.{mode}{relu}.{kind}.f32", f"f32 > {kind}") for kind in ("f16", "bf16")]

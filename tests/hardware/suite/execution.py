@@ -24,19 +24,21 @@ Array = Any
 OPTIONS = cute.PtxasOptions("--fmad=false")
 """Products and sums stay two instructions, as in the PTX."""
 
-_blocks: dict[str, tuple[str, ...]] = {}
+blocks: dict[str, tuple[str, ...]] = {}
 """Inline PTX of a batch by its name. A kernel's name holds its constant arguments, so it gets the short one."""
 
 
 @dsl_user_op
-def _inline(name: str, source: Any, target: Any, thread: Any, shared: Any, *, loc: Any = None, ip: Any = None) -> None:
+def inline(
+    name: str, source: Any, target: Any, thread: Any, shared: Any, *, loc: Any = None, ip: Any = None
+) -> None:
     operands = [
         source.toint(loc=loc, ip=ip).ir_value(loc=loc, ip=ip),
         target.toint(loc=loc, ip=ip).ir_value(loc=loc, ip=ip),
         cutlass.Int32(thread).ir_value(loc=loc, ip=ip),
         shared.toint(loc=loc, ip=ip).ir_value(loc=loc, ip=ip),
     ]
-    for text in _blocks[name]:
+    for text in blocks[name]:
         llvm.inline_asm(
             None, operands, text, "l,l,r,r,~{memory}", has_side_effects=True, is_align_stack=False,
             asm_dialect=llvm.AsmDialect.AD_ATT,
@@ -48,7 +50,7 @@ def cases_kernel(source: cute.Tensor, target: cute.Tensor, name: cutlass.Constex
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     shared = cutlass.memory.SmemAllocator().allocate(SHARED_BYTES, 1024)
-    _inline(name, source.iterator, target.iterator, block * BLOCK + thread, shared)
+    inline(name, source.iterator, target.iterator, block * BLOCK + thread, shared)
 
 
 @cute.jit
@@ -62,13 +64,15 @@ def run(name: str, cases: Sequence[Case]) -> dict[str, Array]:
     Whatever the compiler, the driver or the simulator raises goes through.
     """
     source, target = packed_inputs(cases), np.zeros(sum(one.output.size_bytes for one in cases), np.uint8)
-    blocks, given, made = [], 0, 0
+    texts, given, made = [], 0, 0
     for one in cases:
-        blocks.append(block_of(one, given, made))
+        texts.append(block_of(one, given, made))
         given, made = given + one.input_bytes, made + one.output.size_bytes
-    _blocks[name] = tuple(blocks)
+    blocks[name] = tuple(texts)
     x, y = torch.from_numpy(source).to("cuda"), torch.from_numpy(target).to("cuda")
-    compiled = cute.compile[OPTIONS](launch_cases, from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16), name)
+    compiled = cute.compile[OPTIONS](
+        launch_cases, from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16), name
+    )
     compiled(from_dlpack(x, assumed_align=16), from_dlpack(y, assumed_align=16))
     torch.cuda.synchronize()
     return unpacked(cases, y.cpu().numpy())

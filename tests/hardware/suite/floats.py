@@ -13,7 +13,9 @@ def single() -> list[Case]:
     for mode in _ROUNDINGS:
         for flush in ("", ".ftz"):
             for sat in ("", ".sat"):
-                rows += [(f"{name}.{mode}{flush}{sat}.f32", "f32 f32 > f32") for name in ("add", "sub", "mul")]
+                rows += [
+                    (f"{name}.{mode}{flush}{sat}.f32", "f32 f32 > f32") for name in ("add", "sub", "mul")
+                ]
                 rows.append((f"fma.{mode}{flush}{sat}.f32", "f32 f32 f32 > f32"))
             rows.append((f"div.{mode}{flush}.f32", "f32 f32 > f32"))
             rows += [(f"{name}.{mode}{flush}.f32", "f32 > f32") for name in ("rcp", "sqrt")]
@@ -25,9 +27,17 @@ def single() -> list[Case]:
                 for sign in ("", ".xorsign.abs"):
                     rows.append((f"{name}{flush}{nan}{sign}.f32", "f32 f32 > f32"))
     rows += [(f"{name}{flush}.f32", "f32 > f32") for name in ("abs", "neg") for flush in ("", ".ftz")]
-    rows += [(f"testp.{what}.f32", "f32 > pred") for what in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")]
+    rows += [
+        (f"testp.{what}.f32", "f32 > pred")
+        for what in ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    ]
     return [case("float32", *row) for row in rows] + [
-        case("float32", "mul.f32 then add", "f32 f32 f32 > f32", ".reg .b32 p;\nmul.f32 p, a, b;\nadd.f32 d, p, c;")
+        case(
+            "float32",
+            "mul.f32 then add",
+            "f32 f32 f32 > f32",
+            ".reg .b32 p;\nmul.f32 p, a, b;\nadd.f32 d, p, c;",
+        )
     ]
 
 
@@ -50,7 +60,10 @@ def half() -> list[Case]:
     for kind in ("f16", "f16x2"):
         for flush in ("", ".ftz"):
             for sat in ("", ".sat"):
-                rows += [(f"{name}{flush}{sat}.{kind}", f"{kind} {kind} > {kind}") for name in ("add", "sub", "mul")]
+                rows += [
+                    (f"{name}{flush}{sat}.{kind}", f"{kind} {kind} > {kind}")
+                    for name in ("add", "sub", "mul")
+                ]
                 rows.append((f"fma.rn{flush}{sat}.{kind}", f"{kind} {kind} {kind} > {kind}"))
             rows.append((f"fma.rn{flush}.relu.{kind}", f"{kind} {kind} {kind} > {kind}"))
             rows += [(f"{name}{flush}.{kind}", f"{kind} > {kind}") for name in ("neg", "abs")]
@@ -66,5 +79,10 @@ def half() -> list[Case]:
             rows += [(f"{name}{nan}{sign}.{kind}", f"{kind} {kind} > {kind}")
                      for nan in ("", ".NaN") for sign in ("", ".xorsign.abs")]  # fmt: skip
     return [case("half", *row) for row in rows] + [
-        case("half", "mul.f16 then add", "f16 f16 f16 > f16", ".reg .b16 p;\nmul.f16 p, a, b;\nadd.f16 d, p, c;"),
+        case(
+            "half",
+            "mul.f16 then add",
+            "f16 f16 f16 > f16",
+            ".reg .b16 p;\nmul.f16 p, a, b;\nadd.f16 d, p, c;",
+        ),
     ]

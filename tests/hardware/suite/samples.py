@@ -41,14 +41,42 @@ _BF16 = (
 
 def _integer_edges(bits: int) -> tuple[int, ...]:
     top = 1 << (bits - 1)
-    return (0, 1, 2, 3, 7, 31, 32, 33, 255, top - 1, top, top + 1, 2 * top - 2, 2 * top - 1, top >> 1, 0x5555 & (top - 1))
+    return (
+        0,
+        1,
+        2,
+        3,
+        7,
+        31,
+        32,
+        33,
+        255,
+        top - 1,
+        top,
+        top + 1,
+        2 * top - 2,
+        2 * top - 1,
+        top >> 1,
+        0x5555 & (top - 1),
+    )
 
 
 def _f64_of(words: tuple[int, ...]) -> tuple[int, ...]:
     with np.errstate(all="ignore"):
         wide = np.array(words, np.uint32).view(np.float32).astype(np.float64).view(np.uint64)
-    own = (0x1, 0x8000000000000001, 0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0x3FF0000000000001)
-    return (*own, *(int(one) for one in wide if int(one) & 0x7FFFFFFFFFFFFFFF <= 0x7FF0000000000000), 0x7FF8000000000000)
+    own = (
+        0x1,
+        0x8000000000000001,
+        0x000FFFFFFFFFFFFF,
+        0x0010000000000000,
+        0x7FEFFFFFFFFFFFFF,
+        0x3FF0000000000001,
+    )
+    return (
+        *own,
+        *(int(one) for one in wide if int(one) & 0x7FFFFFFFFFFFFFFF <= 0x7FF0000000000000),
+        0x7FF8000000000000,
+    )
 
 
 _EDGES: dict[str, tuple[int, ...]] = {
@@ -115,8 +143,8 @@ def _edged(kind: str, random: Bits, place: int, of: int, case: Case) -> Array:
     if of == 1:
         values[: len(edges)] = edges
         return values
-    if of == 2:  # noqa: PLR2004 - pairs
-        chosen = edges[: min(len(edges), 18)] if len(edges) > 18 else edges  # noqa: PLR2004
+    if of == 2:
+        chosen = edges[: min(len(edges), 18)] if len(edges) > 18 else edges
         values[: len(chosen) ** 2] = np.tile(chosen, len(chosen)) if place else np.repeat(chosen, len(chosen))
         tail = len(chosen) ** 2
         for index, edge in enumerate(edges[len(chosen) :]):  # the rest meet themselves and random values
@@ -133,7 +161,7 @@ def _loose(kind: str, random: Bits) -> Array:
     bits = 8 * WIDTH_BYTES[kind]
     any_bits = random.words(THREADS) >> np.uint64(64 - bits)
     if kind in {"f32", "f64", "f16", "bf16", "tf32"}:
-        scale = np.exp2((random.below(21, THREADS).astype(np.float64) - 10))
+        scale = np.exp2(random.below(21, THREADS).astype(np.float64) - 10)
         moderate = float_bits(random.unit(THREADS) * scale, kind)
     else:
         moderate = any_bits >> random.below(bits, THREADS)
@@ -169,7 +197,11 @@ def _chosen(one: Operand, random: Bits) -> Array:
     if name == "few":  # values that meet again in other lanes
         return random.below(5, THREADS)
     if name == "flags":
-        return np.where(np.arange(THREADS) // 32 % 4 == 1, 1, np.where(np.arange(THREADS) // 32 % 4 == 2, 0, random.below(2, THREADS)))  # noqa: E501
+        return np.where(
+            np.arange(THREADS) // 32 % 4 == 1,
+            1,
+            np.where(np.arange(THREADS) // 32 % 4 == 2, 0, random.below(2, THREADS)),
+        )
     if name.startswith("below"):
         return random.below(int(name[5:]), THREADS)
     if name == "random":
@@ -223,6 +255,6 @@ def _eight_bits(numbers: Array, kind: str) -> Array:
         fraction * 2.0 ** (1 - bias - fraction_bits),
         (1 + fraction / 2**fraction_bits) * np.exp2(exponent.astype(np.float64) - bias),
     )
-    usable = codes[: (127 if exponent_bits == 4 else 124)]  # noqa: PLR2004
+    usable = codes[: (127 if exponent_bits == 4 else 124)]
     nearest = np.abs(np.abs(numbers)[:, None] - known[usable][None, :]).argmin(axis=1)
     return (nearest | (np.signbit(numbers).astype(np.int64) << 7)).astype(np.uint64)

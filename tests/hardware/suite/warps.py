@@ -12,16 +12,38 @@ def warps() -> list[Case]:
     """Vote, match, reduction, shuffle, active mask, election."""
     rows: list[tuple[str, str, str]] = []
     for mode in ("all", "any", "uni"):
-        rows.append((f"vote.sync.{mode}.pred", "pred:flags > pred", f"vote.sync.{mode}.pred d, a, {_ALL_LANES};"))
-        rows.append((f"vote.sync.{mode}.pred negated", "pred:flags > pred", f"vote.sync.{mode}.pred d, !a, {_ALL_LANES};"))
+        rows.append(
+            (f"vote.sync.{mode}.pred", "pred:flags > pred", f"vote.sync.{mode}.pred d, a, {_ALL_LANES};")
+        )
+        rows.append(
+            (
+                f"vote.sync.{mode}.pred negated",
+                "pred:flags > pred",
+                f"vote.sync.{mode}.pred d, !a, {_ALL_LANES};",
+            )
+        )
     rows.append(("vote.sync.ballot.b32", "pred > b32", f"vote.sync.ballot.b32 d, a, {_ALL_LANES};"))
     for bits in (32, 64):
-        rows.append((f"match.any.sync.b{bits}", f"b{bits}:few > b32", f"match.any.sync.b{bits} d, a, {_ALL_LANES};"))
+        rows.append(
+            (f"match.any.sync.b{bits}", f"b{bits}:few > b32", f"match.any.sync.b{bits} d, a, {_ALL_LANES};")
+        )
         rows.append((f"match.all.sync.b{bits}", f"b{bits}:flags > b32*2",
                      _WITH_PREDICATE.format(f"match.all.sync.b{bits} d0|p, a, {_ALL_LANES}")))  # fmt: skip
-    for kind, names in (("u32", ("add", "min", "max")), ("s32", ("add", "min", "max")), ("b32", ("and", "or", "xor"))):
-        rows += [(f"redux.sync.{name}.{kind}", f"{kind} > {kind}", f"redux.sync.{name}.{kind} d, a, {_ALL_LANES};") for name in names]
-    for mode, whole, parts in (("up", "0x0", "0x1800"), ("down", "0x1f", "0x181f"), ("bfly", "0x1f", "0x181f"), ("idx", "0x1f", "0x181f")):
+    for kind, names in (
+        ("u32", ("add", "min", "max")),
+        ("s32", ("add", "min", "max")),
+        ("b32", ("and", "or", "xor")),
+    ):
+        rows += [
+            (f"redux.sync.{name}.{kind}", f"{kind} > {kind}", f"redux.sync.{name}.{kind} d, a, {_ALL_LANES};")
+            for name in names
+        ]
+    for mode, whole, parts in (
+        ("up", "0x0", "0x1800"),
+        ("down", "0x1f", "0x181f"),
+        ("bfly", "0x1f", "0x181f"),
+        ("idx", "0x1f", "0x181f"),
+    ):
         for label, limit in (("", whole), (" in parts", parts)):
             text = _WITH_PREDICATE.format(f"shfl.sync.{mode}.b32 d0|p, a, b, {limit}, {_ALL_LANES}")
             rows.append((f"shfl.sync.{mode}.b32{label}", "b32 u32:below32 > b32*2", text))
