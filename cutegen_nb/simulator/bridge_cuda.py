@@ -18,6 +18,7 @@ from cutegen_nb.simulator.bridge_device import (
     DeviceFacts,
 )
 from cutegen_nb.simulator.bridge_host import unanswered
+from cutegen_nb.simulator.bridge_time import UnknownTime
 
 
 class Stream:
@@ -69,7 +70,7 @@ class Stream:
 
 
 class Event:
-    """An event. It has no time: :meth:`elapsed_time` is 0.0, whatever lies between."""
+    """An event. It has no time: :meth:`elapsed_time` is unknown, whatever lies between."""
 
     cuda_event = 0
     """Its handle."""
@@ -91,8 +92,8 @@ class Event:
         return True
 
     def elapsed_time(self, end_event: Event) -> float:  # noqa: ARG002 - torch's signature
-        """0.0 ms: the simulator has no clock, and nothing may be called a time."""
-        return 0.0
+        """Nothing: the simulator has no clock, and nothing may be called a time."""
+        return UnknownTime()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

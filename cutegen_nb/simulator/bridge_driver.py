@@ -1,6 +1,6 @@
 """``cuda.bindings.driver`` and ``cuda.bindings.runtime`` without a driver.
 
-Programs call them directly for the device's properties, occupancy, streams and events.  These are
+Programs call them directly for the device's properties, occupancy, streams, events and memory.  These are
 answered; every other function says in a sentence that it is not, and nothing looks for libcuda.
 """
 
@@ -13,8 +13,20 @@ from typing import Any
 
 from cuda.bindings import driver, runtime
 
-from cutegen_nb.simulator.bridge_device import RESERVED_SMEM_PER_BLOCK_BYTES, DeviceFacts
+from cutegen_nb.simulator import bridge_heap
+from cutegen_nb.simulator.bridge_device import (
+    DEFAULT_SMEM_PER_BLOCK_BYTES,
+    MAX_BLOCK_DIM,
+    MAX_GRID_DIM,
+    MAX_THREADS_PER_BLOCK,
+    REGISTERS_PER_SM,
+    RESERVED_SMEM_PER_BLOCK_BYTES,
+    WARP_THREADS,
+    DeviceFacts,
+)
 from cutegen_nb.simulator.bridge_host import unanswered
+from cutegen_nb.simulator.bridge_storage import Storages
+from cutegen_nb.simulator.bridge_time import UnknownTime
 
 _KEPT = frozenset({"cudaGetErrorName", "cudaGetErrorString"})
 """Answered by the bindings themselves, from a table that needs no driver."""
@@ -22,10 +34,11 @@ _KEPT = frozenset({"cudaGetErrorName", "cudaGetErrorString"})
 _EVENT_HANDLES = itertools.count(1)
 
 
-def install(device: DeviceFacts) -> None:
-    """Replace every function of both modules in this process."""
-    _replace(driver, _driver_answers(device))
-    _replace(runtime, _runtime_answers(device))
+def install(device: DeviceFacts, storages: Storages) -> None:
+    """Replace every function of both modules in this process; memory they give is put into ``storages``."""
+    heap = bridge_heap.Heap(storages)
+    _replace(driver, {**_driver_answers(device), **bridge_heap.driver_answers(heap, device)})
+    _replace(runtime, {**_runtime_answers(device), **bridge_heap.runtime_answers(heap, device)})
 
 
 def _replace(module: ModuleType, answers: dict[str, Callable[..., Any]]) -> None:
@@ -72,7 +85,7 @@ def _driver_answers(device: DeviceFacts) -> dict[str, Callable[..., Any]]:
         "cuDeviceTotalMem": _always(done, device.memory_bytes),
         "cuDeviceGetAttribute": attribute,
         "cuEventCreate": lambda _flags=0: (done, driver.CUevent(next(_EVENT_HANDLES))),
-        "cuEventElapsedTime": _always(done, 0.0),
+        "cuEventElapsedTime": _always(done, UnknownTime()),
         "cuGetErrorName": lambda code: (done, driver.CUresult(code).name.encode()),
         "cuGetErrorString": lambda code: (done, driver.CUresult(code).name.encode()),
         "cuLibraryLoadData": _always(done, driver.CUlibrary(1)),
@@ -105,8 +118,32 @@ def _runtime_answers(device: DeviceFacts) -> dict[str, Callable[..., Any]]:
         "cudaStreamCreateWithFlags": lambda _flags=0: (done, runtime.cudaStream_t(0)),
         "cudaEventCreate": lambda: (done, runtime.cudaEvent_t(next(_EVENT_HANDLES))),
         "cudaEventCreateWithFlags": lambda _flags=0: (done, runtime.cudaEvent_t(next(_EVENT_HANDLES))),
-        "cudaEventElapsedTime": _always(done, 0.0),
+        "cudaEventElapsedTime": _always(done, UnknownTime()),
+        "cudaGetDeviceProperties": _always(done, _properties(device)),
     }
+
+
+def _properties(device: DeviceFacts) -> object:
+    """``cudaDeviceProp`` with the sizes that are known; what is a speed stays 0."""
+    found = runtime.cudaDeviceProp()
+    name = device.name.encode()
+    found.name = name + bytes(256 - len(name))
+    found.major, found.minor = device.capability
+    found.totalGlobalMem = device.memory_bytes
+    found.multiProcessorCount = device.sm_count
+    found.l2CacheSize = device.l2_bytes
+    found.warpSize = WARP_THREADS
+    found.maxThreadsPerBlock = MAX_THREADS_PER_BLOCK
+    found.maxThreadsPerMultiProcessor = device.threads_per_sm
+    found.maxBlocksPerMultiProcessor = device.blocks_per_sm
+    found.maxThreadsDim, found.maxGridSize = list(MAX_BLOCK_DIM), list(MAX_GRID_DIM)
+    found.regsPerBlock = found.regsPerMultiprocessor = REGISTERS_PER_SM
+    found.sharedMemPerBlock = DEFAULT_SMEM_PER_BLOCK_BYTES
+    found.sharedMemPerBlockOptin = device.smem_per_block_optin_bytes
+    found.sharedMemPerMultiprocessor = device.smem_per_sm_bytes
+    found.reservedSharedMemPerBlock = RESERVED_SMEM_PER_BLOCK_BYTES
+    found.unifiedAddressing = found.concurrentKernels = found.cooperativeLaunch = 1
+    return found
 
 
 def _always(*answer: object) -> Callable[..., tuple[object, ...]]:

@@ -7,7 +7,7 @@ most real code work: devices of any two tensors compare equal, ``torch.empty(...
 price: a program that forgot to move a tensor to the GPU is not found out here, and a tensor that went
 through ``.cpu()`` (a copy, as on a GPU) still says ``cuda:0``.
 
-Streams and events exist and do nothing; a time between two events is 0.0, never a measurement.
+Streams and events exist and do nothing; a time between two events is unknown (it prints ``nan``).
 Operators themselves run on the CPU, unchanged.  The changes are undone on leaving ``with``.
 """
 

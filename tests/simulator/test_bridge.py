@@ -13,7 +13,7 @@ from cutegen_nb.simulator import bridge
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PROGRAMS = ("elementwise", "forms", "kernels", "faults", "habits")
+PROGRAMS = ("elementwise", "forms", "kernels", "faults", "habits", "driver_memory")
 
 
 def run_python(*arguments, folder=ROOT, **environment):
@@ -114,6 +114,13 @@ def test_bounds_are_live_storages_and_faults_are_not_hidden(ampere, case):
 @pytest.mark.parametrize("habit", ["factories", "moves", "modules", "cuda_module", "driver"])
 def test_habits_of_gpu_code_hold(ampere, habit):
     assert ampere["habits"].get(habit) is True, ampere["habits"]
+
+
+@pytest.mark.parametrize(
+    "case", ["driver_allocation", "runtime_allocation", "errors", "properties", "unknown_time"]
+)
+def test_memory_and_spans_of_the_bindings_are_answered(ampere, case):
+    assert ampere["driver_memory"].get(case) is True, ampere["driver_memory"]
 
 
 def test_outside_the_habits_torch_is_its_own(ampere):
