@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutegen_nb.simulator import global_ops, shared_ops
+from cutegen_nb.simulator import global_ops, mbarrier_objects, shared_ops
 from cutegen_nb.simulator.addressing import At
 from cutegen_nb.simulator.faults import Trapped, place, unsupported
 from cutegen_nb.simulator.flatten import ASSERT, PRINT
@@ -41,11 +41,17 @@ class PendingCopy:
     """Lanes whose data has not arrived."""
 
 
-@opcode("cp", forms="async ca, cg (4, 8, 16 bytes, source size or ignore-src predicate), commit_group, wait_group, wait_all")
+@opcode(
+    "cp",
+    forms="async ca, cg (4, 8, 16 bytes, source size or ignore-src predicate), commit_group, wait_group, "
+    "wait_all, mbarrier.arrive (noinc)",
+)
 def _copy(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     if not modifiers.flag("async"):
         raise unsupported(instruction)
+    if modifiers.flag("mbarrier"):
+        return _arrive_later(instruction, lowering, modifiers)
     what = modifiers.one("commit_group", "wait_group", "wait_all", "ca", "cg")
     modifiers.skip("shared", "global", "L2")
     modifiers.done()
@@ -157,6 +163,39 @@ def arrive(lanes: Lanes, mask: Mask | None, left: int | None) -> None:
     lanes.async_copies = kept
     if not kept and lanes.watch is not None:
         lanes.watch.copies_landed()
+
+
+def land(lanes: Lanes, copies: list[PendingCopy], threads: Array) -> None:
+    """Let some copies arrive for some threads, bool (ctas, threads)."""
+    for copy in copies:
+        due = copy.waiting & threads
+        if not due.any():
+            continue
+        shared_ops.land(lanes, Mask(lanes, due), copy.at, copy.data, copy.form)
+        copy.waiting = copy.waiting & ~due
+        copy.mask = Mask(lanes, copy.waiting)
+    lanes.async_copies = [one for one in lanes.async_copies if one.waiting.any()]
+    if not lanes.async_copies and lanes.watch is not None:
+        lanes.watch.copies_landed()
+
+
+def _arrive_later(instruction: Instruction, lowering: Lowering, modifiers: Modifiers) -> Operation:
+    """``cp.async.mbarrier.arrive``: an arrival once the thread's copies so far are there."""
+    counted = not modifiers.flag("noinc")
+    space = modifiers.one("shared", "shared::cta", "shared::cluster")
+    if not modifiers.flag("arrive") or modifiers.types() != ("b64",):
+        raise unsupported(instruction)
+    modifiers.done()
+    at = mbarrier_objects.place_of(instruction, lowering, instruction.operands[0], space)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        before = list(lanes.async_copies)
+        for address, active in at.each(lanes, mask):
+            mbarrier_objects.arrive_later(
+                lanes, instruction, address, active, lambda due: land(lanes, before, due), counted=counted
+            )
+
+    return run
 
 
 # -- without effect on values --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from cutegen_nb.simulator import (
     load_store,
     matrix_moves,
     matrix_ops,
+    mbarrier_ops,
     move_ops,
     warp_ops,
 )
@@ -45,7 +46,7 @@ from cutegen_nb.simulator.values import Array
 
 LOADED = (
     approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store,
-    matrix_moves, matrix_ops, move_ops, warp_ops,
+    matrix_moves, matrix_ops, mbarrier_ops, move_ops, warp_ops,
 )  # fmt: skip
 """Modules that fill the registry when imported."""
 CONTROL: dict[str, str] = {
@@ -86,6 +87,8 @@ class Segment:
     """Its first instruction, if threads of a warp must meet there."""
     member: int
     """Slot of that instruction's member mask."""
+    wait: mbarrier_ops.Wait | None = None
+    """Its first operation, if threads wait for an mbarrier there."""
     guard: int = -1
     """Slot of the predicate of ``end``; -1 for none."""
     negated: bool = False
@@ -215,7 +218,7 @@ class _Assembler:
         for index, item in enumerate(body):
             if item.opcode in _ENDS:
                 starts.add(index + 1)
-            if item.opcode in _WARP_WIDE or (item.opcode in {"bar", "barrier"}):
+            if item.opcode in _WARP_WIDE or (item.opcode in {"bar", "barrier"}) or mbarrier_ops.is_wait(item):
                 starts.add(index)
         _meet_once(body, starts)
         return sorted(index for index in starts if index < len(body)) or [0]
@@ -239,7 +242,7 @@ class _Assembler:
         segment = Segment(
             instructions=instructions, operations=matrix_ops.grouped(operations), end=end,
             end_tally=instructions[-1][1] if instructions else InstructionTally(),
-            warp_wide=wide, member=_member(wide, lowering),
+            warp_wide=wide, member=_member(wide, lowering), wait=mbarrier_ops.wait_of(operations),
         )  # fmt: skip
         if end is not None:
             self._finish(segment, end, lowering, number)

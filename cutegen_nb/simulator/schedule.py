@@ -142,6 +142,7 @@ class _Divergence:
         self._released: Array = np.zeros(self._pc.shape, np.bool_)
         self._steps = 0
         self._patience = FAIR
+        self._tries = 0
 
     def run(self) -> int:
         """Run until all live lanes of the batch are at one place; gives it (or the end)."""
@@ -176,12 +177,18 @@ class _Divergence:
             for at in places:
                 active = self._ready(at)
                 if active.any():
+                    self._widen(active.shape[0])
                     return at, active, False
-            self._release()
+            waits = [at for at in places if self._segments[at].wait is not None]
+            if not self._release(waiting=bool(waits)):
+                # Nobody else is left: a wait that gives up after some tries goes on, any other ends there.
+                self._tries += 1
+                at = waits[self._tries % len(waits)]
+                return at, self._pc == at, False
 
     def _meets(self, at: int) -> bool:
         segment = self._segments[at]
-        return segment.warp_wide is not None or is_barrier(segment)
+        return segment.warp_wide is not None or segment.wait is not None or is_barrier(segment)
 
     def _ready(self, at: int) -> Array:
         """Lanes at a segment that may execute it."""
@@ -189,6 +196,9 @@ class _Divergence:
         segment = self._segments[at]
         if is_barrier(segment):
             return here & self._released
+        if segment.wait is not None:
+            blocked = segment.wait.blocked(self._lanes)
+            return here if blocked is None else here & ~blocked
         if segment.warp_wide is None:
             return here
         here_bits = by_warp_bits(self._lanes, here)
@@ -202,12 +212,16 @@ class _Divergence:
         lacking = by_thread(self._lanes, by_warp(self._lanes, each, U32) & missing[..., None])
         return here & (lacking == 0)
 
-    def _release(self) -> None:
+    def _release(self, *, waiting: bool) -> bool:
+        """Let threads pass whose barrier is complete; False where none is, but some wait for an mbarrier."""
         released = barriers.released(self._lanes, self._segments, self._pc, self._released)
         if not (released & ~self._released).any():
+            if waiting:
+                return False
             raise barriers.deadlock(self._lanes, self._segments, self._pc)
         self._widen(released.shape[0])
         self._released = released
+        return True
 
     def _widen(self, ctas: int) -> None:
         if ctas > self._pc.shape[0]:
