@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from cutegen_nb.simulator import values
+from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.integer_ops import modular2, plain1, plain2, plain3, unsigned_of
+from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
-from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.ptx_model import Immediate, Instruction, Register, Vector
 from cutegen_nb.simulator.values import BOOL, DTYPES, S64, U32, U64, Value
+
+_PAIR = 2
 
 
 # -- logic and shifts ----------------------------------------------------------------------------------------
@@ -20,6 +24,8 @@ def _logic(instruction: Instruction, lowering: Lowering) -> Operation:
     (kind,) = modifiers.types()
     modifiers.done()
     name = instruction.opcode
+    if kind not in {"pred", "b16", "b32", "b64"} or (name == "cnot" and kind == "pred"):
+        raise unsupported(instruction)
     unsigned = BOOL if kind == "pred" else unsigned_of(kind)
     if name in {"not", "cnot"}:
         (a,) = lowering.sources(instruction, (kind,))
@@ -39,6 +45,9 @@ def _shift(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     modifiers.done()
+    signs = "b" if instruction.opcode == "shl" else "bus"
+    if kind not in {f"{sign}{bits}" for sign in signs for bits in (16, 32, 64)}:
+        raise unsupported(instruction)
     a, b = lowering.sources(instruction, (kind, "u32"))
     dtype, unsigned = DTYPES[kind], unsigned_of(kind)
     if instruction.opcode == "shl":
@@ -59,9 +68,12 @@ def _shift(instruction: Instruction, lowering: Lowering) -> Operation:
 @opcode("shf", forms="l, r with wrap, clamp; b32")
 def _funnel(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
-    modifiers.types()
-    left, clamped = modifiers.one("l", "r") == "l", modifiers.one("wrap", "clamp") == "clamp"
+    (kind,) = modifiers.types()
+    side, mode = modifiers.one("l", "r"), modifiers.one("wrap", "clamp")
+    left, clamped = side == "l", mode == "clamp"
     modifiers.done()
+    if kind != "b32" or not side or not mode:
+        raise unsupported(instruction)
     a, b, c = lowering.sources(instruction, ("b32", "b32", "u32"))
     half = np.uint64(32)
 
@@ -73,14 +85,38 @@ def _funnel(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(instruction, plain3(function, U32, a, b, c))
 
 
-@opcode("lop3", forms="b32")
+@opcode("lop3", forms="b32; with .and/.or also a predicate d|p")
 def _lop3(instruction: Instruction, lowering: Lowering) -> Operation:
+    """Any function of three bits by its table; ``lop3.BoolOp`` also says whether the result is not zero."""
     modifiers = Modifiers(instruction)
     modifiers.types()
+    combine = modifiers.one("and", "or")
     modifiers.done()
-    a, b, c, table_slot = lowering.sources(instruction, ("b32", "b32", "b32", "b32"))
-    table = int(lowering.initial[table_slot])
+    kinds = ("b32", "b32", "b32", "b32", *(("pred",) if combine else ()))
+    a, b, c, table_slot, *rest = lowering.sources(instruction, kinds)
+    if not isinstance(instruction.operands[4], Immediate):
+        raise unsupported(instruction, "a table that is no constant")
+    function = _minterms(int(lowering.initial[table_slot]))
+    target = instruction.operands[0]
+    if not combine:
+        return lowering.assign(instruction, plain3(function, U32, a, b, c))
+    if not isinstance(target, Vector) or len(target.items) != _PAIR:
+        raise unsupported(instruction, "destination form")
+    first, second = (lowering.writer(instruction, one) for one in target.items)
+    other, join = instruction.operands[5], np.logical_and if combine == "and" else np.logical_or
+    negated = isinstance(other, Register) and other.negated
 
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        registers = lanes.registers
+        result = function(registers[a].view(U32), registers[b].view(U32), registers[c].view(U32))
+        q = np.logical_not(registers[rest[0]]) if negated else registers[rest[0]]
+        first(lanes, mask, result)
+        second(lanes, mask, join(result != 0, q))
+
+    return run
+
+
+def _minterms(table: int) -> Callable[[Value, Value, Value], Value]:
     def function(x: Value, y: Value, z: Value) -> Value:
         result: Value = np.uint32(0)
         for minterm in range(8):
@@ -89,16 +125,20 @@ def _lop3(instruction: Instruction, lowering: Lowering) -> Operation:
                 result = result | term
         return result
 
-    return lowering.assign(instruction, plain3(function, U32, a, b, c))
+    return function
 
 
-# -- bit fields and counts -----------------------------------------------------------------------------------
+# -- counts --------------------------------------------------------------------------------------------------
 @opcode("popc", "clz", "brev", "bfind", forms="b32, b64; bfind u and s with shiftamt")
 def _bits(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     from_top = modifiers.flag("shiftamt")
     modifiers.done()
+    signs = "us" if instruction.opcode == "bfind" else "b"
+    wrong = kind not in {f"{sign}{bits}" for sign in signs for bits in (32, 64)}
+    if wrong or (from_top and instruction.opcode != "bfind"):
+        raise unsupported(instruction)
     (a,) = lowering.sources(instruction, (kind,))
     dtype, unsigned = DTYPES[kind], unsigned_of(kind)
     bits = 8 * unsigned.itemsize
@@ -142,57 +182,6 @@ def _reversed_bits(x: Value) -> Value:
         result = ((result >> shift) & low) | ((result & low) << shift)
         amount //= 2
     return result
-
-
-@opcode("bfe", "bfi", forms="bfe u and s, bfi b; 32, 64")
-def _field(instruction: Instruction, lowering: Lowering) -> Operation:
-    modifiers = Modifiers(instruction)
-    (kind,) = modifiers.types()
-    modifiers.done()
-    if instruction.opcode == "bfi":
-        return _insert(instruction, lowering, kind)
-    a, b, c = lowering.sources(instruction, (kind, "u32", "u32"))
-    dtype, unsigned = DTYPES[kind], unsigned_of(kind)
-    bits = 8 * unsigned.itemsize
-
-    def compute(registers: list[Value]) -> Value:
-        x = registers[a].view(unsigned)
-        start = (registers[b].view(U32) & np.uint32(255)).astype(S64)
-        length = (registers[c].view(U32) & np.uint32(255)).astype(S64)
-        kept = np.minimum(length, np.maximum(bits - start, 0))
-        ones = _low_ones(kept, unsigned)
-        field = (
-            np.where(start < bits, x >> np.minimum(start, bits - 1).astype(unsigned), unsigned.type(0)) & ones
-        )
-        if dtype.kind == "u":
-            return field
-        top = np.minimum(start + length - 1, bits - 1)
-        negative = ((x >> np.clip(top, 0, bits - 1).astype(unsigned)) & unsigned.type(1) == 1) & (length > 0)
-        return np.where(negative, field | ~ones, field)
-
-    return lowering.assign(instruction, compute)
-
-
-def _insert(instruction: Instruction, lowering: Lowering, kind: str) -> Operation:
-    a, b, c, d = lowering.sources(instruction, (kind, kind, "u32", "u32"))
-    unsigned = unsigned_of(kind)
-    bits = 8 * unsigned.itemsize
-
-    def compute(registers: list[Value]) -> Value:
-        x, target = registers[a].view(unsigned), registers[b].view(unsigned)
-        start = (registers[c].view(U32) & np.uint32(255)).astype(S64)
-        length = (registers[d].view(U32) & np.uint32(255)).astype(S64)
-        ones = _low_ones(np.minimum(length, np.maximum(bits - start, 0)), unsigned)
-        amount = np.minimum(start, bits - 1).astype(unsigned)
-        return (target & ~(ones << amount)) | ((x & ones) << amount)
-
-    return lowering.assign(instruction, compute)
-
-
-def _low_ones(count: Value, unsigned: np.dtype[Any]) -> Value:
-    bits = 8 * unsigned.itemsize
-    some = ~unsigned.type(0) >> np.clip(bits - count, 0, bits - 1).astype(unsigned)
-    return np.where(count > 0, some, unsigned.type(0))
 
 
 @opcode("prmt", forms="b32 without mode, f4e, b4e, rc8, ecl, ecr, rc16")
@@ -240,6 +229,8 @@ def _sad(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     modifiers.done()
+    if kind not in {f"{sign}{bits}" for sign in "us" for bits in (16, 32, 64)}:
+        raise unsupported(instruction)
     a, b, c = lowering.sources(instruction, (kind, kind, kind))
     dtype = DTYPES[kind]
     return lowering.assign(
@@ -252,8 +243,11 @@ def _dot(instruction: Instruction, lowering: Lowering) -> Operation:
     """Dot product of four bytes, or of two 16-bit numbers and the low or high two bytes, plus an integer."""
     modifiers = Modifiers(instruction)
     first, second = modifiers.types(2)
-    upper = modifiers.one("lo", "hi") == "hi"
+    part = modifiers.one("lo", "hi")
+    upper = part == "hi"
     modifiers.done()
+    if not {first, second} <= {"u32", "s32"} or bool(part) != (instruction.opcode == "dp2a"):
+        raise unsupported(instruction)
     a, b, c = lowering.sources(instruction, (first, second, "u32"))
     four = instruction.opcode == "dp4a"
     bits, count = (8, 4) if four else (16, 2)

@@ -10,6 +10,7 @@ import numpy as np
 from cutegen_nb.simulator import formats, values
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.formats import U16
+from cutegen_nb.simulator.integer_ops import unsigned_of
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction, Register, Vector
@@ -53,16 +54,44 @@ def _decided(name: str, bounds: tuple[int, int], limit: int) -> bool | None:
     return first if first == last else None
 
 
-def _compare(instruction: Instruction, lowering: Lowering, kind: str, name: str) -> Function:
+def _known(name: str, kind: str) -> bool:
+    """Whether a comparison exists for a type (PTX ISA, "Comparisons")."""
+    sign = kind[0] if kind != "bf16" else "f"
+    if sign == "f":
+        return kind in {"f16", "bf16", "f32", "f64"} and name not in {"lo", "ls", "hi", "hs"}
+    allowed = {"b": ("eq", "ne"), "s": tuple(_ORDERED)[:6], "u": tuple(_ORDERED)}
+    return kind[1:] in {"16", "32", "64"} and name in allowed.get(sign, ())
+
+
+def _widener(half: str, *, flush: bool) -> Function:
+    """Function from a half's bits to float32, subnormals as zeros where ``flush`` says so."""
+    widen = formats.half_to_single if half == "f16" else formats.bfloat_to_single
+    if not flush:
+        return widen
+    least = np.float32(2.0**-14 if half == "f16" else 2.0**-126)
+
+    def function(bits: Value) -> Value:
+        x = widen(bits)
+        return np.where(np.abs(x) < least, np.float32(0), x)
+
+    return function
+
+
+def _compare(
+    instruction: Instruction, lowering: Lowering, kind: str, name: str, *, flush: bool = False
+) -> Function:
     """Function of the registers that gives booleans."""
+    if not _known(name, kind):
+        raise unsupported(instruction)
     a, b = (lowering.source(instruction, one, kind) for one in instruction.operands[1:3])
     function = comparison(name, kind)
     if kind in {"f16", "bf16"}:
-        widen = formats.half_to_single if kind == "f16" else formats.bfloat_to_single
+        widen = _widener(kind, flush=flush)
         return lambda registers: function(widen(registers[a].view(U16)), widen(registers[b].view(U16)))
     dtype = DTYPES[kind]
-    if dtype.kind == "u" and kind.startswith("s"):
-        raise unsupported(instruction)
+    if flush:
+        flushed = formats.flushed
+        return lambda registers: function(flushed(registers[a].view(F32)), flushed(registers[b].view(F32)))
 
     def compute(registers: list[Value]) -> Value:
         x, y = registers[a], registers[b]
@@ -89,66 +118,117 @@ def _setp(instruction: Instruction, lowering: Lowering) -> Operation:
     name, flush = modifiers.one(*_COMPARISONS), modifiers.flag("ftz")
     combine = modifiers.one(*_COMBINE)
     modifiers.done()
-    del flush  # comparing flushed subnormals differs only between subnormals and zero
-    if not name:
+    if not name or (flush and kind.removesuffix("x2") not in {"f16", "f32"}):
         raise unsupported(instruction)
-    if kind.endswith("x2"):
-        return _setp_pair(instruction, lowering, kind.removesuffix("x2"), name, combine)
-    compare = _compare(instruction, lowering, kind, name)
-    third = instruction.operands[3] if combine else None
-    slot = lowering.source(instruction, third, "pred") if isinstance(third, Register) else None
-    negated = isinstance(third, Register) and third.negated
-
-    def combined(truth: Value, registers: list[Value]) -> Value:
-        if slot is None:
-            return truth
-        other = np.logical_not(registers[slot]) if negated else registers[slot]
-        return _COMBINE[combine](truth, other)
-
+    combined = _combined(instruction, lowering, combine)
     target = instruction.operands[0]
+    if kind in {"f16x2", "bf16x2"}:
+        if not isinstance(target, Vector):
+            raise unsupported(instruction, "destination form")
+        halves = _compare_pair(instruction, lowering, kind, name, flush=flush)
+        return _two_results(instruction, lowering, target, lambda registers: [
+            combined(one, registers) for one in halves(registers)
+        ])  # fmt: skip
+    compare = _compare(instruction, lowering, kind, name, flush=flush)
     if not isinstance(target, Vector):
         return lowering.assign(instruction, lambda registers: combined(compare(registers), registers))
-    first, second = (lowering.writer(instruction, one) for one in target.items)
+
+    def both(registers: list[Value]) -> list[Value]:
+        truth = compare(registers)
+        return [combined(truth, registers), combined(np.logical_not(truth), registers)]
+
+    return _two_results(instruction, lowering, target, both)
+
+
+def _two_results(
+    instruction: Instruction,
+    lowering: Lowering,
+    target: Vector,
+    compute: Callable[[list[Value]], list[Value]],
+) -> Operation:
+    puts = [lowering.writer(instruction, one) for one in target.items]
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
-        truth = compare(lanes.registers)
-        yes, no = combined(truth, lanes.registers), combined(np.logical_not(truth), lanes.registers)
-        first(lanes, mask, yes)
-        second(lanes, mask, no)
+        for put, value in zip(puts, compute(lanes.registers), strict=True):
+            put(lanes, mask, value)
 
     return run
 
 
-def _setp_pair(instruction: Instruction, lowering: Lowering, half: str, name: str, combine: str) -> Operation:
-    target = instruction.operands[0]
-    if combine or not isinstance(target, Vector):
+def _combined(instruction: Instruction, lowering: Lowering, combine: str) -> Callable[..., Value]:
+    """Function that joins a comparison's truth with the predicate in operand 3 (``.and``, ``.or``, ``.xor``).
+
+    Raises:
+        UnsupportedOpcode: there is a predicate too many or too few.
+    """
+    if len(instruction.operands) != (4 if combine else 3):
+        raise unsupported(instruction, f"{len(instruction.operands) - 1} source operands")
+    if not combine:
+        return lambda truth, _: truth
+    third = instruction.operands[3]
+    if not isinstance(third, Register):
+        raise unsupported(instruction, "operand form")
+    slot, join, negated = lowering.register(third.name), _COMBINE[combine], third.negated
+
+    def function(truth: Value, registers: list[Value]) -> Value:
+        return join(truth, np.logical_not(registers[slot]) if negated else registers[slot])
+
+    return function
+
+
+def _compare_pair(
+    instruction: Instruction, lowering: Lowering, kind: str, name: str, *, flush: bool
+) -> Callable[[list[Value]], list[Value]]:
+    """Function of the registers that gives the truth of the low and of the high halves."""
+    half = kind.removesuffix("x2")
+    if not _known(name, half):
         raise unsupported(instruction)
     a, b = (lowering.source(instruction, one, "b32") for one in instruction.operands[1:3])
-    first, second = (lowering.writer(instruction, one) for one in target.items)
-    widen = formats.half_to_single if half == "f16" else formats.bfloat_to_single
-    function = comparison(name, "f32")
+    widen, function = _widener(half, flush=flush), comparison(name, "f32")
 
-    def run(lanes: Lanes, mask: Mask | None) -> None:
-        x, y = lanes.registers[a].view(U32), lanes.registers[b].view(U32)
-        high = np.uint32(16)
+    def compute(registers: list[Value]) -> list[Value]:
+        x, y, high = registers[a].view(U32), registers[b].view(U32), np.uint32(16)
         low = function(widen(x.astype(U16)), widen(y.astype(U16)))
-        top = function(widen((x >> high).astype(U16)), widen((y >> high).astype(U16)))
-        first(lanes, mask, low)
-        second(lanes, mask, top)
+        return [low, function(widen((x >> high).astype(U16)), widen((y >> high).astype(U16)))]
 
-    return run
+    return compute
 
 
-@opcode("set", forms="to u32, s32, f32 from integers, f32, f64")
+_TRUE = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000, "u16": 0xFFFF, "s16": 0xFFFF, "f16": 0x3C00,
+         "bf16": 0x3F80}  # fmt: skip
+"""Bits that ``set`` gives for true, by type; false is 0 (PTX ISA, ``set``)."""
+
+
+@opcode(
+    "set",
+    forms="to u32, s32, f32, u16, s16, f16, bf16, f16x2, bf16x2; .and/.or/.xor, ftz; from all but predicates",
+)
 def _set(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     wanted, kind = modifiers.types(2)
-    name = modifiers.one(*_COMPARISONS)
-    modifiers.skip("ftz")
+    name, flush = modifiers.one(*_COMPARISONS), modifiers.flag("ftz")
+    combine = modifiers.one(*_COMBINE)
     modifiers.done()
-    if wanted not in {"u32", "s32", "f32"} or not name:
+    if not name or (flush and kind.removesuffix("x2") not in {"f16", "f32"}):
         raise unsupported(instruction)
-    compare = _compare(instruction, lowering, kind, name)
-    if wanted == "f32":
-        return lowering.assign(instruction, lambda registers: compare(registers).astype(F32))
-    return lowering.assign(instruction, lambda registers: np.negative(compare(registers).astype(U32)))
+    combined = _combined(instruction, lowering, combine)
+    if kind in {"f16x2", "bf16x2"}:
+        if wanted not in {kind, "u32", "s32"}:
+            raise unsupported(instruction)
+        bits = np.uint32(_TRUE[kind.removesuffix("x2")] if wanted == kind else 0xFFFF)
+        halves = _compare_pair(instruction, lowering, kind, name, flush=flush)
+
+        def packed(registers: list[Value]) -> Value:
+            low, high = (combined(one, registers).astype(U32) * bits for one in halves(registers))
+            return low | (high << np.uint32(16))
+
+        return lowering.assign(instruction, packed)
+    half = kind in {"f16", "bf16"}
+    if wanted not in ({"f32", "u32", "s32"} if not half else set(_TRUE) - {"f32"}):
+        raise unsupported(instruction)
+    compare = _compare(instruction, lowering, kind, name, flush=flush)
+    unsigned = unsigned_of(wanted)
+    true = unsigned.type(_TRUE[wanted])
+    return lowering.assign(
+        instruction, lambda registers: combined(compare(registers), registers).astype(unsigned) * true
+    )

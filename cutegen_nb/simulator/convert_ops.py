@@ -1,4 +1,4 @@
-"""Conversions between number formats (PTX ISA, ``cvt``)."""
+"""Conversions between number formats (PTX ISA, "Data Movement and Conversion Instructions: cvt")."""
 
 from __future__ import annotations
 
@@ -7,59 +7,91 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_nb.simulator import formats, values
+from cutegen_nb.simulator import formats, rounding, values
+from cutegen_nb.simulator.convert_packed import cvt_pack, cvt_pair, cvt_tf32
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.formats import U16
-from cutegen_nb.simulator.integer_ops import plain1, unsigned_of
+from cutegen_nb.simulator.integer_ops import unsigned_of
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Immediate, Instruction
-from cutegen_nb.simulator.values import DTYPES, F32, F64, U32, U64, Value
+from cutegen_nb.simulator.values import DTYPES, F32, F64, S64, Value
 
 Function = Callable[..., Value]
 _TO_INTEGER = ("rni", "rzi", "rmi", "rpi")
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+_INTEGERS = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})
+_PAIRS = frozenset({"f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
 _WIDEN: dict[str, Function] = {
-    "f16": formats.half_to_single, "bf16": formats.bfloat_to_single,
+    # A half's NaN widens to the canonical one; bfloat16's keeps its payload, being a shift.
+    "f16": lambda bits: formats.canonical(formats.half_to_single(bits)),
+    "bf16": formats.bfloat_to_single,
     "f32": lambda x: x, "f64": lambda x: x,
 }  # fmt: skip
+_GREATEST = {"f16": np.float64(65504), "bf16": np.float64(2.0**128 - 2.0**120)}
+"""Greatest finite number of each half type (``.satfinite``)."""
 
 
 @opcode(
-    "cvt", forms="integers, f16, bf16, f32, f64, tf32, f16x2/bf16x2 from f32; all roundings, ftz, sat, relu"
+    "cvt",
+    forms="integers, f16, bf16, f32, f64 in every pair and rounding, ftz, sat, relu, satfinite; "
+    "tf32 rn/rna/rz; f16x2/bf16x2 from two f32; pack; e4m3x2/e5m2x2",
 )
 def _cvt(instruction: Instruction, lowering: Lowering) -> Operation:
+    if "pack" in instruction.modifiers:
+        return cvt_pack(instruction, lowering)
     modifiers = Modifiers(instruction)
     wanted, kind = modifiers.types(2)
     whole = modifiers.one(*_TO_INTEGER)
-    mode = modifiers.one("rn", "rz", "rm", "rp", "rna", default="rn")
+    mode = modifiers.one(*rounding.MODES, "rna", default="rn")
     flush, clamp, rectified = modifiers.flag("ftz"), modifiers.flag("sat"), modifiers.flag("relu")
-    finite = wanted in {"tf32", "f16x2", "bf16x2"} and modifiers.flag("satfinite")
+    finite = modifiers.flag("satfinite")
     modifiers.done()
-    if wanted in {"f16x2", "bf16x2"}:
-        return _cvt_pair(instruction, lowering, mode, rectified=rectified, finite=finite)
-    (slot,) = lowering.sources(instruction, (kind,))
+    if wanted in _PAIRS or kind in _PAIRS:
+        return cvt_pair(instruction, lowering, mode, rectified=rectified, finite=finite)
     if wanted == "tf32":
-        return lowering.assign(instruction, plain1(_tf32(mode, instruction), U32, slot))
-    if kind not in _FLOATS and wanted not in _FLOATS:
+        return cvt_tf32(instruction, lowering, mode, rectified=rectified, finite=finite)
+    known = {wanted, kind} <= _FLOATS | _INTEGERS and mode != "rna"
+    if not known or ((rectified or finite) and wanted not in _GREATEST):
+        raise unsupported(instruction)
+    (slot,) = lowering.sources(instruction, (kind,))
+    if kind in _INTEGERS and wanted in _INTEGERS:
         return _cvt_integers(instruction, lowering, slot, clamp=clamp)
-    function = _conversion(instruction, wanted, kind, whole=whole, mode=mode)
+    before = _before(wanted, kind, flush=flush, clamp=clamp, rectified=rectified, finite=finite)
+    function = _conversion(wanted, kind, whole=whole, mode=mode)
+    flushes = flush and wanted == "f32"
     final = _extended(instruction, lowering, wanted)
     source = _typed_source(instruction, lowering, kind, slot)
 
     def compute(registers: list[Value]) -> Value:
-        x = source(registers)
-        result = function(formats.flushed(x) if flush and x.dtype is F32 else x)
-        if result.dtype.kind == "f":
-            if clamp:
-                result = formats.saturated(result)
-            if rectified:
-                result = np.maximum(result, result.dtype.type(0))
-            if flush and result.dtype is F32:
-                result = formats.flushed(result)
-        return final(result)
+        result = function(before(source(registers)))
+        return final(formats.flushed(result) if flushes else result)
 
     return lowering.assign(instruction, compute)
+
+
+def _before(  # noqa: PLR0913 - one for each modifier
+    wanted: str, kind: str, *, flush: bool, clamp: bool, rectified: bool, finite: bool
+) -> Function:
+    """What modifiers do to the exact number before it is rounded; rounding keeps the order."""
+    steps: list[Function] = []
+    if flush and kind == "f32":
+        steps.append(formats.flushed)
+    if clamp and wanted in _FLOATS:
+        steps.append(lambda x: formats.saturated(x if x.dtype.kind == "f" else x.astype(F64)))
+    if rectified:
+        steps.append(lambda x: np.maximum(x, x.dtype.type(0)) + x.dtype.type(0))
+    if finite:
+        steps.append(lambda x: np.clip(x.astype(F64), -_GREATEST[wanted], _GREATEST[wanted]))
+    if not steps:
+        return lambda x: x
+
+    def run(x: Value) -> Value:
+        for step in steps:
+            x = step(x)
+        return x
+
+    return run
 
 
 def _typed_source(instruction: Instruction, lowering: Lowering, kind: str, slot: int) -> Function:
@@ -84,22 +116,16 @@ def _extended(instruction: Instruction, lowering: Lowering, wanted: str) -> Func
     """Puts a result of type ``wanted`` into its register, which may be wider."""
     width = lowering.width(instruction.operands[0], wanted)
     own = TYPE_BYTES[wanted]
-    narrow = {"f16": formats.single_to_half, "bf16": formats.single_to_bfloat}.get(wanted)
     dtype = DTYPES[wanted]
-
-    def put(x: Value) -> Value:
-        if narrow is not None:
-            x = narrow(x) if x.dtype.kind == "f" else x
-        elif x.dtype is not dtype:
-            x = x.astype(dtype)
-        if width == own:
-            return x
-        wide = np.dtype(f"i{width}") if dtype.kind == "i" else UNSIGNED[width]
-        return (x if dtype.kind in "iu" else x.view(UNSIGNED[own])).astype(wide).view(UNSIGNED[width])
-
-    return put
+    if width == own:
+        return lambda x: x
+    if dtype.kind == "i":
+        signed = np.dtype(f"i{width}")
+        return lambda x: x.view(dtype).astype(signed).view(UNSIGNED[width])
+    return lambda x: x.view(UNSIGNED[own]).astype(UNSIGNED[width])
 
 
+# -- integers to integers ------------------------------------------------------------------------------------
 def _cvt_integers(instruction: Instruction, lowering: Lowering, slot: int, *, clamp: bool) -> Operation:
     wanted, kind = instruction.modifiers[-2:]
     source_width = lowering.width(instruction.operands[1], kind)
@@ -114,14 +140,12 @@ def _cvt_integers(instruction: Instruction, lowering: Lowering, slot: int, *, cl
     if plain:
         return lowering.assign(instruction, lambda registers: _cut(registers[slot], UNSIGNED[dtype.itemsize]))
     read, final = _typed_source(instruction, lowering, kind, slot), _extended(instruction, lowering, wanted)
-    info = np.iinfo(dtype)
+    info, own = np.iinfo(dtype), np.iinfo(narrow)
+    low, high = narrow.type(max(info.min, own.min)), narrow.type(min(info.max, own.max))
 
     def compute(registers: list[Value]) -> Value:
         x = read(registers)
-        if clamp:
-            own = np.iinfo(narrow)
-            x = np.clip(x, max(info.min, own.min), min(info.max, own.max))
-        return final(x)
+        return final((np.clip(x, low, high) if clamp else x).astype(dtype))
 
     return lowering.assign(instruction, compute)
 
@@ -133,97 +157,40 @@ def _cut(x: Value, unsigned: np.dtype[Any]) -> Value:
     return x.view(UNSIGNED[x.dtype.itemsize]).astype(unsigned)
 
 
-def _conversion(instruction: Instruction, wanted: str, kind: str, *, whole: str, mode: str) -> Function:
-    """Between a float (halves as float32) and a number of another type."""
-    if wanted not in _FLOATS:
-        rounding, integer = whole or "rzi", DTYPES[wanted]
-        return lambda x: formats.integer_of(x, rounding, integer)
+# -- with floats ---------------------------------------------------------------------------------------------
+def _conversion(wanted: str, kind: str, *, whole: str, mode: str) -> Function:
+    """From a number of ``kind`` (halves as float32) to one of ``wanted`` (halves as bits)."""
+    if wanted in _INTEGERS:
+        form, integer = whole or "rzi", DTYPES[wanted]
+        return lambda x: formats.integer_of(x, form, integer, wide_source=kind == "f64")
+    narrow = _narrowing(wanted, kind, mode)
     if whole:
-        return lambda x: formats.rounded_to_integer(x, whole)
-    if kind in _FLOATS:
-        return _between_floats(instruction, wanted, kind, mode)
+        return lambda x: narrow(formats.rounded_to_integer(x, whole))
+    if kind in _FLOATS or DTYPES[kind].itemsize < S64.itemsize:
+        return narrow
+    if mode == "rn" and wanted in {"f32", "f64"}:
+        return lambda x: x.astype(DTYPES[wanted])
     if wanted == "f64":
-        return lambda x: x.astype(F64)
-    if mode == "rn":
-        return _integer_to_half(wanted) if wanted in {"f16", "bf16"} else (lambda x: x.astype(F32))
-    if DTYPES[kind].itemsize == U64.itemsize or wanted != "f32":
-        raise unsupported(instruction)
-    return lambda x: formats.toward(x.astype(F64), mode)
+        return lambda x: rounding.double("add", mode)(*_halves(x))
+    return lambda x: narrow(rounding.sum_to_odd(*_halves(x)))
 
 
-def _integer_to_half(wanted: str) -> Function:
-    if wanted == "f16":
-        return lambda x: formats.single_to_half(x.astype(F64))
-    return lambda x: formats.double_to_bfloat(x.astype(F64))
+def _halves(x: Value) -> tuple[Value, Value]:
+    """A 64-bit integer as two float64 that are exact, the upper 32 bits and the lower ones."""
+    if x.dtype.kind == "f":  # saturated before
+        return x, np.zeros_like(x)
+    shift, low = x.dtype.type(32), x.dtype.type(0xFFFFFFFF)
+    return (x >> shift).astype(F64) * np.float64(2.0**32), (x & low).astype(F64)
 
 
-def _between_floats(instruction: Instruction, wanted: str, kind: str, mode: str) -> Function:
+def _narrowing(wanted: str, kind: str, mode: str) -> Function:
     if wanted == "f64":
         return lambda x: x.astype(F64)
     if wanted == "f32":
-        return (lambda x: formats.toward(x, mode)) if kind == "f64" else (lambda x: x)
-    if mode == "rz":
-        return lambda x: _half_toward_zero(x, wanted)
-    if mode != "rn":
-        raise unsupported(instruction)
-    if kind == "f64":
-        return formats.single_to_half if wanted == "f16" else formats.double_to_bfloat
-    return lambda x: x
-
-
-def _half_toward_zero(x: Value, wanted: str) -> Value:
-    if wanted == "bf16":
-        bits = x.astype(F32).view(U32) >> np.uint32(16)
-        return np.where(np.isnan(x), np.uint32(0x7FFF), bits).astype(U16)
-    half = x.astype(np.float16)
-    away = np.abs(half.astype(F64)) > np.abs(x.astype(F64))
-    return np.where(away & np.isfinite(x), np.nextafter(half, np.float16(0)), half).view(U16)
-
-
-def _cvt_pair(
-    instruction: Instruction, lowering: Lowering, mode: str, *, rectified: bool, finite: bool
-) -> Operation:
-    """``d = {a, b}``: the first operand goes to the upper half."""
-    half = instruction.modifiers[-2].removesuffix("x2")
-    a, b = lowering.sources(instruction, ("f32", "f32"))
-    if mode not in {"rn", "rz"}:
-        raise unsupported(instruction)
-    nearest = formats.single_to_half if half == "f16" else formats.single_to_bfloat
-    greatest = _GREATEST[half]
-
-    def narrow(x: Value) -> Value:
-        if rectified:
-            x = np.maximum(x, np.float32(0))
-        if finite:
-            x = np.clip(x, -greatest, greatest)
-        return nearest(x) if mode == "rn" else _half_toward_zero(x, half)
-
-    def compute(registers: list[Value]) -> Value:
-        high, low = narrow(registers[a].view(F32)), narrow(registers[b].view(F32))
-        return (high.astype(U32) << np.uint32(16)) | low.astype(U32)
-
-    return lowering.assign(instruction, compute)
-
-
-_GREATEST = {"f16": np.float32(65504), "bf16": np.uint32(0x7F7F0000).view(np.float32)}
-"""Greatest finite number of each half type (``.satfinite``)."""
-
-
-def _tf32(mode: str, instruction: Instruction) -> Function:
-    """TensorFloat-32: 10 fraction bits, ties away (rna), to even (rn) or towards zero (rz)."""
-    if mode not in {"rn", "rna", "rz"}:
-        raise unsupported(instruction)
-    kept = np.uint32(0xFFFFE000)
-
-    def function(bits: Value) -> Value:
-        if mode == "rz":
-            return bits & kept
-        half = (
-            np.uint32(0x1000)
-            if mode == "rna"
-            else np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-        )
-        special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-        return np.where(special, bits, (bits + half) & kept)
-
-    return function
+        if kind in {"f32", "f16", "bf16"}:
+            return lambda x: x.astype(F32)
+        return lambda x: rounding.toward(x.astype(F64), mode)
+    if mode == "rn" and kind in {"f32", "f16", "bf16"}:
+        nearest = formats.single_to_half if wanted == "f16" else formats.single_to_bfloat
+        return lambda x: nearest(x.astype(F32))
+    return lambda x: rounding.narrow_bits(x.astype(F64), wanted, mode)

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_nb.simulator import formats, integer_ops
+from cutegen_nb.simulator import formats, integer_ops, rounding
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.integer_ops import INTEGERS, plain1, plain2, plain3
 from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction
-from cutegen_nb.simulator.values import DTYPES, F32, F64, Value
+from cutegen_nb.simulator.values import DTYPES, F32, U32, U64, Value
 
 U16 = formats.U16
 Function = Callable[..., Value]
 _WIDEN: dict[str, Function] = {"f16": formats.half_to_single, "bf16": formats.bfloat_to_single}
 _NARROW: dict[str, Function] = {"f16": formats.single_to_half, "bf16": formats.single_to_bfloat}
 _ARITY = {
-    "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "copysign": 2, "fma": 3, "mad": 3,
+    "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "fma": 3, "mad": 3,
 }  # fmt: skip
 """Source operands of an instruction, where they are not one."""
 _SMALLEST_HALF = np.float32(2.0**-14)
@@ -39,7 +39,8 @@ def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
 ) -> Operation:
     """Operation of a float function of one to three operands of one type.
 
-    ``function`` takes float64 for f64, float32 for everything else; half types are widened and rounded.
+    ``function`` takes float64 for f64, float32 for everything else; half types are widened and rounded. NaN
+    becomes the canonical one in f32, f16 and bf16; f64 keeps payloads, as the processor here does.
     """
     count = len(instruction.operands) - 1
     if count != _ARITY.get(instruction.opcode, 1):
@@ -47,7 +48,7 @@ def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
     slots = lowering.sources(instruction, (kind,) * count)
     if kind in {"f32", "f64"}:
         return lowering.assign(
-            instruction, _direct(_wrapped(function, flush=flush, clamp=clamp), DTYPES[kind], slots)
+            instruction, _direct(_wrapped(function, kind, flush=flush, clamp=clamp), DTYPES[kind], slots)
         )
     half = kind.removesuffix("x2")
     if half not in _WIDEN:
@@ -107,17 +108,19 @@ def _direct(function: Function, dtype: np.dtype[Any], slots: list[int]) -> Compu
     return plain3(function, dtype, slots[0], slots[1], slots[2])
 
 
-def _wrapped(function: Function, *, flush: bool, clamp: bool) -> Function:
-    if not flush and not clamp:
+def _wrapped(function: Function, kind: str, *, flush: bool, clamp: bool) -> Function:
+    if kind == "f64":
         return function
+    if not flush and not clamp:
+        return lambda *arguments: formats.canonical(function(*arguments))
 
     def run(*arguments: Value) -> Value:
         if flush:
             arguments = tuple(formats.flushed(one) for one in arguments)
         result = function(*arguments)
         if clamp:
-            result = formats.saturated(result)
-        return formats.flushed(result) if flush else result
+            return formats.saturated(formats.flushed(result) if flush else result)
+        return formats.canonical(formats.flushed(result) if flush else result)
 
     return run
 
@@ -126,7 +129,11 @@ def _wrapped(function: Function, *, flush: bool, clamp: bool) -> Function:
 _UFUNCS: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
-@opcode("add", "sub", forms="u/s16–64 (.sat, .cc); f16, bf16, x2, f32, f32x2, f64 with rn/rz/rm/rp, ftz, sat")
+@opcode(
+    "add",
+    "sub",
+    forms="u/s16–64, s16x2, u16x2 (.sat.s32, .cc); f16, bf16, x2, f32, f32x2, f64 with rn/rz/rm/rp, ftz, sat",
+)
 def _add(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
         return integer_ops.integer_add(instruction, lowering)
@@ -145,8 +152,10 @@ def _mul(instruction: Instruction, lowering: Lowering) -> Operation:
     return _simple(instruction, lowering)
 
 
-@opcode("mul24", forms="lo")
+@opcode("mul24", "mad24", forms="u/s32 lo, hi; mad24.hi.sat.s32")
 def _mul24(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.opcode == "mad24":
+        return integer_ops.integer_mad24(instruction, lowering)
     return integer_ops.integer_multiply(instruction, lowering)
 
 
@@ -157,15 +166,13 @@ def _simple(instruction: Instruction, lowering: Lowering) -> Operation:
     flush, clamp = modifiers.flag("ftz"), modifiers.flag("sat")
     modifiers.done()
     count_flops(lowering, kind)
-    ufunc = _UFUNCS[instruction.opcode]
-    if mode == "rn":
-        return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=clamp)
-    if kind != "f32":
-        raise unsupported(instruction, f"rounding .{mode} of {kind}")
-
-    def function(x: Value, y: Value) -> Value:
-        return formats.toward(ufunc(x.astype(F64), y.astype(F64)), mode)
-
+    function: Function = _UFUNCS[instruction.opcode]
+    if mode != "rn":
+        if kind not in {"f32", "f64"}:
+            raise unsupported(instruction, f"rounding .{mode} of {kind}")
+        function = (rounding.single if kind == "f32" else rounding.double)(instruction.opcode, mode)
+    if kind == "f64" and (flush or clamp):
+        raise unsupported(instruction, "a modifier that f64 has not")
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)
 
 
@@ -181,22 +188,22 @@ def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     count_flops(lowering, kind, 2)
     half = kind.removesuffix("x2")
     if half in _WIDEN:
+        if mode != "rn":
+            raise unsupported(instruction, f"rounding .{mode} of {kind}")
         finish = _finisher(half, flush=flush, clamp=clamp, rectified=rectified)
         return _half_fma(instruction, lowering, kind, finish)
+    if rectified or (kind == "f64" and (flush or clamp)) or kind not in {"f32", "f64", "f32x2"}:
+        raise unsupported(instruction)
     if kind == "f64":
-        if mode != "rn":
-            raise unsupported(instruction, f"rounding .{mode} of f64")
-        return arithmetic(instruction, lowering, kind, formats.multiply_add_double, flush=False, clamp=False)
-    function: Function = formats.multiply_add_single
-    if mode != "rn":
-
-        def function(x: Value, y: Value, z: Value) -> Value:
-            return formats.toward(formats.multiply_add_wide(x, y, z), mode)
-
+        function: Function = rounding.multiply_add_double(mode)
+    elif mode == "rn":
+        function = rounding.multiply_add_single
+    else:
+        function = lambda x, y, z: rounding.toward(rounding.multiply_add_odd(x, y, z, mode), mode)  # noqa: E731
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)
 
 
-@opcode("madc", forms="u/s32 lo, hi, .cc")
+@opcode("madc", forms="u/s32, u/s64 lo, hi, .cc")
 def _madc(instruction: Instruction, lowering: Lowering) -> Operation:
     return integer_ops.integer_mad(instruction, lowering)
 
@@ -209,7 +216,7 @@ def _finisher(half: str, *, flush: bool, clamp: bool, rectified: bool) -> Functi
         if clamp:
             result = formats.saturated(result)
         if rectified:
-            result = np.maximum(result, np.float64(0))
+            result = np.maximum(result, np.float64(0)) + np.float64(0)  # −0 becomes +0, NaN stays
         return settle(result)
 
     return finish
@@ -218,12 +225,11 @@ def _finisher(half: str, *, flush: bool, clamp: bool, rectified: bool) -> Functi
 def _half_fma(instruction: Instruction, lowering: Lowering, kind: str, finish: Function) -> Operation:
     half = kind.removesuffix("x2")
     widen = _WIDEN[half]
-    narrow = formats.single_to_half if half == "f16" else formats.double_to_bfloat
     settle = _flusher(half) if "ftz" in instruction.modifiers else _same
 
     def on_bits(x: Value, y: Value, z: Value) -> Value:
         operands = (settle(widen(one)) for one in (x, y, z))
-        return narrow(finish(formats.multiply_add_wide(*operands)))
+        return rounding.narrow_bits(finish(rounding.multiply_add_odd(*operands)), half, "rn")
 
     a, b, c = lowering.sources(instruction, (kind, kind, kind))
     if kind == half:
@@ -243,18 +249,49 @@ _EXTREMES: dict[tuple[bool, bool], Any] = {
 """Ufunc by whether it is the least, and whether NaN goes through (else the other operand wins)."""
 
 
-@opcode("min", "max", forms="u/s16–64; f16, bf16, x2, f32, f64 with ftz, NaN")
+@opcode(
+    "min", "max", forms="u/s16–64, s16x2, u16x2 (.relu); f16, bf16, x2, f32 with ftz, NaN, xorsign.abs; f64"
+)
 def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
+    """−0 is less than +0; NaN loses unless ``.NaN`` is there (PTX ISA, ``min``, ``max``)."""
     if instruction.modifiers[-1] in INTEGERS:
         return integer_ops.integer_extreme(instruction, lowering)
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     flush, propagates = modifiers.flag("ftz"), modifiers.flag("NaN")
+    crossed = modifiers.flag("xorsign") and modifiers.flag("abs")
     modifiers.done()
+    if kind == "f64" and (flush or propagates or crossed):
+        raise unsupported(instruction, "a modifier that f64 has not")
     count_flops(lowering, kind)
-    least = instruction.opcode == "min"
+    function = _extreme_of(instruction.opcode == "min", propagates, U64 if kind == "f64" else U32)
+    if crossed:
+        plain = function
+
+        def function(x: Value, y: Value) -> Value:
+            sign = (x.view(U32) ^ y.view(U32)) & np.uint32(0x80000000)
+            found = plain(np.abs(x), np.abs(y))
+            return np.where(np.isnan(found), found, (found.view(U32) | sign).view(F32))
+
+    return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+def _extreme_of(least: bool, propagates: bool, unsigned: np.dtype[Any]) -> Function:  # noqa: FBT001 - a pair
     ufunc = _EXTREMES[least, propagates]
-    return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=False)
+    joined = np.bitwise_or if least else np.bitwise_and
+
+    def function(x: Value, y: Value) -> Value:
+        found = ufunc(x, y)
+        if y.ndim == 0 and y == 0 and not least and not np.signbit(y):
+            return found + y  # a rectifier: nothing below +0, so −0 + 0 is all there is to mend
+        zeros = found == 0
+        if not zeros.any():
+            return found
+        zeros = zeros & (x == y)
+        # Equal numbers have equal bits but for zeros: the sign is set for the least if any has it.
+        return np.where(zeros, joined(x.view(unsigned), y.view(unsigned)).view(found.dtype), found)
+
+    return function
 
 
 @opcode("abs", "neg", forms="s16–64; f16, bf16, x2, f32, f64 with ftz")
@@ -265,12 +302,20 @@ def _sign(instruction: Instruction, lowering: Lowering) -> Operation:
     (kind,) = modifiers.types()
     flush = modifiers.flag("ftz")
     modifiers.done()
+    if kind == "f64" and flush:
+        raise unsupported(instruction, "a modifier that f64 has not")
     if kind in {"f32", "f64"}:
         ufunc = np.abs if instruction.opcode == "abs" else np.negative
         return arithmetic(instruction, lowering, kind, ufunc, flush=flush, clamp=False)
     (a,) = lowering.sources(instruction, (kind,))
 
+    half = kind.removesuffix("x2")
+    if half not in _WIDEN:
+        raise unsupported(instruction)
+
     def on_bits(x: Value) -> Value:
+        if flush:
+            x = _NARROW[half](_flusher(half)(_WIDEN[half](x)))
         return x & _MAGNITUDE if instruction.opcode == "abs" else x ^ _SIGN
 
     if kind.endswith("x2"):
@@ -283,13 +328,11 @@ def _copysign(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     modifiers.done()
-    return arithmetic(
-        instruction,
-        lowering,
-        kind,
-        lambda sign, magnitude: np.copysign(magnitude, sign),
-        flush=False,
-        clamp=False,
+    if kind not in {"f32", "f64"}:
+        raise unsupported(instruction)
+    a, b = lowering.sources(instruction, (kind, kind))
+    return lowering.assign(
+        instruction, plain2(lambda sign, magnitude: np.copysign(magnitude, sign), DTYPES[kind], a, b)
     )
 
 
@@ -299,6 +342,8 @@ def _test(instruction: Instruction, lowering: Lowering) -> Operation:
     (kind,) = modifiers.types()
     what = modifiers.one("finite", "infinite", "number", "notanumber", "normal", "subnormal")
     modifiers.done()
+    if kind not in {"f32", "f64"} or not what:
+        raise unsupported(instruction)
     (a,) = lowering.sources(instruction, (kind,))
     tiny = np.finfo(DTYPES[kind]).tiny
     tests: dict[str, Function] = {
@@ -306,7 +351,7 @@ def _test(instruction: Instruction, lowering: Lowering) -> Operation:
         "infinite": np.isinf,
         "number": lambda x: ~np.isnan(x),
         "notanumber": np.isnan,
-        "normal": lambda x: np.isfinite(x) & (np.abs(x) >= tiny),
+        "normal": lambda x: np.isfinite(x) & ((np.abs(x) >= tiny) | (x == 0)),  # zeros count as normal
         "subnormal": lambda x: (np.abs(x) < tiny) & (x != 0),
     }
     return lowering.assign(instruction, plain1(tests[what], DTYPES[kind], a))

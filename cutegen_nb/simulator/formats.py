@@ -1,4 +1,4 @@
-"""Floating-point formats: conversion with PTX's roundings, flushing of subnormals, and exact multiply-add.
+"""Floating-point formats: widening, narrowing to nearest, NaN, subnormals, packed halves, integral values.
 
 Half precision is computed in float32 and bfloat16 in float32 or float64 and rounded once; for add, subtract,
 multiply, divide and square root that double rounding cannot be seen, because float32 has more than twice the
@@ -20,6 +20,8 @@ _HALF_TO_SINGLE: Array = np.arange(65536, dtype=np.uint16).view(np.float16).asty
 _SMALLEST_NORMAL = np.float32(2.0**-126)
 _DROPPED = 29
 """Fraction bits that float64 has more than float32."""
+CANONICAL_NAN: np.float32 = np.uint32(0x7FFFFFFF).view(np.float32)
+"""What single-precision instructions give for NaN."""
 
 
 def half_to_single(bits: Value) -> Value:
@@ -32,31 +34,31 @@ def bfloat_to_single(bits: Value) -> Value:
     return (bits.astype(U32) << np.uint32(16)).view(F32)
 
 
+def canonical(x: Value) -> Value:
+    """float32 with every NaN as PTX's canonical one, 0x7FFFFFFF (PTX ISA, "Floating Point Instructions")."""
+    greatest = x.max()
+    if greatest == greatest:  # noqa: PLR0124 - only NaN differs from itself, and max() lets NaN through
+        return x
+    return np.where(np.isnan(x), CANONICAL_NAN, x)
+
+
 def single_to_half(x: Value) -> Value:
-    """float32 or float64 → float16 bits, to nearest even."""
-    return x.astype(F16).view(U16)
+    """float32 or float64 → float16 bits, to nearest even; NaN becomes PTX's 0x7FFF."""
+    bits = x.astype(F16).view(U16)
+    greatest = x.max()
+    if greatest == greatest:  # noqa: PLR0124 - only NaN differs from itself
+        return bits
+    return np.where(np.isnan(x), U16.type(0x7FFF), bits)
 
 
 def single_to_bfloat(x: Value) -> Value:
     """float32 → bfloat16 bits, to nearest even; NaN becomes PTX's 0x7FFF."""
     bits = x.view(U32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    nan = np.isnan(x)
-    if nan.any():
-        rounded = np.where(nan, np.uint32(0x7FFF), rounded)
+    greatest = x.max()
+    if greatest != greatest:  # noqa: PLR0124 - only NaN differs from itself
+        rounded = np.where(np.isnan(x), np.uint32(0x7FFF), rounded)
     return rounded.astype(U16)
-
-
-def double_to_bfloat(x: Value) -> Value:
-    """float64 → bfloat16 bits with one rounding: float32 rounded to odd keeps what decides it."""
-    return single_to_bfloat(round_to_odd(x))
-
-
-def round_to_odd(x: Value) -> Value:
-    """float64 → float32, inexact results to the neighbour whose last bit is one (Boldo and Melquiond)."""
-    below = toward(x, "rz")
-    inexact = below.astype(F64) != x
-    return (below.view(U32) | (inexact & np.isfinite(below)).astype(U32)).view(F32)
 
 
 def flushed(x: Value) -> Value:
@@ -67,61 +69,10 @@ def flushed(x: Value) -> Value:
     return np.where(small, np.copysign(np.float32(0), x), x)
 
 
-def toward(x: Value, mode: str) -> Value:
-    """float64 → float32 rounded as PTX's ``mode``: rn, rz, rm (down), rp (up)."""
-    nearest = x.astype(F32)
-    if mode == "rn":
-        return nearest
-    back = nearest.astype(F64)
-    if mode == "rz":
-        wrong = np.abs(back) > np.abs(x)
-        other = np.nextafter(nearest, np.float32(0))
-    elif mode == "rm":
-        wrong, other = back > x, np.nextafter(nearest, np.float32(-np.inf))
-    else:
-        wrong, other = back < x, np.nextafter(nearest, np.float32(np.inf))
-    return np.where(wrong, other, nearest)
-
-
 def saturated(x: Value) -> Value:
-    """Clamped to 0 … 1, NaN to 0 (``.sat``)."""
-    return np.fmin(np.fmax(x, x.dtype.type(0)), x.dtype.type(1))
-
-
-def multiply_add_single(x: Value, y: Value, z: Value) -> Value:
-    """float32 ``x × y + z``.
-
-    The product is exact in float64; the sum rounds there once and to float32 once more, which differs from
-    one rounding only where the float64 sum falls within 2⁻⁵³ of a tie: about once in 10⁹ random operations,
-    by one ulp.
-    """
-    return multiply_add_wide(x, y, z).astype(F32)
-
-
-def multiply_add_wide(x: Value, y: Value, z: Value) -> Value:
-    """float32 ``x × y + z`` in float64."""
-    wide = x.astype(F64)
-    if wide.ndim and wide.shape == np.broadcast_shapes(y.shape, z.shape, wide.shape):
-        np.multiply(wide, y, out=wide)
-        return np.add(wide, z, out=wide)
-    return wide * y.astype(F64) + z.astype(F64)
-
-
-def multiply_add_double(x: Value, y: Value, z: Value) -> Value:
-    """Float64 ``x × y + z``, the product's error carried (Dekker, Knuth): rounded once but for rare ties."""
-    product = x * y
-    plain = product + z
-    splitter = np.float64(134217729.0)
-    xh = x * splitter
-    xh = xh - (xh - x)
-    yh = y * splitter
-    yh = yh - (yh - y)
-    xl, yl = x - xh, y - yh
-    error = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
-    part = plain - product
-    rest = (product - (plain - part)) + (z - part)
-    exact = plain + (rest + error)
-    return np.where(np.isfinite(exact), exact, plain)
+    """Clamped to +0 … 1, NaN to 0 (``.sat``)."""
+    zero = x.dtype.type(0)
+    return np.fmin(np.fmax(x, zero), x.dtype.type(1)) + zero  # −0 + 0 is +0
 
 
 def kept_bits(x: Value, bits: int) -> Value:
@@ -144,6 +95,41 @@ def kept_absolute(x: Value, bits: int) -> Value:
     return np.copysign(cut, x).astype(F32)
 
 
+def _eight_bits(fraction_bits: int, bias: int) -> Array:
+    """All 256 numbers of an 8-bit format as float32; the caller puts infinities and NaN in."""
+    code = np.arange(256)
+    fraction = code & ((1 << fraction_bits) - 1)
+    exponent = (code & 127) >> fraction_bits
+    whole = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)
+    value = np.ldexp(whole.astype(F64), np.maximum(exponent, 1) - bias - fraction_bits)
+    return np.where(code >> 7 == 1, -value, value).astype(F32)
+
+
+E4M3_TO_SINGLE: Array = _eight_bits(3, 7)
+"""e4m3 code → float32: no infinities, NaN where all but the sign is one (PTX ISA, "Data Types")."""
+E4M3_TO_SINGLE[[0x7F, 0xFF]] = np.nan
+E5M2_TO_SINGLE: Array = _eight_bits(2, 15)
+"""e5m2 code → float32: IEEE-like, with infinities and NaN."""
+E5M2_TO_SINGLE[[0x7C, 0xFC]] = np.inf, -np.inf
+E5M2_TO_SINGLE[[0x7D, 0x7E, 0x7F, 0xFD, 0xFE, 0xFF]] = np.nan
+_EIGHT: dict[str, tuple[int, int, int]] = {"e4m3": (3, -6, 0x7E), "e5m2": (2, -14, 0x7B)}
+"""Fraction bits, least exponent and code of the greatest finite number."""
+
+
+def to_eight_bits(x: Value, kind: str) -> Value:
+    """float32 → e4m3 or e5m2 codes as uint8, to nearest even; beyond the range the greatest, NaN 0x7F."""
+    fraction_bits, least, greatest = _EIGHT[kind]
+    magnitude = np.abs(x).astype(F64)
+    _, exponent = np.frexp(magnitude)
+    unit = np.maximum(exponent - 1, least) - fraction_bits
+    steps = np.rint(np.ldexp(magnitude, -unit)).astype(S64)  # exact scaling, then one rounding
+    # A normal number's steps begin at 2**fraction_bits; a carry into the next exponent adds itself up.
+    code = steps + ((unit + fraction_bits - least) << fraction_bits)
+    code = np.where(magnitude > np.float64({"e4m3": 448, "e5m2": 57344}[kind]), greatest, code)
+    code = np.minimum(code, greatest) | np.where(np.signbit(x), 0x80, 0)
+    return np.where(np.isnan(x), 0x7F, code).astype(np.uint8)
+
+
 def paired(function: Callable[..., Value], *values: Value) -> Value:
     """Apply a function of uint16 halves to packed uint32 values, low half and high half."""
     halves = [_halves(one) for one in values]
@@ -161,17 +147,25 @@ def joined(result: Value) -> Value:
     return np.ascontiguousarray(result).view(U32)[..., 0]
 
 
-def integer_of(x: Value, mode: str, dtype: np.dtype[Any]) -> Value:
-    """Float → integer as PTX's rni, rzi, rmi, rpi; out of range saturates, NaN gives 0."""
+def integer_of(x: Value, mode: str, dtype: np.dtype[Any], *, wide_source: bool = False) -> Value:
+    """Float → integer as PTX's rni, rzi, rmi, rpi; out of range saturates.
+
+    NaN gives 0, but the bit pattern 1 followed by zeros where the source is f64 or the result has 64 bits
+    (PTX ISA, ``cvt``, "Notes").
+    """
     rounded = rounded_to_integer(x.astype(F64), mode)
     info = np.iinfo(dtype)
-    low, high = float(info.min), float(info.max)
+    bits = 8 * dtype.itemsize
+    large = wide_source or dtype.itemsize == S64.itemsize
+    nobody = np.dtype(f"u{dtype.itemsize}").type(1 << (bits - 1)).view(dtype) if large else dtype.type(0)
     if dtype.itemsize < S64.itemsize:
-        return np.nan_to_num(np.clip(rounded, low, high), nan=0.0).astype(S64).astype(dtype)
-    over, under = rounded >= high, rounded <= low
-    inside = np.where(over | under | np.isnan(rounded), np.float64(0), rounded)
-    result = inside.astype(dtype)
-    return np.where(over, dtype.type(info.max), np.where(under, dtype.type(info.min), result))
+        inside = np.clip(rounded, float(info.min), float(info.max))
+        plain = np.nan_to_num(inside, nan=0.0).astype(S64).astype(dtype)
+    else:
+        over, under = rounded >= float(info.max), rounded <= float(info.min)
+        plain = np.where(over | under | np.isnan(rounded), np.float64(0), rounded).astype(dtype)
+        plain = np.where(over, dtype.type(info.max), np.where(under, dtype.type(info.min), plain))
+    return np.where(np.isnan(rounded), nobody, plain)
 
 
 def rounded_to_integer(x: Value, mode: str) -> Value:

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from cutegen_nb.simulator import values
+from cutegen_nb.simulator.carry_ops import carry_add, carry_mad
 from cutegen_nb.simulator.faults import unsupported
-from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction
 from cutegen_nb.simulator.values import DTYPES, S32, S64, U32, U64, Value
 
-INTEGERS = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "b8", "b16", "b32", "b64"})
+INTEGERS = frozenset({"u16", "s16", "u32", "s32", "u64", "s64", "u16x2", "s16x2"})
 _WIDER = {"u16": U32, "s16": S32, "u32": U64, "s32": S64}
+
+
+PAIRS: dict[str, np.dtype[Any]] = {"u16x2": np.dtype(np.uint16), "s16x2": np.dtype(np.int16)}
+"""Packed integer types with the dtype of a half."""
 
 
 def unsigned_of(kind: str) -> np.dtype[Any]:
@@ -79,6 +83,21 @@ def plain3(
     return compute
 
 
+def on_pairs(function: Callable[[Value, Value], Value], kind: str, a: int, b: int) -> Compute:
+    """Compute of a function on the two 16-bit halves of packed values."""
+    part = PAIRS[kind]
+
+    def halves(value: Value) -> Value:
+        plain = np.ascontiguousarray(value.view(U32))
+        return plain.view(part).reshape((*np.shape(value), 2))
+
+    def compute(registers: list[Value]) -> Value:
+        result = function(halves(registers[a]), halves(registers[b])).astype(part)
+        return np.ascontiguousarray(result).view(U32)[..., 0]
+
+    return compute
+
+
 # -- add, sub, mul, mad --------------------------------------------------------------------------------------
 def integer_add(instruction: Instruction, lowering: Lowering) -> Operation:
     """``add``, ``sub``, with ``.cc`` the carry out, with ``addc``/``subc`` the carry in."""
@@ -89,8 +108,15 @@ def integer_add(instruction: Instruction, lowering: Lowering) -> Operation:
     subtracting = instruction.opcode.startswith("sub")
     a, b = lowering.sources(instruction, (kind, kind))
     if carry_out or instruction.opcode in {"addc", "subc"}:
-        return _carry_add(instruction, lowering, (a, b), kind, carry_out=carry_out)
+        return carry_add(instruction, lowering, (a, b), kind, carry_out=carry_out)
+    if kind in PAIRS:
+        if saturated:
+            raise unsupported(instruction)
+        pair = np.subtract if subtracting else np.add
+        return lowering.assign(instruction, on_pairs(pair, kind, a, b))
     if saturated:
+        if kind != "s32":
+            raise unsupported(instruction, "modifier .sat")
         return lowering.assign(
             instruction, plain2(_saturated(kind, subtracting=subtracting), DTYPES[kind], a, b)
         )
@@ -108,59 +134,6 @@ def _saturated(kind: str, *, subtracting: bool) -> Callable[[Value, Value], Valu
     return function
 
 
-def _carry_add(
-    instruction: Instruction, lowering: Lowering, slots: tuple[int, int], kind: str, *, carry_out: bool
-) -> Operation:
-    """Through 64 bits with the carry (borrow, for subtraction) in the condition-code slot."""
-    unsigned = unsigned_of(kind)
-    if unsigned.itemsize == U64.itemsize:
-        return _carry_add_64(instruction, lowering, slots, carry_out=carry_out)
-    uses = instruction.opcode in {"addc", "subc"}
-    subtracting = instruction.opcode.startswith("sub")
-    put, carry = lowering.writer(instruction, instruction.operands[0]), lowering.carry
-
-    def run(lanes: Lanes, mask: Mask | None) -> None:
-        registers = lanes.registers
-        x, y = (registers[slot].view(unsigned).astype(U64) for slot in slots)
-        flag = registers[carry].view(U32).astype(U64) if uses else np.uint64(0)
-        total = x - y - flag if subtracting else x + y + flag
-        if carry_out:
-            set_carry(lanes, mask, carry, (total >> np.uint64(32)) & np.uint64(1))
-        put(lanes, mask, total.astype(unsigned))
-
-    return run
-
-
-def _carry_add_64(
-    instruction: Instruction, lowering: Lowering, slots: tuple[int, int], *, carry_out: bool
-) -> Operation:
-    uses = instruction.opcode in {"addc", "subc"}
-    subtracting = instruction.opcode.startswith("sub")
-    put, carry = lowering.writer(instruction, instruction.operands[0]), lowering.carry
-
-    def run(lanes: Lanes, mask: Mask | None) -> None:
-        registers = lanes.registers
-        x, y = (registers[slot].view(U64) for slot in slots)
-        flag = registers[carry].view(U32).astype(U64) if uses else np.uint64(0)
-        if subtracting:
-            total = x - y - flag
-            out = (x < y) | ((x == y) & (flag != 0))
-        else:
-            total = x + y + flag
-            out = (total < x) | ((total == x) & (flag != 0))
-        if carry_out:
-            set_carry(lanes, mask, carry, out)
-        put(lanes, mask, total)
-
-    return run
-
-
-def set_carry(lanes: Lanes, mask: Mask | None, slot: int, flag: Value) -> None:
-    """Write the condition code of the active lanes."""
-    bits = flag.astype(U32)
-    lanes.registers[slot] = bits if mask is None else mask.select(bits, lanes.registers[slot], U32.itemsize)
-
-
 def integer_multiply(instruction: Instruction, lowering: Lowering) -> Operation:
     """``mul`` with ``.lo``, ``.hi``, ``.wide``; ``mul24``."""
     modifiers = Modifiers(instruction)
@@ -169,9 +142,7 @@ def integer_multiply(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers.done()
     a, b = lowering.sources(instruction, (kind, kind))
     if instruction.opcode == "mul24":
-        if part != "lo":
-            raise unsupported(instruction)
-        return lowering.assign(instruction, plain2(_mul24(kind), DTYPES[kind], a, b))
+        return lowering.assign(instruction, plain2(_mul24(instruction, part, kind), DTYPES[kind], a, b))
     return lowering.assign(instruction, product(instruction, part, kind, a, b))
 
 
@@ -181,6 +152,8 @@ def product(instruction: Instruction, part: str, kind: str, a: int, b: int) -> C
     Raises:
         UnsupportedOpcode: no part is named, or ``.wide`` of 64 bits.
     """
+    if kind in PAIRS:
+        raise unsupported(instruction)
     if part == "lo":
         return modular2(values.multiply, unsigned_of(kind), a, b)
     if part == "hi":
@@ -219,17 +192,46 @@ def _high_64_signed(x: Value, y: Value) -> Value:
     return corrected.view(S64)
 
 
-def _mul24(kind: str) -> Callable[[Value, Value], Value]:
+def _mul24(instruction: Instruction, part: str, kind: str) -> Callable[[Value, Value], Value]:
+    """Product of 24-bit numbers: the lower 32 of its 48 bits, or bits 16 to 47 (PTX ISA, ``mul24``)."""
+    if kind not in {"u32", "s32"} or part not in {"lo", "hi"}:
+        raise unsupported(instruction)
     dtype = DTYPES[kind]
-    eight = dtype.type(8)
-    return lambda x, y: ((x << eight) >> eight) * ((y << eight) >> eight)
+    wide = _WIDER[kind]
+    eight, half = dtype.type(8), wide.type(16 if part == "hi" else 0)
+
+    def function(x: Value, y: Value) -> Value:
+        left, right = ((one << eight) >> eight for one in (x, y))
+        return ((left.astype(wide) * right.astype(wide)) >> half).astype(dtype)
+
+    return function
+
+
+def integer_mad24(instruction: Instruction, lowering: Lowering) -> Operation:
+    """``mad24``: a 24-bit product and a sum, saturated with ``.hi.sat.s32``."""
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    part, saturated = modifiers.one("lo", "hi"), modifiers.flag("sat")
+    modifiers.done()
+    if saturated and (kind, part) != ("s32", "hi"):
+        raise unsupported(instruction, "modifier .sat")
+    a, b, c = lowering.sources(instruction, (kind, kind, kind))
+    multiplied = _mul24(instruction, part, kind)
+    add = _saturated(kind, subtracting=False) if saturated else np.add
+    return lowering.assign(
+        instruction, plain3(lambda x, y, z: add(multiplied(x, y), z), DTYPES[kind], a, b, c)
+    )
 
 
 def integer_mad(instruction: Instruction, lowering: Lowering) -> Operation:
-    """``mad`` and ``madc`` with ``.lo``, ``.hi``, ``.wide`` and ``.cc``."""
+    """``mad`` and ``madc`` with ``.lo``, ``.hi``, ``.wide``, ``.cc`` and ``.hi.sat``."""
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
-    part, carry_out = modifiers.one("lo", "hi", "wide"), modifiers.flag("cc")
+    part, carry_out, saturated = (
+        modifiers.one("lo", "hi", "wide"),
+        modifiers.flag("cc"),
+        modifiers.flag("sat"),
+    )
     modifiers.done()
     wide = (
         {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}.get(kind, kind) if part == "wide" else kind
@@ -237,31 +239,21 @@ def integer_mad(instruction: Instruction, lowering: Lowering) -> Operation:
     a, b, c = lowering.sources(instruction, (kind, kind, wide))
     multiplied = product(instruction, part, kind, a, b)
     unsigned = unsigned_of(wide)
-    if not carry_out and instruction.opcode == "mad":
+    if carry_out or instruction.opcode == "madc":
+        return carry_mad(instruction, lowering, (multiplied, c), unsigned, carry_out=carry_out)
+    if saturated:
+        if (kind, part) != ("s32", "hi"):
+            raise unsupported(instruction, "modifier .sat")
+        add = _saturated(kind, subtracting=False)
+        return lowering.assign(
+            instruction, lambda registers: add(multiplied(registers).view(S32), registers[c].view(S32))
+        )
 
-        def compute(registers: list[Value]) -> Value:
-            x = values.modular(multiplied(registers), unsigned)
-            return values.add(x, values.modular(registers[c], unsigned))
+    def compute(registers: list[Value]) -> Value:
+        x = values.modular(multiplied(registers), unsigned)
+        return values.add(x, values.modular(registers[c], unsigned))
 
-        return lowering.assign(instruction, compute)
-    if unsigned is not U32:
-        raise unsupported(instruction, "carry of 64 bits")
-    put, carry, uses = (
-        lowering.writer(instruction, instruction.operands[0]),
-        lowering.carry,
-        instruction.opcode == "madc",
-    )
-
-    def run(lanes: Lanes, mask: Mask | None) -> None:
-        registers = lanes.registers
-        total = multiplied(registers).view(U32).astype(U64) + registers[c].view(U32).astype(U64)
-        if uses:
-            total = total + registers[carry].view(U32).astype(U64)
-        if carry_out:
-            set_carry(lanes, mask, carry, total >> np.uint64(32))
-        put(lanes, mask, total.astype(U32))
-
-    return run
+    return lowering.assign(instruction, compute)
 
 
 # -- division, remainder, min, max ---------------------------------------------------------------------------
@@ -291,16 +283,21 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def integer_extreme(instruction: Instruction, lowering: Lowering) -> Operation:
-    """``min`` and ``max``."""
+    """``min`` and ``max``, on packed halves too; ``.relu`` raises negative results to 0."""
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     rectified = modifiers.flag("relu")
     modifiers.done()
+    if rectified and kind not in {"s32", "s16x2"}:
+        raise unsupported(instruction, "modifier .relu")
     a, b = lowering.sources(instruction, (kind, kind))
     ufunc = np.minimum if instruction.opcode == "min" else np.maximum
-    zero = DTYPES[kind].type(0)
+    dtype = PAIRS.get(kind, DTYPES[kind])
+    zero = dtype.type(0)
     function = (lambda x, y: np.maximum(ufunc(x, y), zero)) if rectified else ufunc
-    return lowering.assign(instruction, plain2(function, DTYPES[kind], a, b))
+    if kind in PAIRS:
+        return lowering.assign(instruction, on_pairs(function, kind, a, b))
+    return lowering.assign(instruction, plain2(function, dtype, a, b))
 
 
 def integer_sign(instruction: Instruction, lowering: Lowering) -> Operation:
@@ -308,6 +305,8 @@ def integer_sign(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     modifiers.done()
+    if kind not in {"s16", "s32", "s64"}:
+        raise unsupported(instruction)
     (a,) = lowering.sources(instruction, (kind,))
     if instruction.opcode == "abs":
         return lowering.assign(instruction, plain1(np.abs, DTYPES[kind], a))

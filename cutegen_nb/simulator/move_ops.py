@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cutegen_nb.simulator import values
+from cutegen_nb.simulator import formats, values
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.integer_ops import plain1, unsigned_of
 from cutegen_nb.simulator.lanes import Lanes, Mask
@@ -149,11 +149,16 @@ def _selp(instruction: Instruction, lowering: Lowering) -> Operation:
 def _slct(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     kind, by = modifiers.types(2)
-    modifiers.skip("ftz")
+    flush = modifiers.flag("ftz")
     modifiers.done()
+    if by not in {"s32", "f32"} or (flush and by != "f32"):
+        raise unsupported(instruction)
     a, b, c = lowering.sources(instruction, (kind, kind, by))
     unsigned, dtype = unsigned_of(kind), DTYPES[by]
-    return lowering.assign(
-        instruction,
-        lambda registers: chosen(registers[c].view(dtype) >= 0, registers[a], registers[b], unsigned),
-    )
+
+    def compute(registers: list[Value]) -> Value:
+        selector = registers[c].view(dtype)
+        positive = (formats.flushed(selector) if flush else selector) >= 0
+        return chosen(positive, registers[a], registers[b], unsigned)
+
+    return lowering.assign(instruction, compute)

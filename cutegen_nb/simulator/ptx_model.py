@@ -13,6 +13,8 @@ TYPE_BYTES: dict[str, int] = {
     "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4,
     "b64": 8, "u64": 8, "s64": 8, "f64": 8, "f32x2": 8,
     "b128": 16,
+    "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2,
+    "u16x2": 4, "s16x2": 4,
     "pred": 1,
 }  # fmt: skip
 """Bytes of each fundamental and packed type (PTX ISA, "Types")."""

@@ -31,6 +31,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "tf32": np.dtype(np.uint32), "f32x2": np.dtype(np.uint64),
     "b64": np.dtype(np.uint64), "u64": np.dtype(np.uint64), "s64": np.dtype(np.int64),
     "f64": np.dtype(np.float64), "pred": np.dtype(np.bool_),
+    "e4m3": np.dtype(np.uint8), "e5m2": np.dtype(np.uint8),
+    "e4m3x2": np.dtype(np.uint16), "e5m2x2": np.dtype(np.uint16),
+    "u16x2": np.dtype(np.uint32), "s16x2": np.dtype(np.uint32),
 }  # fmt: skip
 """PTX type → dtype that holds its bits (bfloat16 and packed types as unsigned bits)."""
 

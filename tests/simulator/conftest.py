@@ -1,5 +1,6 @@
 """Launches PTX on the machine with NumPy arrays as global memory."""
 
+import importlib.util
 import struct
 from pathlib import Path
 
@@ -63,6 +64,17 @@ ret;
 """
 
 
+def _beside(name):
+    """A module of this folder that is no test; the folder is no package."""
+    spec = importlib.util.spec_from_file_location(f"simulator_{name}", Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ORACLE = _beside("oracle")
+
+
 class Machine:
     """What tests need to run PTX."""
 
@@ -75,3 +87,8 @@ class Machine:
 @pytest.fixture
 def machine():
     return Machine
+
+
+@pytest.fixture
+def oracle():
+    return ORACLE

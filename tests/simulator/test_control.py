@@ -345,7 +345,7 @@ def test_an_unknown_instruction_stops_only_where_it_is_reached(machine):
         "max.f32 %r50, %r99, %r99, %r99;",
         "barrier.cluster.arrive; mov.b32 %r50, 0;",
         "ld.shared::cluster.b32 %r50, [%r99];",
-        "fma.rz.f64 %rd1, %rd2, %rd3, %rd4; mov.b32 %r50, 0;",
+        "fma.rn.oob.f16 %rs1, %rs2, %rs3, %rs4; mov.b32 %r50, 0;",
         "shfl.bfly.b32 %r50, %r99, 1, 31;",
     ],
 )
