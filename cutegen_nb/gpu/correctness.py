@@ -139,6 +139,12 @@ def same(first: torch.Tensor, second: torch.Tensor, gate: Gate) -> bool:
     return bad == 0
 
 
+def distance(found: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
+    """Largest error relative to the element plus the root mean square, and the relative L2 error."""
+    errors = _errors(_real(found), _real(expected))
+    return errors.largest_scaled, errors.relative_l2
+
+
 def bits_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors hold the same bytes, so that NaN equals NaN and −0 differs from 0."""
     if first.shape != second.shape or first.dtype != second.dtype:

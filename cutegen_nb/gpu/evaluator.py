@@ -10,6 +10,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
+from cutegen_nb.analysis.exactness import integers_stay_integers
 from cutegen_nb.analysis.screen import screen
 from cutegen_nb.analysis.workload import longest_sum
 from cutegen_nb.core import errors
@@ -273,6 +274,7 @@ class KernelEvaluator:
         closer_s = (CLOSER_ON_SIMULATOR_S if simulated else CLOSER_ON_GPU_S)[tier]
         limits = await self._limits(1.5 * closer_s)
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
+        count = count if tier is Tier.A else 2 * count
         heard = _Heard(progress, [secrets.randbits(31) for _ in range(count)])
         folder = f"evaluation-{secrets.token_hex(8)}"
         try:
@@ -293,6 +295,8 @@ class KernelEvaluator:
                 "deadline_s": limits.deadline_s,
                 "tier": tier.value,
                 "closer_s": closer_s,
+                "exact": integers_stay_integers(facts.full.graph),
+                "added_inputs": list(facts.admission.added_inputs) if facts.admission else [],
             }
             run = await self._run(request, limits, heard)
         finally:

@@ -78,6 +78,8 @@ class Task:
     """How closely to look."""
     added_inputs: tuple[str, ...] = ()
     """Kinds of inputs that the problem's admission added to its own."""
+    exact: bool = False
+    """Whether the problem's operations turn integers into integers, so that results can be exact."""
     closer_s: float = 10.0
     """Seconds that the checks above tier A may take together; those left over are reported as not run."""
 

@@ -45,6 +45,10 @@ from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
 
 __all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
+Truth = tuple[torch.Tensor | None, ...]
+"""The reference's outputs in float64; None where it cannot be run so."""
+Answers = tuple[tuple[torch.Tensor, ...], Truth]
+"""The reference's outputs, and the same in float64."""
 _ORDINALS = ("the first call", "the second call", "the third call", "the fourth call")
 
 
@@ -93,7 +97,7 @@ class Trial:
     def draw(self, seed: int) -> list[Any]:
         """Inputs of a seed; the generators are set elsewhere afterwards, so that it cannot be read off."""
         drawn = inputs.draw(self.task.loaded, seed, self.ground.device)
-        seed_everything(int.from_bytes(os.urandom(4), "little") >> 1)
+        seed_everything(self.secret_seed())
         return drawn
 
     def run(self, seed: int, number: int) -> Ending | None:
@@ -114,28 +118,34 @@ class Trial:
         return self._stale(ended) if ended is not None and number == 1 else ended
 
     def compare(
-        self, drawn: list[Any], given: list[Any], which: str, gates: Sequence[correctness.Gate] = ()
+        self, drawn: list[Any], given: list[Any], which: str, known: Answers | None = None
     ) -> Ending | None:
         """Run both on the inputs `drawn`, the candidate on its copies `given`; an outcome when it is wrong.
 
-        `gates` are those for these inputs, where they are not the problem's own.
+        `known` is what the reference gives, and its oracle, where that has been computed already.
         """
         state = self.state
         self.history.latest = None
         called = self.caller(given)
         self._note_call(called)
         expected_inputs = cloned(drawn)
-        wanted = tensors_of(self.reference(*expected_inputs))
+        wanted = tensors_of(self.reference(*expected_inputs)) if known is None else known[0]
         self.history.latest = Compared(drawn=given, called=called, wanted=wanted)
         ended = comparing.modified(drawn, given, expected_inputs, state) or comparing.contract(
             called.leaves, wanted, state
         )
         if ended is not None:
             return ended
-        ended = self._values(drawn, called, wanted, gates)
+        ended = self._values(
+            drawn, called, wanted, self._oracle(drawn, wanted) if known is None else known[1]
+        )
         if ended is not None:
             return ended
         return self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
+
+    def secret_seed(self) -> int:
+        """A seed that no candidate can know."""
+        return int.from_bytes(os.urandom(4), "little") >> 1
 
     def conclude(self, seeds: Sequence[int]) -> Ending:
         """Every seed's outputs are right, and nothing above tier A found anything."""
@@ -225,23 +235,22 @@ class Trial:
         else:
             state.call_s = called.seconds
 
-    def _values(
-        self,
-        drawn: list[Any],
-        called: Called,
-        wanted: tuple[torch.Tensor, ...],
-        gates: Sequence[correctness.Gate],
-    ) -> Ending | None:
-        state = self.state
+    def _oracle(self, drawn: list[Any], wanted: tuple[torch.Tensor, ...]) -> Truth:
         truth, reason = comparing.oracle(self.reference, drawn, wanted)
         if reason:
-            state.skipped(ORACLE, reason)
+            self.state.skipped(ORACLE, reason)
+        return truth
+
+    def _values(
+        self, drawn: list[Any], called: Called, wanted: tuple[torch.Tensor, ...], truth: Truth
+    ) -> Ending | None:
+        state = self.state
         if len(state.gates) != len(wanted):
             state.gates = tuple(
                 correctness.find_gate(want, true, self.task.longest_sum)
                 for want, true in zip(wanted, truth, strict=True)
             )
-        state.outputs = comparing.compared(called.leaves, wanted, truth, gates or state.gates, drawn)
+        state.outputs = comparing.compared(called.leaves, wanted, truth, state.gates, drawn)
         wrong = next((item for item in state.outputs if not item.matches), None)
         if wrong is None:
             return None

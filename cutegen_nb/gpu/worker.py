@@ -193,6 +193,8 @@ def _evaluate(
         time_it=time_it,
         tier=Tier(request["tier"]),
         closer_s=float(request["closer_s"]),
+        exact=bool(request["exact"]),
+        added_inputs=tuple(request["added_inputs"]),
     )
     judgement = judge(task, ground, ask_seeds, stage)
     channel.send(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.gpu.evaluator import KernelEvaluator
 
@@ -43,10 +44,12 @@ class Judge:
         lines = self.source(name).splitlines()
         return next(number for number, line in enumerate(lines, 1) if text in line)
 
-    def __call__(self, problem, candidate):
+    def __call__(self, problem, candidate, tier=Tier.A):
         self.stages.clear()
         return asyncio.run(
-            self.evaluator.evaluate(self.problem(problem), self.candidate(candidate), self.stages.append)
+            self.evaluator.evaluate(
+                self.problem(problem), self.candidate(candidate), self.stages.append, tier
+            )
         )
 
     def facts(self, problem):

@@ -1,4 +1,4 @@
-"""What follows when every seed is right: the tiers above A, and the clock."""
+"""What follows when every seed is right: inputs added by admission, the tiers above A, and the clock."""
 
 from __future__ import annotations
 
@@ -7,16 +7,57 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.gpu.checks.added_inputs import added_inputs
+from cutegen_nb.gpu.checks.exact_integers import exact_integers
+from cutegen_nb.gpu.checks.layouts import layouts
+from cutegen_nb.gpu.checks.many_calls import many_calls
+from cutegen_nb.gpu.checks.matrix_types import matrix_types
+from cutegen_nb.gpu.checks.registry import MORE_SEEDS
+from cutegen_nb.gpu.checks.shapes import shapes
+from cutegen_nb.gpu.checks.stress import stress
 from cutegen_nb.gpu.record import Ending, Stage
 from cutegen_nb.gpu.trial import Trial
 
 Closer = Callable[[Trial], Ending | None]
 """One check: an outcome where it decides against the candidate."""
 
+_VALUES: dict[str, Closer] = {
+    "reading the types of matrix instructions": matrix_types,
+    "trying exact integers": exact_integers,
+    "trying stress inputs": stress,
+    "calling it many times": many_calls,
+}
+"""Before the clock, because what is wrong is not timed."""
+
 
 def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: Stage) -> Ending | None:
     """Run the checks of the task's tier, in order, until one decides; the candidate is timed in between.
 
-    `module` is the candidate's, for building it at other sizes.
+    `module` is the candidate's, for building it at other sizes. Those come last: a kernel may well fault
+    there, and on a GPU nothing runs after a fault.
     """
+    ended = added_inputs(trial, stage)
+    closer = trial.task.tier.includes(Tier.B)
+    trial.state.closer_until = time.monotonic() + trial.task.closer_s
+    if ended is None and closer:
+        trial.state.ran(MORE_SEEDS, f"{len(seeds)} seeds")
+        ended = _values(trial, stage)
+    if ended is None and trial.task.time_it is not None:
+        stage("timing")
+        ended = trial.measure(seeds)
+    if ended is None and closer:
+        stage("trying other shapes")
+        ended = shapes(trial, module)
+        if ended is None:
+            stage("trying other layouts")
+            ended = layouts(trial)
+    return ended
+
+
+def _values(trial: Trial, stage: Stage) -> Ending | None:
+    for words, check in _VALUES.items():
+        stage(words)
+        ended = check(trial)
+        if ended is not None:
+            return ended
     return None

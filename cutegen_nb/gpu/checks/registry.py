@@ -142,6 +142,52 @@ SAME_LAUNCHES = Check(
     needs_simulator=True,
     where=f"{_HERE}.work_done",
 )
+RACES = Check(
+    name="shared memory ordered by barriers",
+    protocol="W5",
+    tier=Tier.A,
+    stops="a missing barrier, which a GPU shows now and then only",
+    cost="free",
+    needs_simulator=True,
+    where="cutegen_nb.simulator.shared_watch",
+)
+ASYNC_COPIES = Check(
+    name="asynchronous copies waited for",
+    protocol="W5",
+    tier=Tier.A,
+    stops="shared memory read or overwritten while a cp.async is under way",
+    cost="free",
+    needs_simulator=True,
+    where="cutegen_nb.simulator.shared_watch",
+)
+UNWRITTEN = Check(
+    name="results independent of memory never written",
+    protocol="F3",
+    tier=Tier.A,
+    stops="shared, local or freshly allocated memory read before anything is written",
+    cost="free; one run of the launch more where it happens",
+    needs_simulator=True,
+    where="cutegen_nb.simulator.rerun",
+)
+CTA_ORDER = Check(
+    name="results independent of the order of CTAs",
+    protocol="W5",
+    tier=Tier.A,
+    stops="CTAs that write over one another, or read what others write, with nothing to order them",
+    cost="free; two runs of the launch more where it happens",
+    needs_simulator=True,
+    where="cutegen_nb.simulator.rerun",
+)
+BARRIERS = Check(
+    name="barriers reached by whole CTAs",
+    protocol="W5",
+    tier=Tier.A,
+    stops="a barrier inside a branch that some threads do not take",
+    cost="free",
+    decides=False,
+    needs_simulator=True,
+    where="cutegen_nb.simulator.barriers",
+)
 HARNESS = Check(
     name="harness unchanged",
     protocol="I4",
@@ -281,10 +327,20 @@ SECOND_PROCESS = Check(
 
 CHECKS: tuple[Check, ...] = (
     SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
-    SAME_LAUNCHES, HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
+    SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
     EXACT, STRESS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
 )  # fmt: skip
 """In the order in which they are listed."""
+
+
+MACHINE_CHECKS: dict[str, Check] = {
+    "race": RACES,
+    "async-hazard": ASYNC_COPIES,
+    "uninitialised-read": UNWRITTEN,
+    "cta-order": CTA_ORDER,
+    "divergent-barrier": BARRIERS,
+}
+"""The simulator's checks by the kind of their findings."""
 
 
 def by_name(name: str) -> Check:

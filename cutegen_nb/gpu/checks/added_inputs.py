@@ -1,0 +1,25 @@
+"""Inputs that the problem's admission added, because its own would let a wrong answer pass."""
+
+from __future__ import annotations
+
+from cutegen_nb.gpu.checks.probing import decide, expect, probe, unjudged
+from cutegen_nb.gpu.checks.registry import ADMISSION
+from cutegen_nb.gpu.checks.variants import named, varied
+from cutegen_nb.gpu.record import Ending, Stage
+from cutegen_nb.gpu.trial import Trial
+
+
+def added_inputs(trial: Trial, stage: Stage) -> Ending | None:
+    """Run the candidate on each added kind of inputs; WRONG_VALUES where it is wrong on one."""
+    for name in trial.task.added_inputs:
+        stage(f"running inputs {name}")
+        drawn = varied(trial.draw(trial.secret_seed()), named(name).change)
+        expected = None if drawn is None else expect(trial.reference, drawn, trial.task.longest_sum)
+        if drawn is None or expected is None or isinstance(expected, str):
+            continue
+        found = probe(trial, drawn, expected, "a call")
+        if found.ending is not None and not unjudged(found):
+            return decide(trial, ADMISSION, found, f"With inputs {name}")
+    added = ", ".join(trial.task.added_inputs)
+    trial.state.ran(ADMISSION, f"also on inputs {added}" if added else "")
+    return None

@@ -1,0 +1,152 @@
+"""A candidate on inputs that its problem does not draw, held to what those inputs allow.
+
+A gate found for the problem's own inputs says nothing of others.  Here it is found anew: from the error of
+the reference on these inputs, and from how much the exact answer moves when each input moves by its last
+bit, because no implementation can be asked to be better than that.  Inputs on which the reference itself is
+not finite or loses too much are not used, with the reason.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.evaluation import Finding, NotJudged, Severity
+from cutegen_nb.gpu import comparing, correctness
+from cutegen_nb.gpu.checks.registry import Check
+from cutegen_nb.gpu.comparing import cloned, tensors_of
+from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.record import Ending, Evidence
+from cutegen_nb.gpu.trial import History, Trial
+
+_SENSITIVITY_MULTIPLE = 4.0
+"""Gates are at least so many times what the last bit of the inputs does to the answer."""
+_REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the reference gives for some inputs, and how close a candidate has to come."""
+
+    wanted: tuple[torch.Tensor, ...]
+    """The reference's outputs."""
+    truth: tuple[torch.Tensor | None, ...]
+    """The same in float64."""
+    gates: tuple[Gate, ...]
+    """One an output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What became of a candidate on such inputs."""
+
+    ending: Ending | None
+    """None where it was right."""
+    evidence: Evidence
+    """What was seen."""
+
+
+def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float) -> Expected | str:
+    """What the reference gives for `drawn`; the reason, where these inputs are not to be used."""
+    try:
+        wanted = tensors_of(reference(*cloned(drawn)))
+    except _REFUSES as error:
+        return f"the reference raises {type(error).__name__}"
+    if not all(bool(torch.isfinite(item).all()) for item in wanted):
+        return "the reference is not finite there"
+    truth, reason = comparing.oracle(reference, drawn, wanted)
+    if reason:
+        return f"no float64 oracle: {reason}"
+    gates = []
+    moved = _moved(reference, drawn)
+    for index, (want, true) in enumerate(zip(wanted, truth, strict=True)):
+        assert true is not None
+        if not want.is_floating_point() or want.numel() == 0:
+            gates.append(correctness.find_gate(want, true, longest_sum))
+            continue
+        gate = _gate(want, true, moved[index], longest_sum)
+        if gate is None:
+            return "the answer hangs on the last bits of these inputs"
+        gates.append(gate)
+    return Expected(wanted=wanted, truth=truth, gates=tuple(gates))
+
+
+def _gate(want: torch.Tensor, true: torch.Tensor, moved: torch.Tensor, longest_sum: float) -> Gate | None:
+    if not bool(torch.isfinite(true).all()):
+        return None
+    gate = correctness.find_gate(want, true, longest_sum)
+    element, l2 = correctness.distance(moved, true)
+    widest = correctness.cap(want.dtype)
+    if not gate.against_oracle or _SENSITIVITY_MULTIPLE * element > widest:
+        return None
+    return replace(
+        gate,
+        element=max(gate.element, _SENSITIVITY_MULTIPLE * element),
+        l2=max(gate.l2, min(_SENSITIVITY_MULTIPLE * max(l2, element), widest)),
+    )
+
+
+def _moved(reference: torch.nn.Module, drawn: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The exact answer to inputs that each differ by about their last bit."""
+    model = copy.deepcopy(reference).double()
+    return tensors_of(model(*[_nudged(item) for item in cloned(drawn)]))
+
+
+def _nudged(item: Any) -> Any:  # noqa: ANN401 - an input may be a number
+    if not isinstance(item, torch.Tensor) or not item.is_floating_point():
+        return item
+    last_bit = torch.finfo(item.dtype).eps
+    sign = 2.0 * torch.randint_like(item, 2).double() - 1.0
+    return item.double() * (1.0 + last_bit * sign)
+
+
+def probe(
+    trial: Trial, drawn: list[Any], expected: Expected, which: str, given: list[Any] | None = None
+) -> Probe:
+    """Run the candidate on `drawn` and compare; what it does is kept apart from the trial's own record.
+
+    `given` are the same values in other memory, where the memory matters; copies otherwise.
+    """
+    scratch = Evidence(gates=expected.gates, compile_s=trial.state.compile_s or 1.0)
+    apart = replace(trial, state=scratch, history=History())
+    try:
+        ending = apart.compare(
+            drawn, cloned(drawn) if given is None else given, which, (expected.wanted, expected.truth)
+        )
+    except CandidateFault as fault:
+        scratch.findings.insert(0, fault.finding)
+        ending = (fault.outcome, fault.finding.message)
+    trial.state.call_s = max(trial.state.call_s, scratch.call_s)
+    return Probe(ending=ending, evidence=scratch)
+
+
+def decide(trial: Trial, check: Check, found: Probe, words: str) -> Ending:
+    """Make a probe's ending the candidate's own, with the inputs named."""
+    assert found.ending is not None
+    state, seen = trial.state, found.evidence
+    outcome, message = found.ending
+    message = f"{words}: {message}"
+    first = seen.findings[0]
+    state.exhibits[:0] = [replace(item, statement=f"{words}: {item.statement}") for item in seen.exhibits]
+    state.findings.insert(0, replace(first, message=message))
+    state.outputs = seen.outputs or state.outputs
+    state.found(check, message)
+    return outcome, message
+
+
+def flag(trial: Trial, check: Check, found: Probe, kind: str, words: str) -> None:
+    """Show a probe's ending without letting it decide."""
+    assert found.ending is not None
+    line = found.evidence.findings[0].line if found.evidence.findings else 0
+    message = f"{words}: {found.ending[1]}"
+    trial.state.flag(check, Finding(kind=kind, message=message, severity=Severity.FLAG, line=line))
+
+
+def unjudged(found: Probe) -> bool:
+    """Whether nothing could be said of the candidate on these inputs."""
+    return found.ending is not None and isinstance(found.ending[0], NotJudged)

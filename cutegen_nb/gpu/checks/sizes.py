@@ -1,0 +1,166 @@
+"""Which other sizes of a problem say most about a candidate: off alignment, one row, past its thresholds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cutegen_nb.core.problem import Problem, Rewrite
+from cutegen_nb.gpu.scaling import literals_of
+
+_SMALLEST_THRESHOLD = 16
+_LARGEST_THRESHOLD = 1 << 40
+_MOST_ALIGNMENT = 256
+_MOST_SAME_SIDE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """The problem at another size."""
+
+    words: str
+    """What is other about it."""
+    values: dict[int, int]
+    """Each literal's value in the file → its value here."""
+    decides: bool = False
+    """Whether the problem's own size takes the same side of a threshold, so that wrong values there count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """A literal that sets the size of an input."""
+
+    full: int
+    """Its value in the file."""
+    now: int
+    """Its value at the size being judged."""
+
+
+def extents(problem: Problem, rewrites: Sequence[Rewrite], shapes: Sequence[Sequence[int]]) -> list[Extent]:
+    """Literals whose present value is an extent of an input, those of the first input's dimensions first."""
+    scaled = {item.full: item.scaled for item in rewrites}
+    values = {value: scaled.get(value, value) for _, _, value in literals_of(problem.source)}
+    found: list[Extent] = []
+    for extent in (extent for shape in shapes for extent in shape):
+        for full, now in values.items():
+            item = Extent(full=full, now=now)
+            if now == extent and item not in found:
+                found.append(item)
+    return found
+
+
+def rewrites_for(problem: Problem, now: Sequence[Rewrite], values: dict[int, int]) -> tuple[Rewrite, ...]:
+    """The problem's rewrites with each literal of `values` (by its value in the file) set anew."""
+    scaled = {item.full: item.scaled for item in now} | values
+    return tuple(
+        Rewrite(line=line, column=column, full=value, scaled=scaled[value])
+        for line, column, value in literals_of(problem.source)
+        if scaled.get(value, value) != value
+    )
+
+
+def thresholds(source: str) -> tuple[int, ...]:
+    """Integers that the source compares something with, named constants of its module included."""
+    tree = ast.parse(source)
+    named: dict[str, int] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, value = statement.targets[0], _integer(statement.value, named)
+            if isinstance(target, ast.Name) and value is not None:
+                named[target.id] = value
+    found = {
+        value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        for value in (_integer(part, named) for part in (node.left, *node.comparators))
+        if value is not None and _SMALLEST_THRESHOLD <= value <= _LARGEST_THRESHOLD
+    }
+    return tuple(sorted(found, reverse=True))
+
+
+def _integer(node: ast.expr, named: dict[str, int]) -> int | None:
+    """The integer an expression of literals and named constants stands for."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if isinstance(node, ast.Name):
+        return named.get(node.id)
+    if isinstance(node, ast.BinOp):
+        left, right = _integer(node.left, named), _integer(node.right, named)
+        if left is None or right is None or abs(left) > _LARGEST_THRESHOLD or not 0 <= right <= 1 << 20:
+            return None
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.LShift):
+            return left << right if right < 64 else None  # noqa: PLR2004 - no size is longer
+        if isinstance(node.op, ast.Pow):
+            return left**right if right < 64 else None  # noqa: PLR2004
+    return None
+
+
+def sizes(found: Sequence[Extent], elements: tuple[int, int], limits: Sequence[int]) -> Iterator[Size]:
+    """Sizes to try, those that decide first.
+
+    `elements` are those of the first input, at the problem's own size and now; `limits` are the thresholds
+    of the candidate's source.
+    """
+    if not found:
+        return
+    same_side: list[Size] = []
+    for limit in limits:
+        for item in found:
+            size = _across(item, limit)
+            if size is not None:
+                yield from _sorted_out(size, same_side)
+        size = _elements_across(found[0], elements, limit)
+        if size is not None:
+            yield from _sorted_out(size, same_side)
+    largest = max(found, key=lambda item: item.now)
+    for new in (largest.now - 1, largest.now + 3):
+        if new > 0:
+            yield Size(words=f"{largest.now} made {new}", values={largest.full: new})
+    if found[0].now > 1:
+        yield Size(words=f"{found[0].now} made 1", values={found[0].full: 1})
+    yield from same_side[:_MOST_SAME_SIDE]
+
+
+def _sorted_out(size: Size, same_side: list[Size]) -> Iterator[Size]:
+    if size.decides:
+        yield size
+    else:
+        same_side.append(size)
+
+
+def _across(item: Extent, limit: int) -> Size | None:
+    """The extent on the other side of a threshold from where it is now."""
+    step = _alignment(item.now)
+    below = item.now < limit
+    new = -(-limit // step) * step if below else (limit - 1) // step * step
+    if new <= 0:
+        return None
+    side = "from" if below else "below"
+    return Size(
+        words=f"{item.now} made {new}, {side} the source's {limit}",
+        values={item.full: new},
+        decides=below == (item.full >= limit),
+    )
+
+
+def _elements_across(item: Extent, elements: tuple[int, int], limit: int) -> Size | None:
+    """The first extent such that the first input's elements come to the other side."""
+    full, now = elements
+    each = now // max(1, item.now)
+    below = now < limit
+    new = -(-limit // each) if below else (limit - 1) // each
+    if new <= 0 or new == item.now:
+        return None
+    side = "from" if below else "below"
+    return Size(
+        words=f"{item.now} made {new}: {new * each} elements, {side} the source's {limit}",
+        values={item.full: new},
+        decides=below == (full >= limit),
+    )
+
+
+def _alignment(value: int) -> int:
+    return min(value & -value, _MOST_ALIGNMENT)

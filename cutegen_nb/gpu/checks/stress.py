@@ -1,0 +1,59 @@
+"""Inputs of another scale, sign and sparsity: what computes the function is right on these as well."""
+
+from __future__ import annotations
+
+from cutegen_nb.gpu.checks.probing import decide, expect, flag, probe, unjudged
+from cutegen_nb.gpu.checks.registry import STRESS
+from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
+from cutegen_nb.gpu.record import Ending
+from cutegen_nb.gpu.trial import Trial
+
+
+def stress(trial: Trial) -> Ending | None:
+    """WRONG_VALUES, or the candidate's own fault, on inputs that the reference handles; the first decides.
+
+    What no problem draws (infinities, denormal numbers, 1e18) only raises a flag.
+    """
+    used: list[str] = []
+    left_out: list[str] = []
+    for variant in VARIANTS:
+        if not trial.state.time_left(calls=3):
+            left_out.append(f"{variant.name}: no time left")
+            continue
+        reason, ending = _one(trial, variant)
+        if ending is not None:
+            return ending
+        (left_out if reason else used).append(f"{variant.name}: {reason}" if reason else variant.name)
+    _note(trial, used, left_out)
+    return None
+
+
+def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
+    """Why the variant was not used, or its ending."""
+    drawn = varied(trial.draw(trial.secret_seed()), variant.change)
+    if drawn is None:
+        return "no input may take other values", None
+    expected = expect(trial.reference, drawn, trial.task.longest_sum)
+    if isinstance(expected, str):
+        return expected, None
+    found = probe(trial, drawn, expected, "a call")
+    if found.ending is None:
+        return "", None
+    if unjudged(found):
+        return found.ending[1], None
+    words = f"With inputs {variant.name}"
+    if variant.decides:
+        return "", decide(trial, STRESS, found, words)
+    flag(trial, STRESS, found, "wrong-under-stress", words)
+    return "", None
+
+
+def _note(trial: Trial, used: list[str], left_out: list[str]) -> None:
+    state = trial.state
+    note = "; ".join(used)
+    if left_out:
+        note += f"{'; ' if note else ''}not used: {'; '.join(left_out)}"
+    if not used:
+        state.skipped(STRESS, note or "no input may take other values")
+    elif STRESS.name not in state.results:
+        state.ran(STRESS, note)

@@ -1,0 +1,130 @@
+"""Other inputs made from a problem's own, element by element.
+
+Each change is a function of the element's value alone that leaves zero where it is.  So whatever structure
+the problem gives its inputs (a triangle of zeros, a symmetry, one-hot rows, a mask) stays, and a kernel that
+relies on that structure is not held to inputs that the problem excludes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+"""A real floating-point tensor to another of the same shape and dtype."""
+
+_SAMPLE = 4096
+_FEW_VALUES = 8
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One kind of inputs."""
+
+    name: str
+    """In words, after "inputs": ``scaled by 1000``."""
+    change: Change
+    """What is done to each free input."""
+    decides: bool = True
+    """Whether wrong values with it fail a candidate; a flag otherwise, for what no problem draws."""
+
+
+def varied(drawn: Sequence[Any], change: Change) -> list[Any] | None:
+    """The inputs with `change` applied to each free one; None where there is none, or nothing changes."""
+    result = [change(item) if is_free(item) else item for item in drawn]
+    same = all(
+        before is after or torch.equal(before, after) for before, after in zip(drawn, result, strict=True)
+    )
+    return None if same else result
+
+
+def is_free(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
+    """Whether an input may take other values: real, of many values, and no rows that sum to one number.
+
+    Labels, signs and masks have few values; rows that sum to one are probabilities.
+    """
+    if not isinstance(item, torch.Tensor) or not item.is_floating_point() or item.numel() < 2:  # noqa: PLR2004
+        return False
+    few = item.numel() > _FEW_VALUES and item.reshape(-1)[:_SAMPLE].unique().numel() <= _FEW_VALUES
+    return not few and not _sums_to_one(item)
+
+
+def _sums_to_one(item: torch.Tensor) -> bool:
+    if item.dim() < 2 or item.shape[-1] < 2 or bool((item < 0).any()):  # noqa: PLR2004 - rows of two
+        return False
+    sums = item.double().sum(dim=-1)
+    return bool(((sums - 1).abs() < 1e-2).all())  # noqa: PLR2004 - half precision
+
+
+def pseudo_random(item: torch.Tensor) -> torch.Tensor:
+    """A number from 0 to 65535 for each element, decided by the magnitude of its value alone."""
+    bits = item.abs().contiguous().view(_BITS[item.element_size()]).to(torch.int64)
+    bits = (bits ^ (bits >> 15)) * 2_654_435_761
+    return (bits >> 16) & 0xFFFF
+
+
+def _scaled(factor: float) -> Change:
+    return lambda item: (item.double() * factor).to(item.dtype)
+
+
+def _mixed_signs(item: torch.Tensor) -> torch.Tensor:
+    return torch.where(pseudo_random(item) % 2 == 0, item, -item)
+
+
+def _mostly_zeros(item: torch.Tensor) -> torch.Tensor:
+    return torch.where(pseudo_random(item) % 10 == 0, item, torch.zeros_like(item))
+
+
+def _one_value(item: torch.Tensor) -> torch.Tensor:
+    value = item.double().abs().mean().to(item.dtype)
+    return torch.where(item == 0, item, value)
+
+
+def _few_large(item: torch.Tensor) -> torch.Tensor:
+    magnitudes = item.abs().reshape(-1)
+    limit = torch.topk(magnitudes, max(1, magnitudes.numel() // 1024)).values[-1]
+    return torch.where(item.abs() >= limit, item * 100, item)
+
+
+def _masked(item: torch.Tensor) -> torch.Tensor:
+    hidden = (pseudo_random(item) % 4 == 0) & (item != 0)
+    return item.masked_fill(hidden, -torch.inf)
+
+
+def wide_integers(item: torch.Tensor) -> torch.Tensor:
+    """Integers of up to twelve bits (eight of bfloat16, eleven of float16): one more than TF32 holds."""
+    limit = {torch.float16: 2047.0, torch.bfloat16: 255.0}.get(item.dtype, 4095.0)
+    largest = item.double().abs().max().clamp_min(1e-30)
+    return (item.double() / largest * limit).round().to(item.dtype)
+
+
+def small_integers(item: torch.Tensor) -> torch.Tensor:
+    """Minus one, zero and one."""
+    return torch.where(pseudo_random(item) % 3 == 0, torch.zeros_like(item), item.sign())
+
+
+SIGNED = Variant(name="with signs mixed", change=_mixed_signs)
+FEW_LARGE = Variant(name="with a few values a hundred times as large", change=_few_large)
+
+VARIANTS: tuple[Variant, ...] = (
+    FEW_LARGE,
+    SIGNED,
+    Variant(name="scaled by 1000", change=_scaled(1e3)),
+    Variant(name="scaled by 1/1000", change=_scaled(1e-3)),
+    Variant(name="with nine tenths zeros", change=_mostly_zeros),
+    Variant(name="of one value", change=_one_value),
+    Variant(name="with signs flipped", change=torch.neg),
+    Variant(name="with a quarter masked to minus infinity", change=_masked, decides=False),
+    Variant(name="scaled by 1e18", change=_scaled(1e18), decides=False),
+    Variant(name="scaled to denormal numbers", change=_scaled(1e-40), decides=False),
+)
+"""Stress inputs, those that show most first."""
+
+
+def named(name: str) -> Variant:
+    """The variant of that name. Raises KeyError."""
+    return {item.name: item for item in VARIANTS}[name]
