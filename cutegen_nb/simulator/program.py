@@ -19,6 +19,7 @@ from cutegen_nb.simulator import (
     bit_ops,
     compare_ops,
     convert_ops,
+    field_ops,
     float_ops,
     load_store,
     matrix_moves,
@@ -45,7 +46,7 @@ from cutegen_nb.simulator.ptx_model import (
 from cutegen_nb.simulator.values import Array
 
 LOADED = (
-    approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, float_ops, load_store,
+    approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, field_ops, float_ops, load_store,
     matrix_moves, matrix_ops, mbarrier_ops, move_ops, warp_ops,
 )  # fmt: skip
 """Modules that fill the registry when imported."""
