@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cutegen_nb.core.errors import ConfigurationError
@@ -149,9 +150,9 @@ class Simulation:
         """Called by the DSL: a program was compiled to this PTX."""
         self.ptx.update(dict.fromkeys(_ENTRY.findall(text), text))
 
-    def addresses(self, text: str) -> dict[str, int]:
-        """Called by the DSL: answers to the outside calls of host code whose PTX is ``text``."""
-        return self._host.addresses(text)
+    def addresses(self, text: str, cubin: bytes) -> dict[str, int]:
+        """Called by the DSL: answers to the outside calls of host code with this PTX and machine code."""
+        return self._host.addresses(text, cubin)
 
     def shown_as_global(self, value: object) -> object:
         """Called by the DSL: what DLPack import gets in place of ``value``."""
@@ -198,6 +199,7 @@ class Simulation:
                 profile = self._launched(item, memory, found)
             finally:
                 self.findings = joined(self.findings, found.all())
+            profile = replace(profile, resources=item.resources)
             (self.on_launch or self.launches.append)(profile)
             self._writes.end(memory, item.kernel)
             self.unfinished = ""

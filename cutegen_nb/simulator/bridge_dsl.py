@@ -1,9 +1,9 @@
 """Every touch of the CuTe DSL's internals.
 
 They move between releases, so the version is checked first.  Four things are changed in the process:
-line info and PTX are always produced, and the PTX read back; the execution engine is built without the
-DSL's CUDA runtime library and finds :mod:`~cutegen_nb.simulator.bridge_host` instead; a call of a
-compiled function goes through :meth:`Engine.run`; and CPU tensors enter as global memory.
+line info, PTX and machine code are always produced, and the latter two read back; the execution engine is
+built without the DSL's CUDA runtime library and finds :mod:`~cutegen_nb.simulator.bridge_host` instead; a
+call of a compiled function goes through :meth:`Engine.run`; and CPU tensors enter as global memory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Engine(Protocol):
     def compiled(self, text: str) -> None:
         """A program was compiled to this PTX."""
 
-    def addresses(self, text: str) -> dict[str, int]:
-        """Answers to the outside calls of host code whose PTX is ``text``."""
+    def addresses(self, text: str, cubin: bytes) -> dict[str, int]:
+        """Answers to the outside calls of host code whose PTX and machine code are these."""
 
     def run(self, host_code: Callable[[], object]) -> object:
         """Run host code and then the kernels it launched."""
@@ -106,12 +106,15 @@ def _is_running(process: int) -> bool:
 
 
 class _Artifacts:
-    """Where the compiler writes PTX on its way to a string, and what came of each module."""
+    """Where the compiler writes PTX and machine code on their way to values, and what came of each module."""
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(8)
-        self._texts: dict[int, tuple[object, str]] = {}
+        self._outputs: dict[int, tuple[object, str, bytes]] = {}
         self.expected = Path()
+        """Where the PTX of the next module will be."""
+        self.expected_cubin = Path()
+        """Where its machine code will be."""
 
     def folder(self) -> Path:
         """This process's own folder inside its temporary one; it exists while compiling.
@@ -128,24 +131,27 @@ class _Artifacts:
                 shutil.rmtree(left, ignore_errors=True)
         self.folder().mkdir(mode=0o700, exist_ok=True)
         self.expected.unlink(missing_ok=True)
+        self.expected_cubin.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Remove what this process wrote."""
         shutil.rmtree(self.folder(), ignore_errors=True)
 
     def remember(self, module: object) -> str:
-        """Read the PTX of the module just compiled."""
+        """Read the PTX of the module just compiled, and its machine code where there is any."""
         text = self.expected.read_text()
-        self._texts[id(module)] = (module, text)  # the module is kept, so its id stays its own
+        cubin = self.expected_cubin.read_bytes() if self.expected_cubin.is_file() else b""
+        self._outputs[id(module)] = (module, text, cubin)  # the module is kept, so its id stays its own
         return text
 
-    def text(self, module: object) -> str:
-        """PTX of a compiled module; empty for one without kernels."""
-        return self._texts.get(id(module), (None, ""))[1]
+    def outputs(self, module: object) -> tuple[str, bytes]:
+        """PTX and machine code of a compiled module; empty for one without kernels."""
+        _, text, cubin = self._outputs.get(id(module), (None, "", b""))
+        return text, cubin
 
 
 def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: Engine) -> None:  # noqa: ANN401
-    """Make every compilation write PTX with line info to a private place, and read it back."""
+    """Make every compilation write PTX with line info and machine code to a private place; read them back."""
     apply = compiler.CompileOptions.apply_envar_settings
     compile_module = compiler.Compiler.compile
     read_artifacts = jit_executor.JitFunctionArtifacts.__post_init__
@@ -161,14 +167,18 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
         ):  # cute.compile keeps one set of options for many compilations
             asked_folder = ""
             folders[self] = options[compiler.DumpDir].value = str(artifacts.folder())
-        asked = options[compiler.KeepPTX].value and asked_folder
-        options[compiler.KeepPTX].value = True
+        ptx, cubin = options[compiler.KeepPTX], options[compiler.KeepCUBIN]
+        asked = [bool(keep.value and asked_folder) for keep in (ptx, cubin)]
+        ptx.value = cubin.value = True
         apply(self, envar, function_name)
-        if not asked:  # not into the candidate's folder, nor under a name that may exceed 255 bytes
-            keep = options[compiler.KeepPTX]
-            keep.dump_path = str(artifacts.folder() / "module")
-            keep.full_ptx_path = f"{keep.dump_path}.{options[compiler.GPUArch].value or envar.arch}.ptx"
-        artifacts.expected = Path(options[compiler.KeepPTX].full_ptx_path)
+        # Not into the candidate's folder unless it asked, nor under a name that may exceed 255 bytes.
+        private = str(artifacts.folder() / "module")
+        architecture = options[compiler.GPUArch].value or envar.arch
+        if not asked[0]:
+            ptx.dump_path, ptx.full_ptx_path = private, f"{private}.{architecture}.ptx"
+        if not asked[1]:
+            cubin.dump_path, cubin.full_cubin_path = private, f"{private}.{architecture}.cubin"
+        artifacts.expected, artifacts.expected_cubin = Path(ptx.full_ptx_path), Path(cubin.full_cubin_path)
 
     @functools.wraps(compile_module)
     def compile_and_read(self: Any, module: Any, pipeline: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -199,7 +209,7 @@ def _build_engines_without_driver(compiler: Any, artifacts: _Artifacts, engine: 
 
     def jit(self: Any, module: Any, opt_level: int = 2, shared_libs: object = ()) -> Any:  # noqa: ANN401, ARG001
         built = self.execution_engine.ExecutionEngine(module, opt_level=opt_level, shared_libs=())
-        for name, address in engine.addresses(artifacts.text(module)).items():
+        for name, address in engine.addresses(*artifacts.outputs(module)).items():
             built.raw_register_runtime(name, ctypes.c_void_p(address))
         return built
 

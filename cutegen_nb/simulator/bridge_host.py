@@ -12,7 +12,9 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from cutegen_nb.analysis.occupancy import occupancy
 from cutegen_nb.core.evaluation import NotJudgedReason
+from cutegen_nb.core.profile import KernelResources
 from cutegen_nb.simulator import ptx
 from cutegen_nb.simulator.bridge_device import (
     MAX_BLOCK_DIM,
@@ -21,6 +23,7 @@ from cutegen_nb.simulator.bridge_device import (
     DeviceFacts,
 )
 from cutegen_nb.simulator.bridge_names import REFUSED_NAMES, SUCCEEDING_NAMES
+from cutegen_nb.simulator.cubin_facts import BadCubin, resources_of
 from cutegen_nb.simulator.faults import SimulatorFault
 from cutegen_nb.simulator.machine import Launch
 
@@ -85,6 +88,8 @@ class RecordedLaunch:
     """Grid, block, dynamic shared memory, cluster."""
     parameters: tuple[bytes, ...]
     """The kernel's parameters as they were at the call."""
+    resources: KernelResources | None = None
+    """What the compiler gave the kernel; None where its machine code could not be read."""
 
 
 @dataclass(slots=True)
@@ -93,6 +98,8 @@ class _Library:
 
     text: str
     """Its PTX."""
+    resources: dict[str, KernelResources]
+    """What the compiler gave each of its kernels."""
     module: ptx.Module | None = None
     """Parsed, once something is about to run."""
 
@@ -110,8 +117,10 @@ class HostCalls:
     _callbacks: list[object] = field(default_factory=list)
     _shared: dict[str, int] = field(default_factory=dict)
 
-    def addresses(self, text: str) -> dict[str, int]:
-        """Address of an answer for each name that host code may call; ``text`` is the engine's PTX.
+    def addresses(self, text: str, cubin: bytes = b"") -> dict[str, int]:
+        """Address of an answer for each name that host code may call.
+
+        ``text`` and ``cubin`` are the PTX and the machine code of the engine's module.
 
         The loading call is made anew for each engine, so that two compilations whose kernels share a
         name stay apart.  The callbacks stay alive as long as this object.
@@ -121,9 +130,11 @@ class HostCalls:
             answers = {**refused, **self._answers()}
             self._shared.update({name: self._keep(kind, call) for name, (kind, call) in answers.items()})
 
+        resources = _resources(cubin, self.device.architecture)
+
         def load(library: int, *_: object) -> int:
             handle = _FIRST_HANDLE + len(self._libraries)
-            self._libraries[handle] = _Library(text)
+            self._libraries[handle] = _Library(text, resources)
             _write(library, handle, ctypes.c_uint64)
             return SUCCESS
 
@@ -219,8 +230,14 @@ class HostCalls:
         answer = self.device.attribute(number)
         return INVALID_VALUE if answer is None else _write(value, answer, _INT)
 
-    def _occupancy(self, value: int, _kernel: int, threads: int, smem_bytes: int) -> int:
-        return _write(value, self.device.resident_blocks(threads, smem_bytes), _INT)
+    def _occupancy(self, value: int, kernel: int, threads: int, smem_bytes: int) -> int:
+        library, name = self._kernels.get(kernel, (None, ""))
+        resources = library.resources.get(name) if library is not None else None
+        registers, static = (resources.registers, resources.static_smem_bytes) if resources else (0, 0)
+        found = occupancy(
+            self.device.architecture, threads=threads, registers=registers, smem_bytes=static + smem_bytes
+        )
+        return _write(value, found.active_ctas, _INT)
 
     def _launch_extended(self, config: int, kernel: int, arguments: int) -> int:
         decoded = _LaunchConfig.from_address(config)
@@ -267,8 +284,11 @@ class HostCalls:
             for pointer, parameter in zip(pointers, declared, strict=True)
         )
         self._launches.append(
-            RecordedLaunch(module=library.module, kernel=name, launch=launch, parameters=parameters)
-        )
+            RecordedLaunch(
+                module=library.module, kernel=name, launch=launch, parameters=parameters,
+                resources=library.resources.get(name),
+            )
+        )  # fmt: skip
         return SUCCESS
 
     def _limits(self, launch: Launch, static_smem_bytes: int) -> int:
@@ -303,6 +323,16 @@ def _parsed(text: str) -> ptx.Module:
         return ptx.parse(text)
     except ptx.PtxSyntaxError as error:
         raise UnknownPtx(f"{error} Write it another way, or run on a GPU.") from error
+
+
+def _resources(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
+    """What the compiler gave each kernel; nothing where its machine code cannot be read."""
+    if not cubin:
+        return {}
+    try:
+        return resources_of(cubin, architecture)
+    except BadCubin:  # a compiler of tomorrow; counts and results do not depend on it
+        return {}
 
 
 def _function(*arguments: type) -> Callable[[Callable[..., int]], object]:

@@ -1,0 +1,171 @@
+"""What the compiler gave each kernel, read from its machine code (a cubin) with the standard library.
+
+A cubin is an ELF file. Registers and stack stand in the attribute records of ``.nv.info``, limits and the
+places of spilling instructions in ``.nv.info.KERNEL``, static shared memory is the size of
+``.nv.shared.KERNEL``. The records are not documented by NVIDIA; their names and forms are those that
+``cuobjdump -elf`` prints, and the figures were checked against ``cuobjdump -res-usage`` and ``ptxas -v``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cutegen_nb.core.profile import KernelResources
+
+_CUDA_INFO = 0x7000_0000
+_SYMBOLS = 2
+_KEPT_ELSEWHERE = 8
+"""``SHT_NOBITS``: a section with a size and no bytes in the file."""
+_SIZED = 4
+"""Form of an attribute whose payload follows; the other forms hold their value in the record itself."""
+_REGISTERS, _FRAME, _STACK, _MAX_THREADS, _REQUIRED_THREADS, _ANNOTATIONS = 0x2F, 0x11, 0x12, 0x05, 0x10, 0x55
+_SPILL = 1
+"""Kind of annotation: the instruction at the offset that follows spills or refills."""
+_RESERVED_SMEM_BYTES = 1024
+"""What the system keeps of each CTA's shared memory; from sm_90 on the section's size contains it, and the
+module has a section ``.nv.shared.reserved.0``."""
+_INSTRUCTION_BYTES = 16
+_OPCODE = 0xFFF
+_LOCAL_LOAD, _LOCAL_STORE = 0x983, 0x387
+"""LDL and STL in the low 12 bits of an instruction, sm_70 to sm_120."""
+_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 16}
+"""Bits 73 to 75 of a load or store → bytes of its register or registers."""
+
+
+class BadCubin(ValueError):
+    """The bytes are no cubin that this module can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    kind: int
+    data: bytes
+    """Empty where the file holds none."""
+    size: int
+    link: int
+
+
+def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
+    """Resources of every kernel of a cubin, by its name there.
+
+    Args:
+        cubin: the whole file.
+        architecture: what it was compiled for; it is only handed on.
+
+    Raises:
+        BadCubin: it is no 64-bit ELF file, ends before its tables do, or names what it does not hold.
+    """
+    try:
+        sections = _sections(cubin)
+        return {name: _resources(name, sections, architecture) for name in _kernels(sections)}
+    except (struct.error, IndexError, KeyError, UnicodeDecodeError, ValueError) as problem:
+        raise BadCubin(
+            f"Cannot read the compiler's machine code of {len(cubin)} bytes ({problem!r}); registers, spills "
+            "and occupancy stay unknown."
+        ) from problem
+
+
+def _sections(cubin: bytes) -> list[_Section]:
+    if cubin[:5] != b"\x7fELF\x02":
+        raise BadCubin("no 64-bit ELF file")
+    (table,) = struct.unpack_from("<Q", cubin, 0x28)
+    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQII", cubin, table + index * entry) for index in range(count)]
+    name_bytes = cubin[headers[names][4] :]
+    return [
+        _Section(
+            _text(name_bytes, name), kind, b"" if kind == _KEPT_ELSEWHERE else cubin[offset : offset + size],
+            size, link,
+        )
+        for name, kind, _, _, offset, size, link, _ in headers
+    ]  # fmt: skip
+
+
+def _text(strings: bytes, offset: int) -> str:
+    return strings[offset : strings.index(b"\0", offset)].decode()
+
+
+def _kernels(sections: list[_Section]) -> list[str]:
+    """Kernels have an attribute section of their own; device functions that stayed functions have one too."""
+    prefix = ".nv.info."
+    return [one.name.removeprefix(prefix) for one in sections if one.name.startswith(prefix)]
+
+
+def _resources(name: str, sections: list[_Section], architecture: str) -> KernelResources:
+    by_name = {one.name: one for one in sections}
+    whole = _by_symbol(by_name[".nv.info"], sections)[name]
+    own = dict(_attributes(by_name[f".nv.info.{name}"].data))
+    code = by_name[f".text.{name}"].data
+    stores, loads = _spills(own.get(_ANNOTATIONS, b""), code)
+    return KernelResources(
+        architecture=architecture,
+        registers=whole[_REGISTERS],
+        stack_bytes=max(whole.get(_FRAME, 0), whole.get(_STACK, 0)),
+        spill_store_bytes=stores,
+        spill_load_bytes=loads,
+        static_smem_bytes=_static_smem(by_name, name),
+        constant_bytes=_size(by_name, f".nv.constant0.{name}"),
+        max_threads=_threads(own.get(_MAX_THREADS) or own.get(_REQUIRED_THREADS)),
+        code_bytes=len(code),
+    )
+
+
+def _size(by_name: dict[str, _Section], name: str) -> int:
+    return by_name[name].size if name in by_name else 0
+
+
+def _static_smem(by_name: dict[str, _Section], name: str) -> int:
+    size = _size(by_name, f".nv.shared.{name}")
+    reserved = any(one.startswith(".nv.shared.reserved") for one in by_name)
+    return max(0, size - _RESERVED_SMEM_BYTES) if reserved else size
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Attributes of a section with their payloads."""
+    at = 0
+    while at + 4 <= len(data):
+        form, attribute, value = struct.unpack_from("<BBH", data, at)
+        at += 4
+        size = value if form == _SIZED else 0
+        yield attribute, data[at : at + size] if size else data[at - 2 : at]
+        at += size
+
+
+def _by_symbol(info: _Section, sections: list[_Section]) -> dict[str, dict[int, int]]:
+    """Attributes of the whole module that hold a function's symbol and a number."""
+    symbols = sections[info.link]
+    if symbols.kind != _SYMBOLS:
+        raise BadCubin("attributes without symbols")
+    strings = sections[symbols.link].data
+    found: dict[str, dict[int, int]] = {}
+    for attribute, payload in _attributes(info.data):
+        if attribute in {_REGISTERS, _FRAME, _STACK}:
+            symbol, value = struct.unpack("<II", payload)
+            (name,) = struct.unpack_from("<I", symbols.data, symbol * 24)
+            found.setdefault(_text(strings, name), {})[attribute] = value
+    return found
+
+
+def _threads(payload: bytes | None) -> int:
+    if not payload:
+        return 0
+    x, y, z = struct.unpack("<III", payload)
+    return int(x * y * z)
+
+
+def _spills(annotations: bytes, code: bytes) -> tuple[int, int]:
+    """Bytes that spilling instructions store and refilling ones load, as they stand in the code."""
+    stores = loads = 0
+    for kind, offset in struct.iter_unpack("<II", annotations[: len(annotations) // 8 * 8]):
+        if kind != _SPILL or offset % _INSTRUCTION_BYTES or offset + _INSTRUCTION_BYTES > len(code):
+            continue
+        low, high = struct.unpack_from("<QQ", code, offset)
+        width = _WIDTHS.get(high >> 9 & 7, 0)
+        if low & _OPCODE == _LOCAL_STORE:
+            stores += width
+        elif low & _OPCODE == _LOCAL_LOAD:
+            loads += width
+    return stores, loads
