@@ -13,10 +13,11 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from cutegen_nb.core.errors import EvaluatorError
-from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
 from cutegen_nb.gpu.candidate_module import FILE_NAME
-from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
+from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
+from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
 from cutegen_nb.gpu.provenance import Provenance, address_of
@@ -78,7 +79,7 @@ class Caller:
         self._label(given)
         self.ground.reset()
         provenance = Provenance(self.ground.simulation)
-        watch = ForwardWatch(str(self.path), self.ground.label, provenance)
+        watch = ForwardWatch(str(self.path), self.ground.label, provenance, self.ground.unwritten)
         began = time.monotonic()
         try:
             with blamed(RUNNING, self.path), watch:
@@ -137,6 +138,25 @@ class Caller:
         if simulation is not None and simulation.fault is not None:
             self.state.profile = self.profile(tuple(simulation.launches))
             raise from_simulator(simulation.fault)
+        if simulation is not None:
+            self._judge_findings(simulation.findings, tuple(simulation.launches))
+
+    def _judge_findings(self, findings: tuple[Finding, ...], launches: tuple[LaunchProfile, ...]) -> None:
+        """Note what the machine's checks found; the first that decides ends the evaluation."""
+        kept = [
+            dataclasses.replace(item, file="") if item.file == str(self.path) else item for item in findings
+        ]
+        for item in kept:
+            if item.severity is Severity.FLAG:
+                self.state.flag(MACHINE_CHECKS[item.kind], item)
+        for item in kept:
+            if item.severity is Severity.DECIDES:
+                self.state.found(MACHINE_CHECKS[item.kind], item.message)
+                self.state.profile = self.profile(launches)
+                raise from_finding(item)
+        for check in MACHINE_CHECKS.values():
+            if check.name not in self.state.results:
+                self.state.ran(check)
 
     def _refuse_half_a_result(self, seen: str) -> None:
         """A launch that neither finished nor found a fault is our failure, not the candidate's."""

@@ -61,6 +61,20 @@ def from_simulator(fault: Fault) -> CandidateFault:
     return CandidateFault(outcome, fault.finding)
 
 
+_BY_KIND = {
+    "race": Verdict.RACE,
+    "async-hazard": Verdict.ASYNC_HAZARD,
+    "uninitialised-read": Verdict.UNINITIALISED_READ,
+    "cta-order": Verdict.RACE,
+    "divergent-barrier": Verdict.DEADLOCK,
+}
+
+
+def from_finding(finding: Finding) -> CandidateFault:
+    """What the machine's checks found in a launch that went on; the values may be right all the same."""
+    return CandidateFault(Judged(verdict=_BY_KIND[finding.kind]), finding)
+
+
 def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
     """The verdict for what the candidate raised while `phase`."""
     line, column = place(error, path)

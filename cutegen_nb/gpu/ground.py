@@ -85,6 +85,11 @@ class Simulation(Protocol):
         ...
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What checks found since the last reset in launches that went on."""
+        ...
+
+    @property
     def unfinished(self) -> str:
         """Kernel whose launch ended with neither a result nor a fault since the last reset; else empty."""
         ...
@@ -102,6 +107,10 @@ class Simulation(Protocol):
 
     def label(self, tensor: torch.Tensor, name: str) -> None:
         """Give a tensor the name that findings call it by."""
+        ...
+
+    def unwritten(self, tensor: torch.Tensor, bits: int) -> None:
+        """A tensor was allocated without a value and filled with elements of these bits."""
         ...
 
     def habits(self) -> AbstractContextManager[object]:
@@ -143,3 +152,8 @@ class Ground:
         """Name a tensor for findings."""
         if self.simulation is not None:
             self.simulation.label(tensor, name)
+
+    def unwritten(self, tensor: torch.Tensor, bits: int) -> None:
+        """A tensor holds no value yet; its elements were set to these bits."""
+        if self.simulation is not None:
+            self.simulation.unwritten(tensor, bits)

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu import correctness
-from cutegen_nb.gpu.patterns import poison
+from cutegen_nb.gpu.patterns import poison, poison_bits
 from cutegen_nb.gpu.provenance import Provenance
 
 _UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
@@ -62,8 +62,10 @@ class ForwardWatch(TorchDispatchMode):
         path: str,
         label: Callable[[torch.Tensor, str], None] | None = None,
         provenance: Provenance | None = None,
+        unwritten: Callable[[torch.Tensor, int], None] | None = None,
     ) -> None:
         super().__init__()
+        self._unwritten = unwritten
         self._path = path
         self._label = label
         self._provenance = provenance or Provenance(None)
@@ -81,6 +83,9 @@ class ForwardWatch(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name in _UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result)
+            bits = poison_bits(result.dtype) if result.is_contiguous() else None
+            if self._unwritten is not None and bits is not None:
+                self._unwritten(result, bits)
             self._provenance.allocated(result)
             if self._label is not None:
                 self._label(result, f"allocated in line {calling_line(self._path)}")

@@ -18,6 +18,12 @@ _MOST = 1 << 22
 _NEARLY_ALL = 0.999
 
 
+def poison_bits(dtype: torch.dtype) -> int | None:
+    """Bits of an element that holds the poison, where no result has them; None for integers."""
+    known = _POISON_BITS.get(dtype)
+    return None if known is None else known[1]
+
+
 def poison(tensor: torch.Tensor) -> None:
     """Fill freshly allocated memory with a value that cannot pass for a result."""
     if tensor.numel() == 0 or not tensor.is_contiguous():
