@@ -121,7 +121,7 @@ def to_eight_bits(x: Value, kind: str) -> Value:
     fraction_bits, least, greatest = _EIGHT[kind]
     magnitude = np.abs(x).astype(F64)
     _, exponent = np.frexp(magnitude)
-    unit = np.maximum(exponent - 1, least) - fraction_bits
+    unit = np.maximum(np.where(magnitude == 0, least, exponent - 1), least) - fraction_bits
     steps = np.rint(np.ldexp(magnitude, -unit)).astype(S64)  # exact scaling, then one rounding
     # A normal number's steps begin at 2**fraction_bits; a carry into the next exponent adds itself up.
     code = steps + ((unit + fraction_bits - least) << fraction_bits)

@@ -1,0 +1,246 @@
+"""Conversions between every pair of formats in every rounding, against exact fractions."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
+MODES = ("rn", "rz", "rm", "rp")
+COUNT = 120
+
+
+def register_kind(kind):
+    """Bytes live in 32-bit registers."""
+    return {"u8": "u32", "s8": "s32"}.get(kind, kind)
+
+
+def narrowed(bits, kind):
+    """What an instruction sees of an operand in a wider register, as a number."""
+    width = int(kind[1:])
+    value = bits & ((1 << width) - 1)
+    return value - (1 << width) if kind[0] == "s" and value >> (width - 1) else value
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wanted", FLOATS)
+def test_integers_become_floats_rounded_once(machine, oracle, wanted, mode):
+    for kind in INTEGERS:
+        columns = oracle.operands((register_kind(kind),), COUNT, kind + wanted)
+        big = [((1 << 63) + (1 << 39) + low,) for low in (-1, 0, 1)] + [((1 << 62) + (1 << 54) + 1,)]
+        columns += big if kind[1:] == "64" else []
+        got = oracle.run(
+            machine, f"cvt.{mode}.{wanted}.{kind} {{d}}, {{0}};", (register_kind(kind),), wanted, columns
+        )
+        for (bits,), result in zip(columns, got, strict=True):
+            value = narrowed(bits, kind)
+            assert result == (oracle.rounded(Fraction(value), wanted, mode) if value else 0), (kind, value)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
+def test_floats_become_integers_clamped_to_their_range(machine, oracle, kind, mode):
+    whole = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode]
+    for wanted in INTEGERS:
+        columns = oracle.operands((kind,), COUNT, kind + wanted)
+        target = register_kind(wanted)
+        got = oracle.run(machine, f"cvt.{mode}.{wanted}.{kind} {{d}}, {{0}};", (kind,), target, columns)
+        bits = int(wanted[1:])
+        low, high = (0, (1 << bits) - 1) if wanted[0] == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        for (given,), result in zip(columns, got, strict=True):
+            value = oracle.number(given, kind)
+            if math.isnan(value):
+                want = narrowed(1 << (bits - 1), wanted) if kind == "f64" or bits == 64 else 0
+            elif math.isinf(value):
+                want = high if value > 0 else low
+            else:
+                want = max(low, min(high, whole(Fraction(value))))
+            assert result == want & ((1 << 8 * oracle.width_of(target)) - 1), (wanted, value)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["f64", "f32", "f16", "bf16"])
+def test_floats_become_narrower_floats_rounded_once(machine, oracle, kind, mode):
+    for wanted in FLOATS:
+        if oracle.FORMAT[wanted][0] >= oracle.FORMAT[kind][0] and wanted != "bf16":
+            continue
+        columns = oracle.operands((kind,), 3 * COUNT, kind + wanted + mode)
+        got = oracle.run(machine, f"cvt.{mode}.{wanted}.{kind} {{d}}, {{0}};", (kind,), wanted, columns)
+        for (bits,), result in zip(columns, got, strict=True):
+            value = oracle.number(bits, kind)
+            assert result == oracle.float_result("cvt", [value], wanted, mode), (wanted, value)
+
+
+def test_floats_become_wider_floats_unchanged(machine, oracle):
+    for kind, wanted in (("f16", "f32"), ("bf16", "f32"), ("f16", "f64"), ("bf16", "f64"), ("f32", "f64")):
+        columns = [
+            row
+            for row in oracle.operands((kind,), 300, wanted)
+            if not math.isnan(oracle.number(row[0], kind))
+        ]
+        got = oracle.run(machine, f"cvt.{wanted}.{kind} {{d}}, {{0}};", (kind,), wanted, columns)
+        for (bits,), result in zip(columns, got, strict=True):
+            value = oracle.number(bits, kind)
+            assert oracle.number(result, wanted) == value
+            assert math.copysign(1, oracle.number(result, wanted)) == math.copysign(1, value)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "bf16"])
+def test_floats_round_to_whole_floats(machine, oracle, kind):
+    columns = [
+        row for row in oracle.operands((kind,), 200, kind) if math.isfinite(oracle.number(row[0], kind))
+    ]
+    for mode, whole in (("rni", round), ("rzi", math.trunc), ("rmi", math.floor), ("rpi", math.ceil)):
+        got = oracle.run(machine, f"cvt.{mode}.{kind}.{kind} {{d}}, {{0}};", (kind,), kind, columns)
+        for (bits,), result in zip(columns, got, strict=True):
+            value = oracle.number(bits, kind)
+            exact = whole(Fraction(value))
+            assert oracle.number(result, kind) == exact
+            assert exact or math.copysign(1, oracle.number(result, kind)) == math.copysign(1, value)
+
+
+def clamped(value, *, sat=False, relu=False, greatest=None):
+    if math.isnan(value):
+        return 0.0 if sat else value
+    if sat:
+        return min(max(value, 0.0), 1.0) + 0.0
+    if relu and value <= 0:
+        return 0.0
+    if greatest is not None and abs(value) > greatest:
+        return math.copysign(greatest, value)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("template", "wanted", "limits"),
+    [
+        ("cvt.rn.sat.f16.f32", "f16", {"sat": True}),
+        ("cvt.rz.sat.f16.f64", "f16", {"sat": True}),
+        ("cvt.sat.f32.f32", "f32", {"sat": True}),
+        ("cvt.rn.relu.f16.f32", "f16", {"relu": True}),
+        ("cvt.rn.relu.bf16.f32", "bf16", {"relu": True}),
+        ("cvt.rn.satfinite.f16.f32", "f16", {"greatest": 65504.0}),
+    ],
+)
+def test_modifiers_bound_a_number_before_it_is_rounded(machine, oracle, template, wanted, limits):
+    kind = template.rsplit(".", 1)[1]
+    columns = oracle.operands((kind,), 300, template)
+    got = oracle.run(machine, template + " {d}, {0};", (kind,), wanted, columns)
+    for (bits,), result in zip(columns, got, strict=True):
+        value = clamped(oracle.number(bits, kind), **limits)
+        mode = "rz" if ".rz" in template else "rn"
+        assert result == oracle.float_result("cvt", [value], wanted, mode), value
+
+
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+@pytest.mark.parametrize(("mode", "extra"), [("rn", ""), ("rz", ""), ("rn", ".relu"), ("rz", ".satfinite")])
+def test_two_singles_become_a_packed_pair(machine, oracle, half, mode, extra):
+    columns = oracle.operands(("f32", "f32"), 300, half)
+    got = oracle.run(
+        machine, f"cvt.{mode}{extra}.{half}x2.f32 {{d}}, {{0}}, {{1}};", ("f32", "f32"), "b32", columns
+    )
+    greatest = {"f16": 65504.0, "bf16": 2.0**128 - 2.0**120}[half]
+    limits = {"": {}, ".relu": {"relu": True}, ".satfinite": {"greatest": greatest}}[extra]
+    for row, result in zip(columns, got, strict=True):
+        values = [clamped(oracle.number(one, "f32"), **limits) for one in row]
+        high, low = (oracle.float_result("cvt", [one], half, mode) for one in values)
+        assert result == high << 16 | low, values
+
+
+EIGHT = {"e4m3": (4, -6, 448.0), "e5m2": (3, -14, 57344.0)}
+
+
+def eight_bits(oracle, value, kind):
+    """An 8-bit code by searching all of them: the nearest, of two the even one."""
+    precision, least, greatest = EIGHT[kind]
+    sign = 0x80 if math.copysign(1, value) < 0 else 0
+    if math.isnan(value):
+        return 0x7F
+    if abs(value) >= greatest:
+        value = greatest
+    best = min(
+        range(0x7F if kind == "e4m3" else 0x7C),
+        key=lambda code: (abs(decoded(code, precision, least) - abs(Fraction(value))), code & 1),
+    )
+    return best | sign
+
+
+def decoded(code, precision, least):
+    exponent, fraction = code >> (precision - 1), code & ((1 << (precision - 1)) - 1)
+    whole = fraction + ((1 << (precision - 1)) if exponent else 0)
+    return Fraction(whole) * Fraction(2) ** (max(exponent, 1) - 1 + least - precision + 1)
+
+
+@pytest.mark.parametrize("kind", EIGHT)
+def test_eight_bit_floats_there_and_back(machine, oracle, kind):
+    precision, least, _ = EIGHT[kind]
+    ties = [
+        float(decoded(code, precision, least) + decoded(code + 1, precision, least)) / 2
+        for code in range(0, 120, 7)
+    ]
+    values = [
+        0.0,
+        -0.0,
+        1.0,
+        448.0,
+        463.9,
+        464.0,
+        57344.0,
+        1e9,
+        -1e9,
+        math.inf,
+        -math.inf,
+        math.nan,
+        0.3,
+        -0.07,
+        *ties,
+    ]
+    rows = [
+        (
+            oracle.rounded(Fraction(a), "f32") if math.isfinite(a) and a else oracle.bits_of(a, "f32"),
+            0x3FA00000,
+        )
+        for a in values
+    ]
+    got = oracle.run(
+        machine, f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{0}}, {{1}};", ("f32", "f32"), "b16", rows
+    )
+    for (bits, _), result in zip(rows, got, strict=True):
+        assert result >> 8 == eight_bits(oracle, oracle.number(bits, "f32"), kind), oracle.number(bits, "f32")
+        assert result & 255 == eight_bits(oracle, 1.25, kind)
+    rows = [(code | (255 - code) << 8,) for code in range(256)]
+    got = oracle.run(machine, f"cvt.rn.f16x2.{kind}x2 {{d}}, {{0}};", ("b16",), "b32", rows)
+    back = oracle.run(
+        machine, f"cvt.rn.satfinite.{kind}x2.f16x2 {{d}}, {{0}};", ("b32",), "b16", [(one,) for one in got]
+    )
+    for (both,), wide, again in zip(rows, got, back, strict=True):
+        for shift in (0, 1):
+            code, half = both >> 8 * shift & 255, wide >> 16 * shift & 0xFFFF
+            value = oracle.number(half, "f16")
+            if not math.isfinite(value):
+                assert half == 0x7FFF or (kind == "e5m2" and code & 0x7F == 0x7C)
+                continue
+            assert abs(Fraction(value)) == decoded(code & 127, precision, least)
+            assert again >> 8 * shift & 255 == code
+
+
+def test_tensor_float_keeps_ten_fraction_bits(machine, oracle):
+    columns = oracle.operands(("f32",), 400, "tf32")
+    for mode in ("rn", "rna", "rz"):
+        got = oracle.run(machine, f"cvt.{mode}.tf32.f32 {{d}}, {{0}};", ("f32",), "b32", columns)
+        for (bits,), result in zip(columns, got, strict=True):
+            value = oracle.number(bits, "f32")
+            if math.isnan(value):
+                assert result == 0x7FFFFFFF
+                continue
+            if math.isinf(value):
+                assert result == bits
+                continue
+            magnitude, rest = bits & 0x7FFFE000, bits & 0x1FFF
+            up = {
+                "rz": False,
+                "rna": rest >= 0x1000,
+                "rn": rest > 0x1000 or (rest == 0x1000 and bits >> 13 & 1),
+            }[mode]
+            assert result == (bits & 0x80000000) | (magnitude + 0x2000 * int(bool(up)))
