@@ -35,6 +35,7 @@ from cutegen_nb.simulator.matrix_fragments import (
     require_whole_warps,
     words_of,
 )
+from cutegen_nb.simulator.matrix_quads import quads
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import F32, F64, S32, S64, U32, Array, Value
 
@@ -114,11 +115,13 @@ class Product:
 # -- reading the instruction ---------------------------------------------------------------------------------
 @opcode(
     "mma",
-    forms="sync aligned: f16 and bf16 m16n8k8/k16, tf32 m16n8k4/k8, f64 m8n8k4 m16n8k4/k8/k16, "
+    forms="sync aligned: f16 m8n8k4, f16 and bf16 m16n8k8/k16, tf32 m16n8k4/k8, f64 m8n8k4 m16n8k4/k8/k16, "
     "e4m3 e5m2 m16n8k16/k32, s8 u8 m8n8k16 m16n8k16/k32, s4 u4 m8n8k32 m16n8k32/k64, "
     "b1 m8n8k128 m16n8k128/k256 (and, xor); f16, f32, f64, s32 accumulators; satfinite",
 )
 def _mma(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers[:3] == ("sync", "aligned", "m8n8k4") and "f64" not in instruction.modifiers:
+        return quads(instruction, lowering)
     form = _form(instruction)
     d, a, b, c = (items(one) for one in instruction.operands)
     wanted = (_registers(form.m, form.n, form.d), *_inputs(form), _registers(form.m, form.n, form.c))

@@ -260,6 +260,55 @@ def test_single_bits_are_combined_and_counted(machine, shape, combine):
     assert np.array_equal(d, both.sum(axis=2) + c)
 
 
+def quad_places(kind, layout):
+    """Row and column of the i-th element of a thread of mma.m8n8k4 with float16, as the ISA lists them."""
+
+    def high(lane):
+        return 0 if lane < 16 else 4
+
+    return {
+        ("a", "row"): lambda lane, i: (lane % 4 + high(lane), i),
+        ("a", "col"): lambda lane, i: (i % 4 + high(lane), lane % 4),
+        ("b", "row"): lambda lane, i: (lane % 4, i + high(lane)),
+        ("b", "col"): lambda lane, i: (i, lane % 4 + high(lane)),
+        ("c", "f16"): lambda lane, i: (lane % 4 + high(lane), i),
+        ("c", "f32"): lambda lane, i: (
+            (lane & 0b1) + (i & 0b10) + high(lane),
+            (i & 0b100) + (lane & 0b10) + (i & 0b1),
+        ),
+    }[kind, layout]
+
+
+def quad_elements(matrices, place, count):
+    """(4, rows, columns) → each thread's elements, (32, count)."""
+    each = np.zeros((32, count), matrices.dtype)
+    for lane in range(32):
+        for i in range(count):
+            each[lane, i] = matrices[lane % 16 // 4][place(lane, i)]
+    return each
+
+
+@pytest.mark.parametrize("left", ["row", "col"])
+@pytest.mark.parametrize("right", ["row", "col"])
+@pytest.mark.parametrize(("d_kind", "c_kind"), [("f16", "f16"), ("f32", "f32"), ("f32", "f16")])
+def test_four_small_products_of_half_precision_in_one_warp(machine, left, right, d_kind, c_kind):
+    a, b = (RANDOM.standard_normal(shape).astype(np.float16) for shape in ((4, 8, 4), (4, 4, 8)))
+    c = accumulators(c_kind, (4, 8, 8))
+    arrays = [
+        quad_elements(a, quad_places("a", left), 4),
+        quad_elements(b, quad_places("b", right), 4),
+        quad_elements(c, quad_places("c", c_kind), 8),
+        np.zeros((32, 8), {"f16": np.float16, "f32": np.float32}[d_kind]),
+    ]
+    given = [machine.align(one.view(np.uint32)) for one in arrays]
+    name = f"mma.sync.aligned.m8n8k4.{left}.{right}.{d_kind}.f16.f16.{c_kind}"
+    text = program(machine, name, [one.shape[1] for one in given], [False] * 4)
+    profile = machine.launch(text, arrays=given)
+    want = (a.astype(np.float64) @ b.astype(np.float64) + c).astype(arrays[3].dtype)
+    assert np.array_equal(given[3].view(want.dtype), quad_elements(want, quad_places("c", d_kind), 8))
+    assert profile.counters.flops == {"tensor.f16": 4 * 2 * 8 * 8 * 4}
+
+
 def constant_product(machine, name, c):
     """All of A and B are 127 in every element; D of thread 0 is stored."""
     text = machine.kernel(
