@@ -110,6 +110,8 @@ class Simulation:
         """How many CTAs of a larger grid run; None for all of them."""
         self.on_launch: Callable[[LaunchProfile], None] | None = None
         """Takes each launch's counts in place of :attr:`launches`, which a long program would fill."""
+        self.marks_fresh_memory = False
+        """Whether what ``torch.empty`` and its kin give is filled so that a kernel's read of it is found."""
 
     def reset(self) -> None:
         """Forget launches and fault. Compiled functions and live tensors stay usable."""
@@ -144,7 +146,7 @@ class Simulation:
         """What programs for a GPU take for granted, true on CPU tensors inside ``with``."""
         from cutegen_nb.simulator.bridge_torch import habits  # noqa: PLC0415
 
-        return habits(self.device, self._storages)
+        return habits(self.device, self._storages, self.unwritten if self.marks_fresh_memory else None)
 
     def compiled(self, text: str) -> None:
         """Called by the DSL: a program was compiled to this PTX."""

@@ -21,6 +21,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
+from cutegen_nb.simulator import bridge_fresh
 from cutegen_nb.simulator.bridge_cuda import cuda_module_answers
 from cutegen_nb.simulator.bridge_device import DeviceFacts
 from cutegen_nb.simulator.bridge_storage import Storages
@@ -30,14 +31,16 @@ _PRESENTED = torch.device("cuda", 0)
 
 _Arguments = tuple[Any, ...]
 _Answer = Callable[[Callable[..., Any], _Arguments, dict[str, Any]], Any]
+_Fresh = Callable[[torch.Tensor, int], None]
 
 
 @contextmanager
-def habits(device: DeviceFacts, storages: Storages) -> Iterator[None]:
+def habits(device: DeviceFacts, storages: Storages, fresh: _Fresh | None = None) -> Iterator[None]:
     """Make a GPU's habits true on CPU tensors of this thread until ``with`` is left.
 
     ``device`` is what questions are answered from; storages whose ``data_ptr`` is taken are registered
-    in ``storages``, so that pointers built from it are known.
+    in ``storages``, so that pointers built from it are known.  Where there is ``fresh``, tensors allocated
+    without a value are filled with bits that stand for none, and it is told so.
     """
     with ExitStack() as changes:
         for name, value in cuda_module_answers(device).items():
@@ -47,7 +50,7 @@ def habits(device: DeviceFacts, storages: Storages) -> Iterator[None]:
         changes.enter_context(_replaced(torch.Tensor, "record_stream", lambda *_: None))
         changes.enter_context(_replaced(DeviceContext, "__torch_function__", _default_device))
         changes.callback(_forget_default_device)
-        changes.enter_context(_Habits(storages))
+        changes.enter_context(_Habits(storages, fresh))
         yield
 
 
@@ -68,8 +71,9 @@ def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
 class _Habits(TorchFunctionMode):
     """Answers questions about devices and sends what asks for a GPU to the CPU."""
 
-    def __init__(self, storages: Storages) -> None:
+    def __init__(self, storages: Storages, fresh: _Fresh | None) -> None:
         super().__init__()
+        self._fresh = fresh
         self._answers: Mapping[Callable[..., Any], _Answer] = {
             **_ANSWERS,
             torch.Tensor.data_ptr: _registering(storages),
@@ -93,7 +97,10 @@ class _Habits(TorchFunctionMode):
             kwargs["pin_memory"] = False
         if any(type(value) is torch.device for value in args):
             args = tuple(_hosted(value) if type(value) is torch.device else value for value in args)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if self._fresh is not None and func in bridge_fresh.ALLOCATING:
+            bridge_fresh.fill(result, self._fresh)
+        return result
 
 
 def _is_cuda(device: object) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import ConfigurationError
+from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.simulation import Ending, Launches
 from cutegen_nb.simulator import bridge
@@ -83,7 +84,7 @@ class _Watch:
     def __init__(self, simulation: bridge.Simulation, records: Records) -> None:
         self._simulation = simulation
         self._records = records
-        self._sent = 0
+        self._sent: tuple[Finding, ...] = ()
         self._sums: dict[tuple[object, ...], Launches] = {}
 
     def launched(self, profile: LaunchProfile) -> None:
@@ -113,11 +114,11 @@ class _Watch:
         self._records.write("launches", index=index, launches=encode(total))
 
     def findings(self) -> None:
-        """Findings that were not sent yet."""
-        found = tuple(getattr(self._simulation, "findings", ()))
-        for item in found[self._sent :]:
-            self._records.write("finding", finding=encode(item))
-        self._sent = len(found)
+        """Findings, where they are others than were sent last."""
+        found = self._simulation.findings
+        if found is not self._sent:
+            self._records.write("findings", findings=encode(found))
+            self._sent = found
 
     def fault(self, fault: SimulatorFault | None) -> None:
         """What stopped a launch, or a call that could not be answered."""
@@ -140,6 +141,7 @@ def main() -> None:
     _limit_memory()
     watch = _Watch(simulation, records)
     simulation.max_ctas = order.max_ctas
+    simulation.marks_fresh_memory = True
     simulation.on_launch = watch.launched
     if order.deadline_s is not None:
         simulation.stop_at = time.monotonic() + order.deadline_s
@@ -148,6 +150,8 @@ def main() -> None:
     watch.everything()
     watch.fault(simulation.fault or (raised if isinstance(raised, SimulatorFault) else None))
     records.write("end", ending=ending.value, status=status, sentence=sentence)
+    if raised is not None:
+        show(raised)  # last, because the hook that the DSL sets for its own errors ends the process
     sys.exit(status)
 
 
@@ -163,7 +167,7 @@ def _run(order: Order, simulation: bridge.Simulation) -> tuple[int, Ending, str,
     except SystemExit as request:
         return _exited(request)
     except BaseException as error:  # noqa: BLE001 - the worker's main: whatever a program raises is recorded
-        show(own_frames(error))
+        own_frames(error)
         status = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
         return status, Ending.RAISED, sentence_of(error, place_of(error)), error
     return 0, Ending.FINISHED, "", None

@@ -174,7 +174,7 @@ class _Gathered:
     is_ready: bool = False
     unusable: str = ""
     launches: dict[int, Launches] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
     fault: tuple[Finding, bool] | None = None
     end: dict[str, Any] = field(default_factory=dict)
 
@@ -187,8 +187,8 @@ class _Gathered:
                 self.unusable = record["message"]
             case "launches":
                 self.launches[record["index"]] = decode(Launches, record["launches"])
-            case "finding":
-                self.findings.append(decode(Finding, record["finding"]))
+            case "findings":
+                self.findings = tuple(decode(Finding, item) for item in record["findings"])
             case "fault":
                 self.fault = (decode(Finding, record["finding"]), record["judged"])
             case "end":
@@ -217,7 +217,7 @@ def _result(program: Program, gathered: _Gathered, returned: int, *, in_time: bo
             "its output above says why"
         )
     fault, is_judged = gathered.fault or (None, True)
-    findings = tuple(gathered.findings)
+    findings = gathered.findings
     if fault is not None and is_judged and fault.kind != OutOfTime.kind and fault not in findings:
         findings = (*findings, fault)
     late = not in_time or (fault is not None and fault.kind == OutOfTime.kind)
