@@ -12,8 +12,7 @@ import numpy as np
 
 from cutegen_nb.simulator import global_ops, mbarrier_objects, shared_ops
 from cutegen_nb.simulator.addressing import At
-from cutegen_nb.simulator.faults import Trapped, place, unsupported
-from cutegen_nb.simulator.flatten import ASSERT, PRINT
+from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.load_store import address_of
@@ -235,22 +234,3 @@ def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
         return address >= GENERIC_LOCAL
 
     return lowering.assign(instruction, compute)
-
-
-@opcode("call", forms="of functions in the module; vprintf prints nothing")
-def _call(instruction: Instruction, lowering: Lowering) -> Operation:
-    del lowering
-    if instruction.modifiers == (PRINT,):
-        return no_effect
-    if instruction.modifiers != (ASSERT,):
-        raise unsupported(instruction)
-
-    def run(lanes: Lanes, mask: Mask | None) -> None:
-        lane = 0 if mask is None else int(mask.index[0])
-        thread, cta = lanes.place_of(lane)
-        raise Trapped(
-            f"Thread {thread} of CTA {cta} failed a device assertion ({place(instruction)}).",
-            instruction, thread=thread, cta=cta,
-        )  # fmt: skip
-
-    return run

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from cutegen_nb.simulator.findings import Findings
     from cutegen_nb.simulator.global_watch import GlobalWatch
     from cutegen_nb.simulator.mbarrier_objects import Mbarriers
+    from cutegen_nb.simulator.printed import Printed
+    from cutegen_nb.simulator.local_watch import LocalWatch
     from cutegen_nb.simulator.ptx_model import Instruction
     from cutegen_nb.simulator.shared_watch import SharedWatch
 
@@ -106,6 +108,8 @@ class Setting:
     """Reading of ``time.monotonic`` at which the launch is given up."""
     findings: Findings
     """What checks found."""
+    printed: Printed
+    """What threads print."""
     filling: Array
     """Bytes that shared and local memory hold at first, repeated; a power of two of them, at most 16."""
 
@@ -127,8 +131,11 @@ class Lanes:
         self.tally = setting.tally
         self.stop_at = setting.stop_at
         self.findings = setting.findings
+        self.printed = setting.printed
         self.watch: SharedWatch | None = None
         """Watches shared memory; None where there is none or nobody looks."""
+        self.local_watch: LocalWatch | None = None
+        """Watches local memory; None where there is none or nobody looks."""
         self.global_watch: GlobalWatch | None = None
         """Watches global memory, for the whole launch; None where nobody looks."""
         self.threads = self.block[0] * self.block[1] * self.block[2]
@@ -137,6 +144,8 @@ class Lanes:
         self.lane_count = ctas * self.threads
         self.shared_limit = setting.shared_bytes
         """Bytes of shared memory a CTA may use."""
+        self.local_limit = setting.local_bytes
+        """Bytes of local memory of a thread."""
         self.shared: Array = _filled((ctas, _padded(setting.shared_bytes)), setting.filling)
         """Shared memory, one row a CTA; on a GPU nobody knows what is in it at first, so here it is NaN."""
         self.local: Array = _filled((ctas, self.threads, _padded(setting.local_bytes)), setting.filling)

@@ -7,6 +7,7 @@ every thread. Nothing here is a time.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import dataclass
 
@@ -16,10 +17,12 @@ from cutegen_nb.core.profile import Counters, LaunchProfile
 from cutegen_nb.simulator.counters import Tally, profile_of
 from cutegen_nb.simulator.faults import MISTAKES, BadLaunch, mistake
 from cutegen_nb.simulator.findings import Findings
-from cutegen_nb.simulator.heap import keep_freed_memory
 from cutegen_nb.simulator.global_watch import GlobalWatch, orders_ctas
+from cutegen_nb.simulator.heap import keep_freed_memory
 from cutegen_nb.simulator.lanes import POISON, Lanes, Setting
+from cutegen_nb.simulator.local_watch import LocalWatch
 from cutegen_nb.simulator.memory import GlobalMemory
+from cutegen_nb.simulator.printed import Printed
 from cutegen_nb.simulator.program import Program, program_of
 from cutegen_nb.simulator.ptx_model import Kernel, Module
 from cutegen_nb.simulator.rerun import settle
@@ -107,9 +110,17 @@ def run(  # noqa: PLR0913 - a launch has this many parts
             profile = _profile(kernel, launch, chosen, tally, program)
             settle(found, memory, lambda filling, step: runner.again(chosen, filling, step))
     finally:
+        _show(runner.printed)
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
     return profile
+
+
+def _show(printed: Printed) -> None:
+    """Write what the kernel printed to stdout, as a GPU's driver does when the host waits for a launch."""
+    if printed.parts:
+        sys.stdout.write(printed.text())
+        sys.stdout.flush()
 
 
 def _profile(
@@ -146,7 +157,7 @@ def _ctas(launch: Launch) -> int:
 class _Runner:
     """Runs the batches of a launch, once or again."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - once, from run
+    def __init__(
         self, program: Program, launch: Launch, parameters: bytes, memory: GlobalMemory, stop_at: float
     ) -> None:
         self._program = program
@@ -155,8 +166,11 @@ class _Runner:
         self._memory = memory
         self._stop_at = stop_at
         self._seconds = 0.0
+        self.printed = Printed()
+        """What the launch printed; running it again prints nothing more."""
         body = [item for segment in program.segments for item, _ in segment.instructions]
-        self._cell = cell_bytes(body)
+        self._cell = cell_bytes(body, "shared")
+        self._local_cell = cell_bytes(body, "local")
         self._unordered = not orders_ctas(body)
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         bytes_each = self._shared_bytes + program.local_bytes * threads
@@ -171,7 +185,7 @@ class _Runner:
         began = time.monotonic()
         several = self._unordered and len(chosen) > 1
         watch = GlobalWatch(findings, several=several)
-        self._run(chosen, self._size, self._setting(tally, findings, POISON), watch)
+        self._run(chosen, self._size, self._setting(tally, findings, POISON, printed=self.printed), watch)
         self._seconds = time.monotonic() - began
 
     def again(self, chosen: range | Array, filling: Array | None, step: int) -> None:
@@ -184,7 +198,13 @@ class _Runner:
         self._run(chosen[::step] if step else chosen, 1 if step else self._size, setting, None)
 
     def _setting(
-        self, tally: Tally, findings: Findings, filling: Array, stop_at: float | None = None
+        self,
+        tally: Tally,
+        findings: Findings,
+        filling: Array,
+        stop_at: float | None = None,
+        *,
+        printed: Printed | None = None,
     ) -> Setting:
         launch = self._launch
         return Setting(
@@ -192,24 +212,30 @@ class _Runner:
             parameters=self._parameters, shared_bytes=self._shared_bytes,
             local_bytes=self._program.local_bytes, tally=tally,
             stop_at=self._stop_at if stop_at is None else stop_at, findings=findings, filling=filling,
+            printed=Printed() if printed is None else printed,
         )  # fmt: skip
 
     def _run(
         self, chosen: range | Array, size: int, setting: Setting, global_watch: GlobalWatch | None
     ) -> None:
-        program = self._program
+        program, clock = self._program, 0
         for first in range(0, len(chosen), size):
             numbers = np.asarray(chosen[first : first + size], np.int64)
             lanes = Lanes(setting, list(program.lowering.initial), numbers)
-            lanes.global_watch = global_watch
+            lanes.global_watch, lanes.clock = global_watch, clock
             if global_watch is not None and setting.shared_bytes:
                 lanes.watch = SharedWatch(
                     shared_bytes=lanes.shared.shape[1], cell=self._cell, warps=lanes.warps_per_cta,
                     findings=setting.findings,
                 )  # fmt: skip
+            if global_watch is not None and setting.local_bytes:
+                lanes.local_watch = LocalWatch(
+                    local_bytes=lanes.local.shape[2], cell=self._local_cell, findings=setting.findings
+                )
             for name, slot in program.lowering.specials():
                 lanes.registers[slot] = special_value(name, lanes)
             run_batch(program, lanes)
+            clock = lanes.clock
 
 
 def _check(kernel: Kernel, launch: Launch) -> None:

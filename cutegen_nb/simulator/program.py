@@ -26,6 +26,7 @@ from cutegen_nb.simulator import (
     matrix_ops,
     mbarrier_ops,
     move_ops,
+    print_ops,
     warp_ops,
 )
 from cutegen_nb.simulator.counters import InstructionTally
@@ -47,7 +48,7 @@ from cutegen_nb.simulator.values import Array
 
 LOADED = (
     approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, field_ops, float_ops, load_store,
-    matrix_moves, matrix_ops, mbarrier_ops, move_ops, warp_ops,
+    matrix_moves, matrix_ops, mbarrier_ops, move_ops, print_ops, warp_ops,
 )  # fmt: skip
 """Modules that fill the registry when imported."""
 CONTROL: dict[str, str] = {
@@ -59,7 +60,7 @@ CONTROL: dict[str, str] = {
     "exit": "",
     "trap": "",
     "brkpt": "as trap",
-    "call": "of functions in the module, written out where they are called; vprintf prints nothing",
+    "call": "of functions in the module, written out where they are called; vprintf, __assertfail",
 }
 """Instructions that the schedule executes itself."""
 _BARRIER_FORMS = frozenset(

@@ -1,0 +1,120 @@
+"""``vprintf`` and ``__assertfail``: calls that a GPU's driver answers.
+
+CUDA C++ Programming Guide, "Formatted Output" and "Assertion". ``vprintf(format, arguments)`` gets the
+generic address of a C string and that of a buffer in local memory.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from cutegen_nb.simulator import shared_ops
+from cutegen_nb.simulator.addressing import At
+from cutegen_nb.simulator.faults import OutOfBounds, Trapped, place, unsupported
+from cutegen_nb.simulator.flatten import ASSERT, PRINT
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.lowering import Lowering, Operation, opcode
+from cutegen_nb.simulator.move_ops import GENERIC_LOCAL
+from cutegen_nb.simulator.printed import Piece, filled, pieces_of
+from cutegen_nb.simulator.ptx_model import Instruction, Operand, Symbol, Vector
+from cutegen_nb.simulator.shared_ops import SharedForm
+from cutegen_nb.simulator.values import S64, Array
+
+_ARGUMENTS = 2
+_LONGEST = 1 << 16
+"""Characters of a C string at most."""
+
+
+@opcode("call", forms="of functions in the module, written out where they are called; vprintf, __assertfail")
+def _call(instruction: Instruction, lowering: Lowering) -> Operation:
+    if instruction.modifiers == (PRINT,):
+        return _print(instruction, lowering)
+    if instruction.modifiers == (ASSERT,):
+        return _fail(instruction)
+    names = [one.name for one in instruction.operands if isinstance(one, Symbol)]
+    raise unsupported(instruction, f"call of {names[0]!r}" if names else "call through a register")
+
+
+def _fail(instruction: Instruction) -> Operation:
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        lane = 0 if mask is None else int(mask.index[0])
+        thread, cta = lanes.place_of(lane)
+        raise Trapped(
+            f"Thread {thread} of CTA {cta} failed a device assertion ({place(instruction)}).",
+            instruction, thread=thread, cta=cta,
+        )  # fmt: skip
+
+    return run
+
+
+def _print(instruction: Instruction, lowering: Lowering) -> Operation:
+    """Formats the text of every active thread, in thread order, into the launch's output."""
+    vectors = [one for one in instruction.operands if isinstance(one, Vector)]
+    if len(vectors) != _ARGUMENTS or len(vectors[1].items) != _ARGUMENTS:
+        raise unsupported(instruction, "argument form")
+    result = _local(instruction, lowering, vectors[0].items[0])
+    format_at, buffer_at = (_local(instruction, lowering, one) for one in vectors[1].items)
+    reading = SharedForm(instruction=instruction, tally=lowering.tally, width=8, count=1)
+    writing = SharedForm(instruction=instruction, tally=lowering.tally, width=4, count=1, stores=True)
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        (formats,) = shared_ops.load_local(lanes, mask, At(np.uint64(format_at), 0), reading)
+        (buffers,) = shared_ops.load_local(lanes, mask, At(np.uint64(buffer_at), 0), reading)
+        active = np.arange(lanes.lane_count) if mask is None else mask.index
+        _put(lanes, instruction, active, (_flat(lanes, formats), _flat(lanes, buffers)))
+        shared_ops.store_local(lanes, mask, At(np.uint64(result), 0), [np.uint32(_ARGUMENTS)], writing)
+
+    return run
+
+
+def _local(instruction: Instruction, lowering: Lowering, operand: Operand) -> int:
+    """Where a ``.param`` variable of the caller lies in local memory."""
+    if isinstance(operand, Symbol):
+        space, address = lowering.symbols(operand.name)
+        if space == "local":
+            return address + operand.offset
+    raise unsupported(instruction, "argument that is no parameter variable")
+
+
+def _flat(lanes: Lanes, value: Array) -> Array:
+    return np.broadcast_to(value.view(S64), (lanes.ctas, lanes.threads)).reshape(-1)
+
+
+def _put(lanes: Lanes, instruction: Instruction, active: Array, given: tuple[Array, Array]) -> None:
+    formats, buffers = given
+    known: dict[int, tuple[Piece, ...]] = {}
+    local = lanes.local.reshape(lanes.lane_count, -1)
+
+    def text_at(address: int) -> str:
+        return _c_string(lanes, instruction, int(active[0]), address)
+
+    for lane in active:
+        if lanes.printed.full:
+            return
+        address = int(formats[lane])
+        if address not in known:
+            known[address] = pieces_of(text_at(address))
+        first = int(buffers[lane]) - GENERIC_LOCAL
+        raw = local[lane, max(first, 0) :].tobytes() if known[address] else b""
+        lanes.printed.add(filled(known[address], raw, _double, text_at))
+
+
+def _double(bits: bytes) -> float:
+    value: float = struct.unpack("<d", bits.ljust(8, b"\0"))[0]
+    return value
+
+
+def _c_string(lanes: Lanes, instruction: Instruction, lane: int, address: int) -> str:
+    """The text at a global address, up to its zero byte."""
+    found = lanes.memory.find(address, address + 1)
+    if found is None:
+        thread, cta = lanes.place_of(lane)
+        raise OutOfBounds(
+            f"Thread {thread} of CTA {cta}: printf reads a string {lanes.memory.describe(address, 1)} "
+            f"({place(instruction)}). Give it a string constant.",
+            instruction, thread=thread, cta=cta,
+        )  # fmt: skip
+    raw = found.bytes[address - found.address :][:_LONGEST].tobytes()
+    return raw.split(b"\0", 1)[0].decode("utf-8", "replace")
