@@ -29,7 +29,7 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.ports import Progress
-from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.gpu import device as devices
 from cutegen_nb.gpu import measured
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
@@ -47,6 +47,7 @@ DEADLINE_ON_GPU_S = 180.0
 SEEDS_ON_GPU = 5
 SEEDS_ON_SIMULATOR = 3
 """Fewer on the simulator, where a run of a kernel takes seconds and not microseconds."""
+_LARGEST_ADMITTED_BYTES = 64 << 20
 CLOSER_ON_GPU_S = {Tier.A: 0.0, Tier.B: 60.0, Tier.C: 120.0}
 CLOSER_ON_SIMULATOR_S = {Tier.A: 0.0, Tier.B: 10.0, Tier.C: 40.0}
 """What the checks above tier A may take together; the deadline is as much later, and half again."""
@@ -163,8 +164,32 @@ class KernelEvaluator:
             _raise_ours(heard)
             raise _unusable(run, limits, heard.stage)
         facts = decode(ProblemFacts, heard.result["facts"])
+        facts = dataclasses.replace(facts, admission=await self._admitted(problem, facts, progress))
         self._facts[problem.digest] = facts
         return facts
+
+    async def _admitted(self, problem: Problem, facts: ProblemFacts, progress: Progress) -> Admission:
+        """Try wrong answers, and keep the gates: both where no candidate can reach."""
+        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
+        workload = facts.scaled if simulated else facts.full
+        if simulated and workload.least_bytes > _LARGEST_ADMITTED_BYTES:
+            return Admission(not_tried="the problem is too large for this machine")
+        request = {
+            "kind": "admit",
+            "problem": encode(problem),
+            "rewrites": encode(workload.rewrites),
+            "longest_sum": longest_sum(workload.graph),
+        }
+        heard = _Heard(progress)
+        limits = await self._limits()
+        run = await self._run(request, limits, heard)
+        result = heard.result
+        if result is None or run.malformed:
+            return Admission(not_tried=without_result(run, limits, heard.stage or STARTING, "").summary)
+        if result.get("kind") != "admitted":
+            return Admission(not_tried=str(result.get("message", "it failed"))[:300])
+        self._gates[problem.digest] = list(result["gates"])
+        return decode(Admission, result["admission"])
 
     async def evaluate(
         self, problem: Problem, candidate: Candidate, progress: Progress, tier: Tier = Tier.A
@@ -309,12 +334,9 @@ class KernelEvaluator:
         _raise_ours(heard)
         try:
             evaluation = decode(Evaluation, heard.result["evaluation"])
-            gates = list(heard.result["gates"])
         except (KeyError, TypeError, ValueError) as error:
             broken = dataclasses.replace(run, malformed=f"a result that cannot be read ({error})")
             return without_result(broken, limits, heard.stage or STARTING, name)
-        if gates:
-            self._gates.setdefault(problem.digest, gates)
         if evaluation.timing is not None and evaluation.timing.noise_fraction is not None:
             self._noise.setdefault(problem.digest, evaluation.timing.noise_fraction)
         log = str(run.end["log"]) if run.end else ""

@@ -22,6 +22,7 @@ from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
 from cutegen_nb.gpu import confinement, problem_source, serving, trace
 from cutegen_nb.gpu.channel import Channel
+from cutegen_nb.gpu.checks.admission import admit
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.judging import judge
@@ -94,6 +95,8 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
     try:
         if request["kind"] == "facts":
             _facts(request, channel)
+        elif request["kind"] == "admit":
+            _admit(request, channel, surroundings.ground)
         elif request["kind"] == "measure":
             _measure(channel)
         elif request["kind"] == "call":
@@ -127,6 +130,17 @@ def _facts(request: dict[str, Any], channel: Channel) -> None:
     channel.send("stage", text="tracing the problem")
     facts = trace.trace_facts(problem)
     channel.send("facts", facts=encode(facts))
+
+
+def _admit(request: dict[str, Any], channel: Channel, ground: Ground) -> None:
+    """Try wrong answers against the comparison, where no candidate was ever imported."""
+    loaded = problem_source.load(
+        decode(Problem, request["problem"]), decode(tuple[Rewrite, ...], request["rewrites"])
+    )
+    channel.send("stage", text="trying wrong answers against the comparison")
+    with torch.no_grad():
+        admitted = admit(loaded, ground.device, int(request["longest_sum"]))
+    channel.send("admitted", admission=encode(admitted.admission), gates=encode(admitted.gates))
 
 
 def _measure(channel: Channel) -> None:
@@ -188,7 +202,7 @@ def _evaluate(
         source=request["source"],
         digest=request["digest"],
         folder=Path.cwd() / request["folder"],
-        gates=tuple(Gate(**gate) for gate in request["gates"]),
+        gates=decode(tuple[Gate, ...], request["gates"]),
         longest_sum=int(request["longest_sum"]),
         time_it=time_it,
         tier=Tier(request["tier"]),
@@ -200,13 +214,4 @@ def _evaluate(
     channel.send(
         "result",
         evaluation=encode(dataclasses.replace(judgement.evaluation, confinement=confined)),
-        gates=encode_gates(judgement.gates),
     )
-
-
-def encode_gates(gates: Sequence[Gate]) -> list[dict[str, Any]]:
-    """Gates as JSON; NaN as None."""
-    return [
-        {key: (None if value != value else value) for key, value in dataclasses.asdict(gate).items()}  # noqa: PLR0124
-        for gate in gates
-    ]

@@ -1,0 +1,202 @@
+"""Can the comparison tell right from wrong? Wrong answers are tried against it, once a problem.
+
+Zeros, ones, the mean, an input handed back, the answer to other inputs, and the reference with a
+sixteenth of an input left out must all fail.  Where one passes (a copy passes for ReLU of numbers that are
+never negative), inputs on which it fails are added to the problem's own; where none helps, the person is
+told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.problem import Admission
+from cutegen_nb.gpu import comparing, correctness, inputs
+from cutegen_nb.gpu.checks.probing import Expected, expect
+from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
+from cutegen_nb.gpu.comparing import cloned, tensors_of
+from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.problem_source import LoadedProblem
+
+_FEWEST_TO_CUT = 2
+"""Extents below this have no last sixteenth."""
+_REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
+_SEEDS = (20_011, 20_021)
+"""Of no evaluation: those draw from the whole range of 31 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """What was found, with the gates that go with it."""
+
+    admission: Admission
+    """For a person, and for what evaluations add."""
+    gates: tuple[Gate, ...]
+    """One an output, found where no candidate could reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """One wrong answer."""
+
+    name: str
+    """In words."""
+    outputs: tuple[torch.Tensor, ...]
+    """Of the form of the right one."""
+
+
+def admit(loaded: LoadedProblem, device: str, longest_sum: float) -> Admitted:
+    """Try wrong answers on the problem's own inputs, and on others where one passes.
+
+    Raises ProblemError where the problem's own code fails.
+    """
+    reference = loaded.reference(_SEEDS[0], device)
+    drawn, other = (inputs.draw(loaded, seed, device) for seed in _SEEDS)
+    wanted = tensors_of(reference(*cloned(drawn)))
+    truth, _ = comparing.oracle(reference, drawn, wanted)
+    gates = tuple(
+        correctness.find_gate(want, true, longest_sum) for want, true in zip(wanted, truth, strict=True)
+    )
+    expected = Expected(wanted=wanted, truth=truth, gates=gates)
+    if not all(bool(torch.isfinite(item).all()) for item in wanted):
+        return Admitted(admission=Admission(not_tried="the reference is not finite"), gates=gates)
+    refused, passing = _sorted_out(reference, drawn, other, expected)
+    found = _tighten(reference, (drawn, other), passing, longest_sum)
+    admission = Admission(
+        refused=refused,
+        tightened=tuple(name for name in passing if name not in found.left),
+        would_pass=tuple(name for name in found.left if not name.startswith(_UNUSED)),
+        added_inputs=found.added,
+        unused=tuple(name.removeprefix(_UNUSED) for name in found.left if name.startswith(_UNUSED)),
+    )
+    return Admitted(admission=admission, gates=gates)
+
+
+_UNUSED = "without "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tightened:
+    left: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def _sorted_out(
+    reference: torch.nn.Module, drawn: Sequence[Any], other: Sequence[Any], expected: Expected
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the wrong answers that the comparison refuses, and of those that pass."""
+    refused: list[str] = []
+    passing: list[str] = []
+    for wrong in _wrong_answers(reference, drawn, other, expected.wanted):
+        (passing if _passes(wrong, expected) else refused).append(wrong.name)
+    return tuple(refused), tuple(passing)
+
+
+def _passes(wrong: _Wrong, expected: Expected) -> bool:
+    compared = comparing.compared(wrong.outputs, expected.wanted, expected.truth, expected.gates, ())
+    return all(item.matches for item in compared)
+
+
+def _tighten(
+    reference: torch.nn.Module,
+    sets: tuple[Sequence[Any], Sequence[Any]],
+    passing: Sequence[str],
+    longest_sum: float,
+) -> _Tightened:
+    """Kinds of inputs on which what passes fails, until nothing passes or no kind is left."""
+    left, added = list(passing), list[str]()
+    for variant in VARIANTS if left else ():
+        still = _still_passing(reference, sets, variant, longest_sum) if left and variant.decides else None
+        if still is None or still >= set(left):
+            continue
+        added.append(variant.name)
+        left = [name for name in left if name in still]
+    return _Tightened(left=tuple(left), added=tuple(added))
+
+
+def _still_passing(
+    reference: torch.nn.Module,
+    sets: tuple[Sequence[Any], Sequence[Any]],
+    variant: Variant,
+    longest_sum: float,
+) -> set[str] | None:
+    """Names of the wrong answers that pass on inputs of a kind; None where the reference takes none such."""
+    drawn, other = (varied(item, variant.change) for item in sets)
+    expected = None if drawn is None else expect(reference, drawn, longest_sum)
+    if drawn is None or expected is None or isinstance(expected, str):
+        return None
+    wrong = _wrong_answers(reference, drawn, sets[1] if other is None else other, expected.wanted)
+    return {item.name for item in wrong if _passes(item, expected)}
+
+
+def _wrong_answers(
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    other: Sequence[Any],
+    wanted: tuple[torch.Tensor, ...],
+) -> Iterator[_Wrong]:
+    for name, value in (("zeros", 0.0), ("ones", 1.0)):
+        yield _Wrong(name=name, outputs=tuple(torch.full_like(item, value) for item in wanted))
+    yield _Wrong(name="the mean of the answer", outputs=tuple(_mean(item) for item in wanted))
+    for index, item in enumerate(drawn):
+        copy = _handed_back(item, wanted)
+        if copy is not None:
+            yield _Wrong(name=f"input {index} handed back", outputs=copy)
+    yield from _recomputed(reference, [("the answer to other inputs", list(other))], wanted)
+    yield from _recomputed(reference, _cut(drawn), wanted)
+    yield from _recomputed(reference, _replaced(drawn, other), wanted)
+
+
+def _mean(item: torch.Tensor) -> torch.Tensor:
+    if not item.is_floating_point():
+        return torch.full_like(item, item.reshape(-1)[0].item() if item.numel() else 0)
+    return torch.full_like(item, float(item.double().mean()) if item.numel() else 0.0)
+
+
+def _handed_back(item: Any, wanted: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:  # noqa: ANN401
+    """The input in place of a single output of as many elements."""
+    if not isinstance(item, torch.Tensor) or len(wanted) != 1 or item.numel() != wanted[0].numel():
+        return None
+    return (item.reshape(wanted[0].shape).to(wanted[0].dtype),)
+
+
+def _cut(drawn: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The inputs with the last sixteenth of one of them, along one dimension, left out: zeros."""
+    for index, item in enumerate(drawn):
+        if not isinstance(item, torch.Tensor) or not item.is_floating_point():
+            continue
+        for dimension, extent in enumerate(item.shape):
+            length = max(1, extent // 16)
+            if extent < _FEWEST_TO_CUT:
+                continue
+            shorter = item.clone()
+            shorter.narrow(dimension, extent - length, length).zero_()
+            if not torch.equal(shorter, item):
+                words = f"input {index} without its last {length} of {extent} along dimension {dimension}"
+                yield words, [shorter if at == index else one for at, one in enumerate(drawn)]
+
+
+def _replaced(drawn: Sequence[Any], other: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The inputs with one of them exchanged for another's: the answer must depend on it."""
+    for index, (item, instead) in enumerate(zip(drawn, other, strict=True)):
+        if not isinstance(item, torch.Tensor) or item.shape != instead.shape or torch.equal(item, instead):
+            continue
+        yield f"{_UNUSED}input {index}", [instead if at == index else one for at, one in enumerate(drawn)]
+
+
+def _recomputed(
+    reference: torch.nn.Module,
+    changed: Any,
+    wanted: Sequence[torch.Tensor],  # noqa: ANN401 - pairs
+) -> Iterator[_Wrong]:
+    for name, given in changed:
+        try:
+            outputs = tensors_of(reference(*cloned(given)))
+        except _REFUSES:
+            continue
+        if [item.shape for item in outputs] == [item.shape for item in wanted]:
+            yield _Wrong(name=name, outputs=outputs)
