@@ -109,10 +109,14 @@ def listed(lanes: Lanes, mask: Mask | None, at: At) -> Listed:
 
 
 def wide(value: Value) -> Value:
-    """Addresses as int64: 64-bit ones reinterpreted, narrower ones taken as unsigned."""
+    """Addresses as int64, their bits taken as signed.
+
+    Shared memory is addressed with 32 bits, and compilers fold ``[-4 * t + 124]`` into a register that holds a
+    negative number and an offset; no window is so large that a valid address would be negative.
+    """
     if value.dtype.itemsize == S64.itemsize:
         return value.view(S64)
-    return value.view(np.dtype(f"u{value.dtype.itemsize}")).astype(S64)
+    return value.view(np.dtype(f"i{value.dtype.itemsize}")).astype(S64)
 
 
 def listed_of(lanes: Lanes, request: Split) -> Listed:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cutegen_nb.core.evaluation import Severity
 from cutegen_nb.simulator.faults import Deadlock, place, unsupported
+from cutegen_nb.simulator.findings import DIVERGENT_BARRIER
 from cutegen_nb.simulator.lanes import WARP, Lanes, Mask, warp_bits
 from cutegen_nb.simulator.program import Segment
+from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import BOOL, U32, Array
 
 
@@ -76,12 +79,15 @@ def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array
     places = [int(one) for one in np.unique(pc) if one != done and is_barrier(segments[one])]
     live = (pc != done).sum(axis=1, keepdims=True)
     groups: dict[tuple[int, int], Array] = {}
+    meeting: dict[tuple[int, int], list[Instruction]] = {}
     for at in places:
         waiting = (pc == at) & ~before
-        if not waiting.any():
+        end = segments[at].end
+        if end is None or not waiting.any():
             continue
         key = (_operand(segments[at], lanes, 0), _operand(segments[at], lanes, 1))
         groups[key] = groups[key] | waiting if key in groups else waiting
+        meeting.setdefault(key, []).append(end)
     for (number, count), waiting in groups.items():
         if not count:
             complete = waiting.sum(axis=1, keepdims=True) == live
@@ -95,17 +101,53 @@ def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array
         if not now.any():
             continue
         _check_aligned(lanes, segments, pc, now, places)
-        _order(lanes, now, pc != done, number)
+        _order(lanes, now, pc != done, (number, count))
+        if not count:
+            _note(lanes, now, meeting[number, count])
         result = result | now
     return result
 
 
-def _order(lanes: Lanes, now: Array, live: Array, number: int) -> None:
-    """Tell the watch of shared memory who met."""
+def _note(lanes: Lanes, now: Array, ends: list[Instruction]) -> None:
+    """Flag a barrier without a count that not every thread of the CTA passes, or not at one place."""
+    first = ends[0]
+    lines = sorted({(one.file, one.line): one for one in ends}.items())
+    if lanes.findings.seen(DIVERGENT_BARRIER, first):
+        return
+    cta = int(np.flatnonzero(now.any(axis=1))[0])
+    there = now[cta]
+    thread, block = lanes.place_of(cta * lanes.threads + int(np.flatnonzero(there)[0]))
+    number = int(np.count_nonzero(there))
+    if number < lanes.threads:
+        gone = sorted({int(one) // WARP for one in np.flatnonzero(~there)})
+        message = (
+            f"{number} of the {lanes.threads} threads of CTA {block} pass {first.name} {place(first)}; the others, "
+            f"of {_listed(gone)}, have exited. A barrier is for all threads of a CTA: give it the number of "
+            "threads, or let all of them reach it."
+        )
+    elif len(lines) > 1:
+        places = " and ".join(place(one) for _, one in lines)
+        message = (
+            f"Threads of CTA {block} meet at barriers written in different places, {places}. On a GPU a barrier "
+            "inside a branch works by luck only: move it out of the branch, or number the two."
+        )
+    else:
+        return
+    lanes.findings.add(
+        DIVERGENT_BARRIER, message, first, severity=Severity.FLAG, thread=thread, cta=block
+    )
+
+
+def _order(lanes: Lanes, now: Array, live: Array, barrier: tuple[int, int]) -> None:
+    """Tell the watch of shared memory who met; threads that have exited count where a barrier has no number
+    of threads.
+    """
     if lanes.watch is None:
         return
+    number, count = barrier
     together = warp_bits(np.ascontiguousarray(now)) != 0
-    whole = (together == (warp_bits(np.ascontiguousarray(live)) != 0)).all(axis=1)
+    expected = np.ones_like(together) if count else warp_bits(np.ascontiguousarray(live)) != 0
+    whole = (together == expected).all(axis=1)
     if whole.all():
         lanes.watch.met(None)
         return

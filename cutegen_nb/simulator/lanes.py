@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from cutegen_nb.simulator.counters import Tally
     from cutegen_nb.simulator.findings import Findings
     from cutegen_nb.simulator.global_watch import GlobalWatch
+    from cutegen_nb.simulator.local_watch import LocalWatch
     from cutegen_nb.simulator.mbarrier_objects import Mbarriers
     from cutegen_nb.simulator.printed import Printed
-    from cutegen_nb.simulator.local_watch import LocalWatch
     from cutegen_nb.simulator.ptx_model import Instruction
     from cutegen_nb.simulator.shared_watch import SharedWatch
 

@@ -262,6 +262,8 @@ def load_local(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> lis
     """Elements of each thread's own local memory."""
     first = _local_index(lanes, mask, at, form)
     form.tally.local_loaded += form.size * (lanes.lane_count if mask is None else mask.threads)
+    if lanes.local_watch is not None:
+        lanes.local_watch.loaded(lanes, mask, first * form.width, form.size, form.instruction)
     words = lanes.local.view(UNSIGNED[form.width])
     if isinstance(first, int):
         return [words[:, :, first + index].copy() for index in range(form.count)]
@@ -278,6 +280,8 @@ def store_local(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form
     """Write elements to each thread's own local memory."""
     first = _local_index(lanes, mask, at, form)
     form.tally.local_stored += form.size * (lanes.lane_count if mask is None else mask.threads)
+    if lanes.local_watch is not None:
+        lanes.local_watch.stored(lanes, mask, first * form.width, form.size)
     words = lanes.local.view(UNSIGNED[form.width])
     for index, one in enumerate(data):
         if isinstance(first, int):
@@ -297,7 +301,7 @@ def _lanes_of(lanes: Lanes, mask: Mask | None) -> Array:
 
 def _local_index(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> int | Array:
     """Index of the first element: one number where all threads use the same offset, else one a thread."""
-    limit = lanes.local.shape[2]
+    limit = lanes.local_limit
     value, offset = at
     plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value)
     if (
@@ -317,7 +321,7 @@ def _local_index(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> i
         )  # fmt: skip
     if (request.addresses & (form.size - 1)).any():
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, "in local memory")
-    return (_lanes_of(lanes, mask) * limit + request.addresses) // form.width
+    return (_lanes_of(lanes, mask) * lanes.local.shape[2] + request.addresses) // form.width
 
 
 def load_parameter(lanes: Lanes, at: At, form: SharedForm) -> list[Value]:

@@ -128,11 +128,10 @@ class SharedWatch:
         """Look at a load before it is carried out."""
         instruction = access.instruction
         touched = self._touch(lanes, access.request, access.size)
-        written = self._writer[touched.where]
-        if not written.all() and not self._findings.seen(UNINITIALISED, instruction):
-            self._unwritten(lanes, access)
         if self._dirty["pending"] and self._pending[touched.where].any():
             self._under_way(lanes, access, "reads")
+        elif not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
+            self._unwritten(lanes, access)
         if ordered(instruction):
             lanes.flag_accessed(mask, instruction, stores=False)
             return
@@ -188,10 +187,10 @@ class SharedWatch:
         """Look at an atomic before it is carried out."""
         instruction = access.instruction
         touched = self._touch(lanes, access.request, access.size)
-        if not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
-            self._unwritten(lanes, access)
         if self._dirty["pending"] and self._pending[touched.where].any():
             self._under_way(lanes, access, "updates")
+        elif not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
+            self._unwritten(lanes, access)
         if self._dirty["writers"]:
             self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
         self._log_entered()

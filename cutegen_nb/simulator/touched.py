@@ -20,7 +20,11 @@ from cutegen_nb.simulator.values import Array
 WORD = 4
 """Bytes of the widest cell."""
 _ELEMENTS = frozenset({"ld", "ldu", "st", "atom", "red"})
-_WINDOWS = frozenset({"global", "const", "local", "param"})
+_ELSEWHERE = {
+    "shared": frozenset({"global", "const", "local", "param"}),
+    "local": frozenset({"global", "const", "shared"}),
+}
+"""Windows that an access to another space names; calls keep their parameters in local memory."""
 _BITS: Array = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
 
 
@@ -49,14 +53,14 @@ _patterns: dict[tuple[bytes, bytes, int, int, int], _Pattern] = {}
 _CACHED = 10_000
 
 
-def cell_bytes(instructions: Iterable[Instruction]) -> int:
-    """Bytes of a cell for a program with these instructions: 1, 2 or 4."""
+def cell_bytes(instructions: Iterable[Instruction], space: str) -> int:
+    """Bytes of a cell of ``shared`` or ``local`` memory for a program with these instructions: 1, 2 or 4."""
     widths = [
         TYPE_BYTES.get(item.modifiers[-1], WORD)
         for item in instructions
         if item.opcode in _ELEMENTS
         and item.modifiers
-        and not any(one.split("::")[0] in _WINDOWS for one in item.modifiers)
+        and not any(one.split("::")[0] in _ELSEWHERE[space] for one in item.modifiers)
     ]
     return min([WORD, *widths])
 
