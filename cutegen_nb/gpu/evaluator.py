@@ -35,6 +35,7 @@ from cutegen_nb.gpu import measured
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, without_result
 from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
+from cutegen_nb.gpu.heard import Heard
 
 if TYPE_CHECKING:
     from cutegen_nb.gpu.serving import Call
@@ -51,28 +52,6 @@ _LARGEST_ADMITTED_BYTES = 64 << 20
 CLOSER_ON_GPU_S = {Tier.A: 0.0, Tier.B: 60.0, Tier.C: 120.0}
 CLOSER_ON_SIMULATOR_S = {Tier.A: 0.0, Tier.B: 10.0, Tier.C: 40.0}
 """What the checks above tier A may take together; the deadline is as much later, and half again."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Heard:
-    """What the worker has said so far."""
-
-    progress: Progress
-    seeds: list[int] = dataclasses.field(default_factory=list)
-    stage: str = ""
-    result: dict[str, Any] | None = None
-
-    def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Take one record in; the answer to ``imported`` is the seeds."""
-        kind = record.get("kind")
-        if kind == "stage":
-            self.stage = str(record.get("text", ""))[:200]
-            self.progress(self.stage)
-        elif kind == "imported":
-            return {"seeds": self.seeds}
-        elif self.result is None:
-            self.result = record
-        return None
 
 
 class KernelEvaluator:
@@ -133,7 +112,7 @@ class KernelEvaluator:
     async def _measured(self, chosen: Device) -> Device:
         found = await asyncio.to_thread(measured.recall, chosen)
         if found is None:
-            heard = _Heard(lambda _: None)
+            heard = Heard(lambda _: None)
             await self._run({"kind": "measure"}, Limits(deadline_s=FACTS_DEADLINE_S), heard)
             _raise_ours(heard)
             if heard.result is None:
@@ -158,7 +137,7 @@ class KernelEvaluator:
         if known is not None:
             return known
         limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._address_space())
-        heard = _Heard(progress)
+        heard = Heard(progress)
         run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard)
         if heard.result is None or heard.result.get("kind") != "facts":
             _raise_ours(heard)
@@ -180,7 +159,7 @@ class KernelEvaluator:
             "rewrites": encode(workload.rewrites),
             "longest_sum": longest_sum(workload.graph),
         }
-        heard = _Heard(progress)
+        heard = Heard(progress)
         limits = await self._limits()
         run = await self._run(request, limits, heard)
         result = heard.result
@@ -237,7 +216,7 @@ class KernelEvaluator:
         server = await self._forks()
         await server.ready()
         limits, name = await self._limits(), f"call-{secrets.token_hex(8)}"
-        heard = _Heard(lambda _: None)
+        heard = Heard(lambda _: None)
         folder = server.folder(name)
         try:
             request = {
@@ -300,7 +279,7 @@ class KernelEvaluator:
         limits = await self._limits(1.5 * closer_s)
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
         count = count if tier is Tier.A else 2 * count
-        heard = _Heard(progress, [secrets.randbits(31) for _ in range(count)])
+        heard = Heard(progress, [secrets.randbits(31) for _ in range(count)])
         folder = f"evaluation-{secrets.token_hex(8)}"
         try:
             request = {
@@ -328,9 +307,12 @@ class KernelEvaluator:
             server.discard(folder)
         return self._concluded(problem, run, limits, heard, name)
 
-    def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: _Heard, name: str) -> Evaluation:
+    def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: Heard, name: str) -> Evaluation:
+        if heard.forged:
+            run = dataclasses.replace(run, malformed=heard.forged)
         if heard.result is None or run.malformed:
-            return without_result(run, limits, heard.stage or STARTING, name)
+            ended = without_result(run, limits, heard.stage or STARTING, name)
+            return dataclasses.replace(ended, findings=(*ended.findings, *heard.reached))
         _raise_ours(heard)
         try:
             evaluation = decode(Evaluation, heard.result["evaluation"])
@@ -343,10 +325,10 @@ class KernelEvaluator:
         return dataclasses.replace(
             evaluation,
             log=log[-LOG_CHARACTERS:],
-            findings=(*evaluation.findings, *_leftovers(run)),
+            findings=(*evaluation.findings, *heard.reached, *_leftovers(run)),
         )
 
-    async def _run(self, request: dict[str, Any], limits: Limits, heard: _Heard) -> Run:
+    async def _run(self, request: dict[str, Any], limits: Limits, heard: Heard) -> Run:
         """One request in one worker; once more with a new template when the old one was lost."""
         server = await self._forks()
         try:
@@ -403,7 +385,7 @@ def _leftovers(run: Run) -> tuple[Finding, ...]:
     return (Finding(kind="left-processes", message=message, severity=Severity.FLAG),)
 
 
-def _raise_ours(heard: _Heard) -> None:
+def _raise_ours(heard: Heard) -> None:
     """Raise what the worker could not do, when that is what it reported."""
     record = heard.result
     if record is None:

@@ -12,6 +12,7 @@ from types import TracebackType
 import torch
 
 from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, NotJudgedReason, Outcome, Verdict
+from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.ground import Fault
 
 _CUDA_FAULTS = {
@@ -44,7 +45,8 @@ def blamed(phase: str, path: Path) -> Iterator[None]:
     SystemExit and KeyboardInterrupt too: a candidate may raise anything, and none of it is ours.
     """
     try:
-        yield
+        with candidate_code():
+            yield
     except CandidateFault:
         raise
     except BaseException as error:  # noqa: BLE001 - the candidate may raise anything

@@ -250,7 +250,8 @@ class ForkServer:
 
 def _new_scratch() -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="cutegen-"))
+        # Not our name: a candidate could tell by it that it is being judged.
+        return Path(tempfile.mkdtemp(prefix="kernels-"))
     except OSError as error:
         raise EvaluatorError(
             f"No folder could be made in {tempfile.gettempdir()} ({error}); free space there or set TMPDIR."

@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--architecture", required=True)
     parser.add_argument("--scratch", required=True)
     arguments = parser.parse_args()
+    sys.argv[:] = [""]  # a candidate could tell by it that it is being judged
     control = socket.socket(fileno=arguments.control)
     sandbox.adopt_orphans()
     surroundings = prepare(arguments.device, arguments.architecture, arguments.scratch)

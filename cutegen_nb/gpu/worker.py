@@ -20,7 +20,8 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
-from cutegen_nb.gpu import confinement, problem_source, serving, trace
+from cutegen_nb.gpu import confinement, custody, problem_source, serving, trace
+from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.checks.admission import admit
 from cutegen_nb.gpu.correctness import Gate
@@ -210,6 +211,7 @@ def _evaluate(
         exact=bool(request["exact"]),
         added_inputs=tuple(request["added_inputs"]),
     )
+    custody.take(channel.send, task.folder / FILE_NAME)
     judgement = judge(task, ground, ask_seeds, stage)
     channel.send(
         "result",
