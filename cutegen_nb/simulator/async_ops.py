@@ -17,13 +17,15 @@ from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.load_store import address_of
 from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
+from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
 from cutegen_nb.simulator.ptx_model import Immediate, Instruction, Register
 from cutegen_nb.simulator.shared_ops import SharedForm
 from cutegen_nb.simulator.values import S64, U32, Array, Value, widened
 
 _COPY_SIZES = (4, 8, 16)
-_WORD = 4
+_WIDEST = 8
+"""Bytes of the elements that 8 and 16 bytes are moved in."""
 
 
 @dataclass(slots=True)
@@ -83,9 +85,10 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
     ignores = bool(rest) and isinstance(rest[0], Register) and lowering.register_types(rest[0].name) == "pred"
     valid = lowering.source(instruction, rest[0], "pred" if ignores else "u32") if rest else None
     negated = ignores and isinstance(rest[0], Register) and rest[0].negated
-    words = size // _WORD
-    reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words)
-    writing = SharedForm(instruction=instruction, tally=lowering.tally, width=_WORD, count=words, stores=True)
+    width = min(size, _WIDEST)
+    words = size // width
+    reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=width, count=words)
+    writing = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=words, stores=True)
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         registers = lanes.registers
@@ -96,21 +99,23 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
         asked = asked.view(U32)
         active = under(lanes, mask, asked != 0)
         if active is NONE:
-            data: list[Value] = [np.uint32(0)] * words
+            data: list[Value] = [UNSIGNED[width].type(0)] * words
         else:
             data = global_ops.load(lanes, active, At(registers[source], source_offset), reading)
         if asked.ndim or int(asked) != size:
-            data = [_kept(one, index, asked) for index, one in enumerate(data)]
+            data = [_kept(one, asked.astype(S64) - index * width) for index, one in enumerate(data)]
         begin(lanes, whole, At(registers[target], offset), data, writing)
 
     return run
 
 
-def _kept(word: Value, index: int, asked: Value) -> Value:
-    """A word with the bytes beyond the source size zero."""
-    left = np.clip(asked.astype(S64) - index * _WORD, 0, _WORD)
-    ones = ((np.int64(1) << (8 * left)) - 1).astype(U32)
-    return word & ones
+def _kept(element: Value, left: Value) -> Value:
+    """An element with the bytes beyond the ``left`` first ones zero."""
+    unsigned = element.dtype
+    ones = unsigned.type(~unsigned.type(0))
+    kept = np.clip(left, 0, unsigned.itemsize)
+    drop = (8 * (unsigned.itemsize - np.maximum(kept, 1))).astype(unsigned)
+    return element & np.where(kept > 0, ones >> drop, unsigned.type(0))
 
 
 def begin(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: SharedForm) -> None:
@@ -216,21 +221,3 @@ def _nothing(instruction: Instruction, lowering: Lowering) -> Operation:
 def no_effect(lanes: Lanes, mask: Mask | None) -> None:
     """Do nothing."""
     del lanes, mask
-
-
-@opcode("isspacep", forms="global, shared, local")
-def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
-    space = instruction.modifiers[0].removesuffix("::cta")
-    if space not in {"global", "shared", "local"}:
-        raise unsupported(instruction)
-    a = lowering.source(instruction, instruction.operands[1], "u64")
-
-    def compute(registers: list[Value]) -> Value:
-        address = widened(registers[a], np.dtype(np.uint64), np.dtype(np.uint64)).view(np.uint64).astype(S64)
-        if space == "global":
-            return address < GENERIC_SHARED
-        if space == "shared":
-            return (address >= GENERIC_SHARED) & (address < GENERIC_LOCAL)
-        return address >= GENERIC_LOCAL
-
-    return lowering.assign(instruction, compute)

@@ -209,6 +209,8 @@ class Lanes:
     def full(self, value: Value, dtype: np.dtype[Any]) -> Array:
         """The value as an array of shape (ctas, threads)."""
         plain = value if value.dtype is dtype else value.view(dtype)
+        if plain.shape == (self.ctas, self.threads):
+            return plain
         return np.broadcast_to(plain, (self.ctas, self.threads))
 
 

@@ -21,10 +21,12 @@ from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, 
 from cutegen_nb.simulator.matrix_fragments import GROUPS, PLACES, require_whole_warps
 from cutegen_nb.simulator.ptx_model import Instruction, Operand
 from cutegen_nb.simulator.shared_ops import SharedForm
-from cutegen_nb.simulator.values import U32, Array
+from cutegen_nb.simulator.values import U32, U64, Array
 
 _ROW_WORDS = 4
 """32-bit words of a row of 16 bytes."""
+_HALVES = 2
+"""64-bit halves of a row, in which it is moved."""
 _TILES = {"x1": 1, "x2": 2, "x4": 4}
 
 
@@ -55,7 +57,7 @@ class _Tiles:
         self.slot, offset, own = address_of(instruction, lowering, place)
         self.offset = offset if space or own else offset - BASES["shared"]
         self.form = SharedForm(
-            instruction=instruction, tally=lowering.tally, width=4, count=_ROW_WORDS, stores=stores
+            instruction=instruction, tally=lowering.tally, width=8, count=_HALVES, stores=stores
         )
 
     def rows(self, lanes: Lanes, mask: Mask | None) -> Mask | None:
@@ -76,12 +78,12 @@ def transposed(tile: Array) -> Array:
     return np.ascontiguousarray(elements.swapaxes(-1, -2)).view(U32)
 
 
-def _by_tile(lanes: Lanes, words: Sequence[Array]) -> Array:
-    """Four words of every lane's row → (ctas, warps, 4 tiles, 8 rows, 4 words)."""
-    rows = np.empty((lanes.ctas, lanes.threads, _ROW_WORDS), U32)
-    for index, word in enumerate(words):
-        rows[..., index] = word
-    return rows.reshape(lanes.ctas, lanes.warps_per_cta, -1, GROUPS, _ROW_WORDS)
+def _by_tile(lanes: Lanes, halves: Sequence[Array]) -> Array:
+    """The two halves of every lane's row → words (ctas, warps, 4 tiles, 8 rows, 4)."""
+    rows = np.empty((lanes.ctas, lanes.threads, _HALVES), U64)
+    for index, one in enumerate(halves):
+        rows[..., index] = one
+    return rows.view(U32).reshape(lanes.ctas, lanes.warps_per_cta, -1, GROUPS, _ROW_WORDS)
 
 
 @opcode("ldmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
@@ -92,8 +94,8 @@ def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         require_whole_warps(lanes, mask, instruction)
-        words = shared_ops.load(lanes, tiles.rows(lanes, mask), tiles.at(lanes), tiles.form)
-        rows = _by_tile(lanes, words)
+        halves = shared_ops.load(lanes, tiles.rows(lanes, mask), tiles.at(lanes), tiles.form)
+        rows = _by_tile(lanes, halves)
         for index, put in enumerate(puts):
             tile = rows[:, :, index]
             if tiles.transposed:
@@ -115,9 +117,9 @@ def _stmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
         for index, slot in enumerate(slots):
             tile = lanes.full(lanes.registers[slot], U32).reshape(lanes.ctas, -1, GROUPS, PLACES)
             rows[:, :, index] = transposed(tile) if tiles.transposed else tile
-        flat = rows.reshape(lanes.ctas, lanes.threads, _ROW_WORDS)
-        words = [flat[..., index] for index in range(_ROW_WORDS)]
-        shared_ops.store(lanes, tiles.rows(lanes, mask), tiles.at(lanes), words, tiles.form)
+        flat = rows.reshape(lanes.ctas, lanes.threads, _ROW_WORDS).view(U64)
+        halves = [flat[..., index] for index in range(_HALVES)]
+        shared_ops.store(lanes, tiles.rows(lanes, mask), tiles.at(lanes), halves, tiles.form)
 
     return run
 
