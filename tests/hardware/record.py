@@ -34,6 +34,9 @@ ARCHITECTURE = "sm_90a"
 SILENCE_S = 25.0
 """A child that says nothing for so long is given up; the first words need the imports and the first compilation."""
 
+MOST_STILLBORN = 2
+"""Children in a row that may end before their first batch, until the run is given up."""
+
 
 def main() -> int:
     arguments = _arguments()
@@ -45,6 +48,7 @@ def main() -> int:
     results, failures = {}, {}
     pending = [(name, [one.name for one in members]) for name, members in batches.batches(cases)]
     _run_children(pending, arguments, stop_at, results, failures)
+    _write(arguments.out, cases, results, failures, arguments)  # what there is, should the rest be cut short
     alone = [(f"alone_{index}", [name]) for index, name in enumerate(failures)]
     if alone:
         print(f"{len(alone)} cases were in a batch that failed; each now runs alone", flush=True)
@@ -77,23 +81,28 @@ def _wanted(one: Case, words: list[str]) -> bool:
 
 
 def _run_children(pending, arguments, stop_at, results, failures) -> None:
-    """Run batches in children until none is left or time is up."""
-    while pending and time.monotonic() < stop_at:
-        finished = _run_child(pending, arguments, stop_at, results, failures)
+    """Run batches in children until none is left, time is up, or children cannot even begin."""
+    stillborn = 0
+    while pending and time.monotonic() < stop_at and stillborn < MOST_STILLBORN:
+        finished, began = _run_child(pending, arguments, stop_at, results, failures)
+        stillborn = 0 if began or finished else stillborn + 1
         pending = pending[finished:]
-        if pending and time.monotonic() < stop_at:
+        if pending and began and time.monotonic() < stop_at:
             name, members = pending[0]
             print(f"batch {name} was not finished", flush=True)
             failures.update(
-                dict.fromkeys(members, failures.get(members[0], "the process ended or hung in its batch"))
+                {one: failures.get(one, "the process ended or hung in its batch") for one in members}
             )
             pending = pending[1:]
+    reason = (
+        "no time was left" if stillborn < MOST_STILLBORN else "the process that runs cases could not start"
+    )
     for _, members in pending:
-        failures.update({name: failures.get(name, "no time was left") for name in members})
+        failures.update({name: failures.get(name, reason) for name in members})
 
 
-def _run_child(pending, arguments, stop_at, results, failures) -> int:
-    """One child over these batches; how many it dealt with."""
+def _run_child(pending, arguments, stop_at, results, failures) -> tuple[int, bool]:
+    """One child over these batches; how many it dealt with, and whether it began one more."""
     with tempfile.TemporaryDirectory() as folder:
         todo = Path(folder) / "todo.json"
         todo.write_text(json.dumps(pending))
@@ -109,15 +118,16 @@ def _run_child(pending, arguments, stop_at, results, failures) -> int:
         ]
         command += ["--simulate"] if arguments.simulate else []
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        dealt_with = 0
+        dealt_with, began = 0, False
         try:
             for line in _lines(child, stop_at):
+                began = began or line.startswith("BEGIN ")
                 if line.startswith("RESULT "):
-                    dealt_with += 1
+                    dealt_with, began = dealt_with + 1, False
                     _take(json.loads(line[7:]), Path(folder), results, failures)
         finally:
             _end(child)
-    return dealt_with
+    return dealt_with, began
 
 
 def _take(answer, folder: Path, results, failures) -> None:
@@ -213,7 +223,7 @@ def _child(arguments) -> int:
     simulation = _simulation() if arguments.simulate else None
     from contextlib import nullcontext
 
-    from suite import execution
+    from suite import execution, programs
 
     known = {one.name: one for one in batches.all_cases()}
     with simulation.habits() if simulation else nullcontext():
@@ -223,7 +233,9 @@ def _child(arguments) -> int:
             try:
                 if simulation:
                     simulation.reset()
-                found = execution.run(batch, [known[name] for name in names])
+                members = [known[name] for name in names]
+                whole = members[0].family == "programs"
+                found = programs.run(names) if whole else execution.run(batch, members)
                 np.savez(
                     arguments.out / f"{batch}.npz",
                     **{f"case{index}": found[name] for index, name in enumerate(names)},
@@ -232,9 +244,20 @@ def _child(arguments) -> int:
                 failure = traceback.format_exc()[-3000:]
             answer = {"batch": batch, "cases": names, "seconds": time.monotonic() - began, "failure": failure}
             print("RESULT " + json.dumps(answer), flush=True)
-            if failure and not simulation:
+            if failure and not simulation and not _works():
                 return 1
     return 0
+
+
+def _works() -> bool:
+    """Whether the GPU's context outlived a failure."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _simulation():

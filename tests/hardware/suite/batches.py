@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from suite import approximations, conversions, floats, integers, memories, tensors, warps
-from suite.cases import Case
+from suite.cases import BITS, Case, Operand, Rule
 
 BATCH = 32
 """Cases of one kernel."""
+
+
+def _programs() -> list[Case]:
+    """The whole kernels of :mod:`suite.programs`, which have inputs of their own."""
+    rules = {
+        "relu": (BITS, 32),
+        "softmax": (Rule(kind="sum", scale=2.0**-27), 32),
+        "product": (Rule(kind="sum", scale=2048 * 2.0**-22), 32),  # 128 products of at most 16
+    }
+    return [
+        Case(
+            family="programs",
+            name=name,
+            text=name,
+            inputs=(),
+            output=Operand(kind="f32", count=count),
+            rule=rule,
+        )
+        for name, (rule, count) in rules.items()
+    ]
 
 
 def all_cases() -> list[Case]:
@@ -20,7 +40,7 @@ def all_cases() -> list[Case]:
         *approximations.approximations(),
         *warps.warps(), *warps.control(),
         *memories.loads_and_stores(), *memories.atomics(), *memories.asynchronous(), *memories.matrices(),
-        *tensors.products(),
+        *tensors.products(), *_programs(),
         *warps.barriers(),  # last: a mistake in one could hang a GPU
     ]  # fmt: skip
     return list({one.name: one for one in found}.values())
