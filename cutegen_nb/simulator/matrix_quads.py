@@ -86,10 +86,17 @@ def quads(instruction: Instruction, lowering: Lowering) -> Operation:
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         require_whole_warps(lanes, mask, instruction)
-        left = _elements(lanes, slots[0], "f16")[:, _LEFT[a_layout]].reshape(-1, _QUADS, _ROWS, _DEPTH)
-        right = _elements(lanes, slots[1], "f16")[:, _RIGHT[b_layout]].reshape(-1, _QUADS, _DEPTH, _COLUMNS)
+        left = (
+            _elements(lanes, slots[0], "f16").take(_LEFT[a_layout], axis=1).reshape(-1, _QUADS, _ROWS, _DEPTH)
+        )
+        right = (
+            _elements(lanes, slots[1], "f16")
+            .take(_RIGHT[b_layout], axis=1)
+            .reshape(-1, _QUADS, _DEPTH, _COLUMNS)
+        )
         sums = np.matmul(left.astype(F64), right.astype(F64)).reshape(len(left), -1)
-        sums = (sums + _elements(lanes, slots[2], c_type)[:, _SUMS[c_type]])[:, _BACK[d_type]]
+        sums = sums + _elements(lanes, slots[2], c_type).take(_SUMS[c_type], axis=1)
+        sums = sums.take(_BACK[d_type], axis=1)
         results = sums.astype(F16 if d_type == "f16" else F32).view(U32).reshape(len(left), WARP, -1)
         for index, put in enumerate(puts):
             put(lanes, mask, results[..., index].reshape(lanes.ctas, lanes.threads))

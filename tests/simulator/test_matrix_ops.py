@@ -292,21 +292,25 @@ def quad_elements(matrices, place, count):
 @pytest.mark.parametrize("right", ["row", "col"])
 @pytest.mark.parametrize(("d_kind", "c_kind"), [("f16", "f16"), ("f32", "f32"), ("f32", "f16")])
 def test_four_small_products_of_half_precision_in_one_warp(machine, left, right, d_kind, c_kind):
-    a, b = (RANDOM.standard_normal(shape).astype(np.float16) for shape in ((4, 8, 4), (4, 4, 8)))
-    c = accumulators(c_kind, (4, 8, 8))
+    shapes = [(WARPS, 4, 8, 4), (WARPS, 4, 4, 8), (WARPS, 4, 8, 8)]
+    a, b = (RANDOM.standard_normal(shape).astype(np.float16) for shape in shapes[:2])
+    c = accumulators(c_kind, shapes[2])
+    places = [quad_places("a", left), quad_places("b", right), quad_places("c", c_kind)]
+    counts = [4, 4, 8]
     arrays = [
-        quad_elements(a, quad_places("a", left), 4),
-        quad_elements(b, quad_places("b", right), 4),
-        quad_elements(c, quad_places("c", c_kind), 8),
-        np.zeros((32, 8), {"f16": np.float16, "f32": np.float32}[d_kind]),
+        np.stack([quad_elements(one, place, count) for one in matrices])
+        for matrices, place, count in zip((a, b, c), places, counts, strict=True)
     ]
-    given = [machine.align(one.view(np.uint32)) for one in arrays]
+    d_dtype = {"f16": np.float16, "f32": np.float32}[d_kind]
+    given = [machine.align(one.view(np.uint32)) for one in (*arrays, np.zeros((WARPS, 32, 8), d_dtype))]
     name = f"mma.sync.aligned.m8n8k4.{left}.{right}.{d_kind}.f16.f16.{c_kind}"
-    text = program(machine, name, [one.shape[1] for one in given], [False] * 4)
-    profile = machine.launch(text, arrays=given)
-    want = (a.astype(np.float64) @ b.astype(np.float64) + c).astype(arrays[3].dtype)
-    assert np.array_equal(given[3].view(want.dtype), quad_elements(want, quad_places("c", d_kind), 8))
-    assert profile.counters.flops == {"tensor.f16": 4 * 2 * 8 * 8 * 4}
+    text = program(machine, name, [one.shape[2] for one in given], [False] * 4)
+    profile = machine.launch(text, grid=1, block=32 * WARPS, arrays=given)
+    want = (a.astype(np.float64) @ b.astype(np.float64) + c).astype(d_dtype)
+    for warp in range(WARPS):
+        stored = quad_elements(want[warp], quad_places("c", d_kind), 8)
+        assert np.array_equal(given[3][warp].view(d_dtype), stored)
+    assert profile.counters.flops == {"tensor.f16": WARPS * 4 * 2 * 8 * 8 * 4}
 
 
 def constant_product(machine, name, c):
