@@ -29,6 +29,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
+from cutegen_nb.core.nsight_names import COUNTERPARTS  # noqa: E402
+
 ARCHITECTURE = "sm_90a"
 GROUPS = ("global", "shared", "matrix", "programs")
 KERNELS = "regex:(traffic|relu|softmax|product)_kernel"
@@ -43,21 +45,22 @@ CERTAIN = (
 )  # fmt: skip
 """Names that every chip since Volta has; all that is asked where the list cannot be read."""
 
+_ALL, _SHARED, _MATRIX = GROUPS, ("shared", "matrix", "programs"), ("matrix", "programs")
 WANTED = (
-    (r"l1tex__t_(sectors|requests)_pipe_lsu_mem_global_op_(ld|st|atom|red)", 8),
-    (r"l1tex__t_(sectors|requests)_pipe_lsu_mem_global_op_ldgsts\w*", 8),
-    (r"l1tex__data_pipe_lsu_wavefronts_mem_shared(_op_\w+)?", 12),
-    (r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(_op_\w+)?", 8),
-    (r"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared(_op_\w+)?", 10),
-    (r"smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared(_op_\w+)?", 8),
-    (r"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global(_op_\w+)?", 8),
-    (r"smsp__sass_l1tex_(tags|pipe_lsu_wavefronts)_mem_(global|shared)(_op_\w+)?", 8),
-    (r"sm__(sass_)?inst_executed_pipe_tensor\w*", 20),
-    (r"smsp__(sass_)?inst_executed_op_(ld|st|ldsm|stsm|ldgsts|shared|global|atom|red)\w*", 24),
-    (r"lts__t_(sectors|requests)_srcunit_tex_op_(read|write|atom|red)", 8),
-    (r"smsp__inst_executed|smsp__thread_inst_executed|launch__registers_per_thread", 3),
+    (r"l1tex__t_(sectors|requests)_pipe_lsu_mem_global_op_(ld|st|atom|red)", 8, _ALL),
+    (r"l1tex__t_(sectors|requests)_pipe_lsu_mem_global_op_ldgsts\w*", 8, _MATRIX),
+    (r"l1tex__data_pipe_lsu_wavefronts_mem_shared(_op_\w+)?", 12, _SHARED),
+    (r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(_op_\w+)?", 8, _SHARED),
+    (r"sm(sp)?__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared(_op_\w+)?", 10, _SHARED),
+    (r"sm(sp)?__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared(_op_\w+)?", 8, _SHARED),
+    (r"sm(sp)?__sass_l1tex_t_(sectors|requests)_pipe_lsu_mem_global(_op_\w+)?", 16, ("global", *_MATRIX)),
+    (r"sm(sp)?__sass_l1tex_tags_mem_global(_op_\w+)?", 4, ("global", *_MATRIX)),
+    (r"sm__(sass_)?inst_executed_pipe_tensor\w*", 20, _MATRIX),
+    (r"smsp__(sass_)?inst_executed_op_(ldsm|stsm|ldgsts|shared|global)\w*", 20, _ALL),
+    (r"lts__t_(sectors|requests)_srcunit_tex_op_(read|write|atom|red)", 8, ("global",)),
+    (r"smsp__inst_executed|launch__registers_per_thread", 2, _ALL),
 )
-"""Patterns of names, most wanted first, and how many of each at most."""
+"""Patterns of names, most wanted first; how many of each at most; and for which groups."""
 
 
 def main() -> int:
@@ -82,20 +85,32 @@ def main() -> int:
 
 def _profile_all(out: Path, stop_at: float) -> None:
     listed = _listed(out)
-    chosen = chosen_metrics(listed) if listed else list(CERTAIN)
-    print(f"{len(listed)} metrics listed, {len(chosen)} asked for", flush=True)
-    record: dict[str, object] = {"metrics": chosen, "groups": {}}
+    record: dict[str, object] = {"groups": {}}
     for group in GROUPS:
+        chosen = chosen_metrics(listed, group) if listed else list(CERTAIN)
+        print(f"{group}: {len(listed)} metrics listed, {len(chosen)} asked for", flush=True)
         left = stop_at - time.monotonic()
         if left < 10:
             print(f"{group}: no time left", flush=True)
             continue
         found = _profiled(group, chosen, out, min(left, GROUP_S))
-        if not _kernels(found["csv"]) and chosen != list(CERTAIN) and stop_at - time.monotonic() > 10:
-            print(f"{group}: again with the certain metrics only", flush=True)
-            first = found["log"]
-            found = _profiled(group, list(CERTAIN), out, min(stop_at - time.monotonic(), GROUP_S))
-            found["first_log"] = first
+        refused = {
+            name
+            for name in chosen
+            for line in str(found["log"]).splitlines()
+            if "==ERROR==" in line and name in line
+        }
+        for again in ([name for name in chosen if name not in refused], list(CERTAIN)):
+            left = stop_at - time.monotonic()
+            if not _kernels(found["csv"]) and again != chosen and left > 10:
+                print(f"{group}: again with {len(again)} metrics", flush=True)
+                first = found["log"]
+                found = _profiled(group, again, out, min(left, GROUP_S))
+                found["first_log"] = first
+        unlisted = [name for one in COUNTERPARTS for name in one.metrics if name not in chosen]
+        if unlisted and stop_at - time.monotonic() > 60:  # noqa: PLR2004
+            more = _profiled(group, list(dict.fromkeys(unlisted)), out, 30.0, plain=True)
+            found |= {"more_csv": more["csv"], "more_log": more["log"]}
         record["groups"][group] = found  # type: ignore[index]
         print(f"{group}: {_kernels(found['csv'])} kernels in {found['seconds']:.0f} s", flush=True)
         (out / "nsight.json").write_text(json.dumps(record))
@@ -123,15 +138,20 @@ def _listed(out: Path) -> list[str]:
     return []
 
 
-def chosen_metrics(listed: list[str]) -> list[str]:
-    """Those of the list that are wanted."""
-    chosen: list[str] = []
-    for pattern, most in WANTED:
+def chosen_metrics(listed: list[str], group: str) -> list[str]:
+    """Those of the list that are wanted for a group."""
+    mapped = [name for one in COUNTERPARTS for name in one.metrics]
+    chosen = [name for name in dict.fromkeys(mapped) if name in listed]
+    for pattern, most, groups in WANTED:
+        if group not in groups:
+            continue
         chosen += [name for name in listed if re.fullmatch(pattern, name) and name not in chosen][:most]
     return chosen
 
 
-def _profiled(group: str, metrics: list[str], out: Path, limit_s: float) -> dict[str, object]:
+def _profiled(
+    group: str, metrics: list[str], out: Path, limit_s: float, *, plain: bool = False
+) -> dict[str, object]:
     """One run of ``ncu`` over a group's kernels."""
     table, began = out / f"{group}.csv", time.monotonic()
     names = ",".join(name if name.startswith("launch__") else f"{name}.sum" for name in metrics)
@@ -146,7 +166,7 @@ def _profiled(group: str, metrics: list[str], out: Path, limit_s: float) -> dict
         "--launch",
         group,
     ]
-    if group == "programs" and len(metrics) > len(CERTAIN):
+    if group == "programs" and len(metrics) > len(CERTAIN) and not plain:
         report = out / "programs.ncu-rep"
         code, log = _run(
             ["ncu", *common, "--set", "full", "--import-source", "yes", "-f", "-o", str(report), *program],

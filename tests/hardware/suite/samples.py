@@ -161,11 +161,16 @@ def _loose(kind: str, random: Bits) -> Array:
     bits = 8 * WIDTH_BYTES[kind]
     any_bits = random.words(THREADS) >> np.uint64(64 - bits)
     if kind in {"f32", "f64", "f16", "bf16", "tf32"}:
-        scale = np.exp2(random.below(21, THREADS).astype(np.float64) - 10)
+        scale = power(random.below(21, THREADS).astype(np.int64) - 10)
         moderate = float_bits(random.unit(THREADS) * scale, kind)
     else:
         moderate = any_bits >> random.below(bits, THREADS)
     return np.where(np.arange(THREADS) % 3 == 0, any_bits, moderate)
+
+
+def power(exponents: Array) -> Array:
+    """Powers of two, exactly: ``exp2`` may round differently on another processor."""
+    return np.ldexp(1.0, exponents)
 
 
 def float_bits(values: Array, kind: str) -> Array:
@@ -226,7 +231,9 @@ def _floats(one: Operand, random: Bits) -> Array:
         elif name == "small":
             numbers = random.unit(THREADS) * 12
         elif name == "positive":
-            numbers = np.exp2(random.unit(THREADS) * 20)
+            numbers = (1.5 + random.unit(THREADS) / 2) * power(
+                random.below(41, THREADS).astype(np.int64) - 20
+            )
         elif name == "exponent":
             numbers = random.unit(THREADS) * 130
         else:
@@ -253,7 +260,7 @@ def _eight_bits(numbers: Array, kind: str) -> Array:
     known = np.where(
         exponent == 0,
         fraction * 2.0 ** (1 - bias - fraction_bits),
-        (1 + fraction / 2**fraction_bits) * np.exp2(exponent.astype(np.float64) - bias),
+        (1 + fraction / 2**fraction_bits) * power(exponent - bias),
     )
     usable = codes[: (127 if exponent_bits == 4 else 124)]
     nearest = np.abs(np.abs(numbers)[:, None] - known[usable][None, :]).argmin(axis=1)
