@@ -16,14 +16,15 @@ def count(value: float) -> str:
 
 
 def scaled(value: float, unit: str) -> str:
-    """Three significant figures with a decimal prefix: ``1.61 GB``, ``990 TFLOP/s``."""
+    """Three significant figures with a prefix, small whole numbers as they are: ``1.61 GB``, ``96 B``."""
     if not math.isfinite(value):
         return f"{value} {unit}"
     size, step = abs(value), 0
     while size >= 999.5 and step < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 would round to 1000
         size, step = size / 1000, step + 1
     sign = "−" if value < 0 else ""
-    return f"{sign}{_three(size)} {_PREFIXES[step]}{unit}"
+    figures = f"{size:.0f}" if step == 0 and float(size).is_integer() else _three(size)
+    return f"{sign}{figures} {_PREFIXES[step]}{unit}"
 
 
 def duration(seconds: float) -> str:

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from cutegen_nb.analysis.count_tables import (
+    CountTable,
+    detail_tables,
+    hottest_lines,
+    kernel_name,
+    resources,
+)
 from cutegen_nb.analysis.lines import by_line
 from cutegen_nb.analysis.quantity import change, count, scaled, share, times
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
@@ -17,6 +24,8 @@ _AROUND = 2
 """Lines shown before and after one that has counts."""
 _HEAT = "0,114,178"
 """The blue of added lines; the figure is always written as well."""
+_CODE = frozenset({"Kernel", "Pipe", "Pipe and type", "Source"})
+"""Columns whose cells are names or source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +66,37 @@ def render(
     style: Style = Style.RECORD,
 ) -> str:
     """Totals against the parent, launches, and the source with its counts. `names` are the revisions'."""
-    note = _note(profile, style)
     return (
-        note
+        _note(profile, style)
         + totals(profile, parent, names, style)
+        + details(profile, style)
         + launches(profile, style)
+        + plain_table(resources(profile), style)
+        + plain_table(hottest_lines(profile, source), style)
         + lines(profile, source, style)
     )
+
+
+def details(profile: Profile, style: Style) -> str:
+    """Instructions by pipe, arithmetic, and both memories by kind of access."""
+    return "".join(plain_table(item, style) for item in detail_tables(profile))
+
+
+def plain_table(item: CountTable, style: Style) -> str:
+    """A table of words as HTML, its note below; empty where it has no rows."""
+    if not item.rows:
+        return ""
+    code = [title in _CODE for title, _ in item.columns]
+    body = tuple(
+        tuple(_cell(cell, is_code=is_code) for cell, is_code in zip(row, code, strict=True))
+        for row in item.rows
+    )
+    note = f"<p{look(style, 'muted')}>{safe(item.note)}</p>" if item.note else ""
+    return f"{table(style, item.title, item.columns, body)}{note}"
+
+
+def _cell(text: str, *, is_code: bool) -> str:
+    return f"<code>{safe(text)}</code>" if is_code else safe(text)
 
 
 def totals(profile: Profile, parent: Profile | None, names: tuple[str, str], style: Style) -> str:
@@ -145,7 +178,7 @@ def _launch(number: int, item: LaunchProfile, style: Style) -> tuple[str, ...]:
     shared = item.dynamic_smem_bytes + item.static_smem_bytes
     return (
         str(number),
-        f"<code>{safe(item.kernel)}</code>",
+        f"<code>{safe(kernel_name(item))}</code>",
         _extent(item.grid, style),
         _extent(item.block, style),
         scaled(shared, "B"),

@@ -24,7 +24,7 @@ _INLINE: dict[str, str] = {
     "data": "border-collapse:collapse;margin:8px 0",
     "cell": "padding:2px 10px;text-align:left;vertical-align:top;border:0;white-space:normal;"
     "border-bottom:1px solid rgba(128,128,128,0.3)",
-    "figure": "padding:2px 10px;text-align:right;vertical-align:top;border:0;"
+    "figure": "padding:2px 10px;text-align:right;vertical-align:top;border:0;white-space:nowrap;"
     "font-variant-numeric:tabular-nums;border-bottom:1px solid rgba(128,128,128,0.3)",
     "caption": "text-align:left;padding:4px 8px;font-weight:600;caption-side:top",
     "listing": f"{_MONO};border-collapse:collapse;width:100%;margin:0",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.analysis.quantity import moment
+from cutegen_nb.analysis.quantity import moment, scaled
 
 
 @pytest.mark.parametrize("stamp", ["2026-11-21T06:10:00Z", "2026-11-21T06:10:00+00:00"])
@@ -15,3 +15,11 @@ def test_a_stamp_in_either_spelling_of_utc_is_written_for_people(stamp):
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-11-21T06:10:00+02:00"])
 def test_other_text_is_left_as_it_is(text):
     assert moment(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (96, "96 B"), (7.25, "7.25 B"), (1000, "1.00 kB"), (999_600, "1.00 MB"), (-64, "−64 B")],
+)
+def test_few_bytes_are_written_whole_and_many_in_three_figures(value, text):
+    assert scaled(value, "B") == text

@@ -1,0 +1,237 @@
+"""The counts of a profile as tables of words, the same for a page, a notebook and a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.occupancy import Occupancy, launch_occupancy
+from cutegen_nb.analysis.quantity import count, scaled, share
+from cutegen_nb.core.profile import Access, Counters, LaunchProfile, Profile
+
+_DASH = "–"
+_HOT_LINES = 10
+_NAME_WIDTH = 40
+_CONTROL = {"alu": "integer, logic, comparison", "fp16": "half and packed", "special": "special functions"}
+_PIPE_TITLES = {
+    **_CONTROL,
+    "fp32": "single", "fp64": "double", "integer-multiply": "integer product", "convert": "conversion",
+    "integer-divide": "integer division", "warp": "between lanes", "control": "branch, call, return",
+    "move": "move", "barrier": "barrier, fence, wait", "atomic": "atomic", "async-copy": "asynchronous copy",
+}  # fmt: skip
+"""Pipes whose name does not say it all → what runs there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTable:
+    """One table; every cell is text, the first names its row."""
+
+    title: str
+    """What it shows, with its source: simulated counts or Nsight Compute."""
+    columns: tuple[tuple[str, bool], ...]
+    """Heading of each column and whether it holds figures."""
+    rows: tuple[tuple[str, ...], ...]
+    """Cells, in the order of the columns."""
+    note: str = ""
+    """What has to be known to read it; empty where nothing."""
+
+
+def detail_tables(profile: Profile) -> tuple[CountTable, ...]:
+    """Instructions by pipe, FLOPs, both memories by kind of access; those that have rows."""
+    found = (pipes(profile), flops(profile), global_memory(profile), shared_memory(profile))
+    return tuple(table for table in found if table.rows)
+
+
+def pipes(profile: Profile) -> CountTable:
+    """Warp instructions by pipe, the most first."""
+    counters = profile.counters
+    total = counters.warp_instructions
+    ordered = sorted(counters.instructions.items(), key=lambda item: (-item[1], item[0]))
+    return CountTable(
+        title=_title("Instructions by pipe", profile),
+        columns=(("Pipe", False), ("What", False), ("Warp instr.", True), ("Share", True)),
+        rows=tuple(
+            (name, _PIPE_TITLES.get(name, name.replace(".", ", ")), count(amount), share(amount / total))
+            for name, amount in ordered
+        ),
+        note="PTX instructions, one a warp; the machine's own differ.",
+    )
+
+
+def flops(profile: Profile) -> CountTable:
+    """Floating-point operations by pipe and type, the most first."""
+    counters = profile.counters
+    ordered = sorted(counters.flops.items(), key=lambda item: (-item[1], item[0]))
+    return CountTable(
+        title=_title("Arithmetic", profile),
+        columns=(("Pipe and type", False), ("Operations", True), ("Share", True)),
+        rows=tuple(
+            (name, scaled(amount, "FLOP"), share(amount / counters.total_flops)) for name, amount in ordered
+        ),
+        note="A multiply-add counts two; a special function, a minimum and a maximum one; comparisons, "
+        "selections and conversions none.",
+    )
+
+
+def global_memory(profile: Profile) -> CountTable:
+    """Requests to global memory by kind."""
+    return _accesses(
+        _title("Global memory", profile),
+        profile.counters.gmem_accesses,
+        ("Sectors", "Sectors / request"),
+        "A sector is 32 bytes, counted once a warp request; no cache is modelled.",
+    )
+
+
+def shared_memory(profile: Profile) -> CountTable:
+    """Requests to shared memory by kind."""
+    return _accesses(
+        _title("Shared memory", profile),
+        profile.counters.smem_accesses,
+        ("Wavefronts", "Wavefronts / request"),
+        "A wavefront is a pass over the 32 banks; those beyond the ideal are bank conflicts.",
+    )
+
+
+def _accesses(title: str, kinds: Mapping[str, Access], passes: tuple[str, str], note: str) -> CountTable:
+    columns = (
+        ("Access", False), ("Requests", True), ("Bytes", True), (passes[0], True), (passes[1], True),
+        ("Ideal", True), ("Beyond it", True), ("Efficiency", True),
+    )  # fmt: skip
+    rows = [_access(kind, kinds[kind]) for kind in sorted(kinds, key=lambda kind: -kinds[kind].passes)]
+    if len(rows) > 1:
+        total = Access()
+        for item in kinds.values():
+            total += item
+        rows.append(_access("all", total))
+    return CountTable(title=title, columns=columns, rows=tuple(rows), note=note)
+
+
+def _access(kind: str, item: Access) -> tuple[str, ...]:
+    return (
+        kind.replace("-", " "),
+        count(item.requests),
+        scaled(item.bytes, "B"),
+        count(item.passes),
+        f"{item.passes / item.requests:.2f}" if item.requests else _DASH,
+        count(item.ideal),
+        count(item.passes - item.ideal),
+        share(item.efficiency),
+    )
+
+
+# -- what the compiler knows ---------------------------------------------------------------------------------
+def resources(profile: Profile) -> CountTable:
+    """Registers, spills, memory and occupancy of each kernel configuration that was launched."""
+    seen: dict[tuple[object, ...], LaunchProfile] = {}
+    for launch in profile.launches:
+        if launch.resources is not None:
+            seen.setdefault((launch.kernel, launch.block, launch.dynamic_smem_bytes), launch)
+    columns = (
+        ("Kernel", False), ("Registers", True), ("Spilled", True), ("Stack", True), ("Shared memory", True),
+        ("CTAs / SM", True), ("Occupancy", True), ("Limited by", False), ("One more CTA needs", False),
+    )  # fmt: skip
+    return CountTable(
+        title="What the compiler gave each kernel, and what fits one multiprocessor",
+        columns=columns,
+        rows=tuple(_resources(launch) for launch in seen.values()),
+        note="Read from the machine code and the programming guide's table of limits; occupancy says how "
+        "many warps there are to choose from, not how fast a kernel is.",
+    )
+
+
+def kernel_name(launch: LaunchProfile) -> str:
+    """The kernel's name in the source, as far as the DSL's longer one lets it be seen, for a narrow column.
+
+    The DSL writes ``kernel_cutlass_NAME_TYPES_NUMBER``, the types beginning with a tensor's or a number's.
+    """
+    found = re.fullmatch(r"kernel_cutlass_(\w+?)_(?:tensorptr|Tensor|i\d+_|\d)\w*", launch.kernel)
+    name = found[1] if found else launch.kernel
+    return name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 1]}…"
+
+
+def _resources(launch: LaunchProfile) -> tuple[str, ...]:
+    given = launch.resources
+    assert given is not None
+    spilled = given.spill_store_bytes + given.spill_load_bytes
+    found = launch_occupancy(launch)
+    return (
+        kernel_name(launch),
+        count(given.registers),
+        scaled(spilled, "B") if spilled else "none",
+        scaled(given.stack_bytes, "B") if given.stack_bytes else "none",
+        f"{scaled(given.static_smem_bytes, 'B')} + {scaled(launch.dynamic_smem_bytes, 'B')}",
+        *_occupancy(found),
+    )
+
+
+def _occupancy(found: Occupancy | None) -> tuple[str, str, str, str]:
+    if found is None:
+        return _DASH, _DASH, _DASH, _DASH
+    causes = ", ".join(found.limiters)
+    return count(found.active_ctas), share(found.fraction), causes, found.lift or _DASH
+
+
+# -- by line -------------------------------------------------------------------------------------------------
+def hottest_lines(profile: Profile, source: str, *, most: int = _HOT_LINES) -> CountTable:
+    """The lines of the candidate that cost most, with their share of the whole call; no column is empty."""
+    own = by_line(profile).own
+    total = profile.counters
+    cost = _cost(total)
+    ordered = sorted(own, key=lambda line: (-cost(own[line]), line))[:most]
+    columns = (
+        ("Line", True), ("Source", False), ("Sectors", True), ("Share", True), ("Efficiency", True),
+        ("Wavefronts", True), ("Share", True), ("Efficiency", True), ("Warp instr.", True), ("Share", True),
+        ("Active lanes", True),
+    )  # fmt: skip
+    left = len(own) - len(ordered)
+    rows = tuple(_line(line, own[line], total, source) for line in ordered)
+    kept = [index for index in range(len(columns)) if any(row[index] not in {_DASH, ""} for row in rows)]
+    return CountTable(
+        title=_title("Lines that cost most", profile),
+        columns=tuple(columns[index] for index in kept),
+        rows=tuple(tuple(row[index] for index in kept) for row in rows),
+        note=f"{left} more lines have counts." if left else "",
+    )
+
+
+def _cost(total: Counters) -> Callable[[Counters], float]:
+    """A line's greatest share of any of the three: sectors, wavefronts, instructions."""
+
+    def cost(item: Counters) -> float:
+        return max(
+            item.gmem_sectors / (total.gmem_sectors or 1),
+            item.smem_wavefronts / (total.smem_wavefronts or 1),
+            item.warp_instructions / (total.warp_instructions or 1),
+        )
+
+    return cost
+
+
+def _line(line: int, item: Counters, total: Counters, source: str) -> tuple[str, ...]:
+    texts = source.splitlines()
+    lanes = item.active_lane_fraction
+    return (
+        str(line),
+        texts[line - 1].strip() if line <= len(texts) else "",
+        *_part(item.gmem_sectors, total.gmem_sectors),
+        _efficiency(item.gmem_ideal_sectors, item.gmem_sectors),
+        *_part(item.smem_wavefronts, total.smem_wavefronts),
+        _efficiency(item.smem_ideal_wavefronts, item.smem_wavefronts),
+        *_part(item.warp_instructions, total.warp_instructions),
+        share(lanes) if lanes is not None else _DASH,
+    )
+
+
+def _efficiency(ideal: int, value: int) -> str:
+    return share(ideal / value) if value else _DASH
+
+
+def _part(value: int, total: int) -> tuple[str, str]:
+    return (count(value), share(value / total)) if value else (_DASH, _DASH)
+
+
+def _title(words: str, profile: Profile) -> str:
+    return f"{words} ({profile.source.value})"

@@ -1,0 +1,38 @@
+"""Counts of a candidate for a terminal: the twin of the counts on a page."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.count_tables import CountTable, detail_tables, hottest_lines, resources
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.report.markup import visible
+
+_WIDEST = 48
+"""Longer last cells are cut: a line of source, a kernel's name."""
+
+
+def counts_text(profile: Profile, source: str) -> str:
+    """Every table of counts, each under its title; ends without a line end."""
+    tables = (*detail_tables(profile), resources(profile), hottest_lines(profile, source))
+    return "\n\n".join(table_text(table) for table in tables if table.rows)
+
+
+def table_text(table: CountTable) -> str:
+    """One table in aligned columns, its note below."""
+    header = tuple(title for title, _ in table.columns)
+    rows = [header, *(tuple(_short(visible(cell)) for cell in row) for row in table.rows)]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if figures else cell.ljust(width)
+            for cell, width, (_, figures) in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    rule = "  ".join("─" * width for width in widths)
+    note = [f"  {table.note}"] if table.note else []
+    return "\n".join([visible(table.title), lines[0], rule, *lines[1:], *note])
+
+
+def _short(cell: str) -> str:
+    flat = cell.replace("\n", " ").replace("\t", " ")
+    return flat if len(flat) <= _WIDEST else f"{flat[: _WIDEST - 1]}…"
