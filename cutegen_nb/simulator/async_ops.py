@@ -18,10 +18,9 @@ from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.load_store import address_of
 from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
 from cutegen_nb.simulator.memory import UNSIGNED
-from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
 from cutegen_nb.simulator.ptx_model import Immediate, Instruction, Register
 from cutegen_nb.simulator.shared_ops import SharedForm
-from cutegen_nb.simulator.values import S64, U32, Array, Value, widened
+from cutegen_nb.simulator.values import S64, U32, Array, Value
 
 _COPY_SIZES = (4, 8, 16)
 _WIDEST = 8

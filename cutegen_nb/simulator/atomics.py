@@ -23,16 +23,27 @@ from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, items,
 from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction
 from cutegen_nb.simulator.shared_ops import SharedForm
-from cutegen_nb.simulator.values import DTYPES, Array, Value
+from cutegen_nb.simulator.values import DTYPES, F32, Array, Value
 
 _NAMES = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+_TYPES: dict[str, tuple[str, ...]] = {
+    "add": ("u32", "s32", "u64", "s64", "f32", "f64", *_HALVES),
+    "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
+    "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"),
+    "exch": ("b32", "b64"), "cas": ("b16", "b32", "b64"), "inc": ("u32",), "dec": ("u32",),
+}  # fmt: skip
+"""Types of each operation (PTX ISA, ``atom``)."""
+_VECTOR_TYPES = {"min": _HALVES, "max": _HALVES}
+"""Types that only the vector forms of sm_90 have."""
 Combine = Callable[..., Array]
 """Old value, operand and, for cas, a second operand → new value."""
 
 
 @opcode(
     "atom",
-    forms="global, shared, generic; add, min, max, and, or, xor, exch, cas, inc, dec; f16x2, bf16x2 add",
+    forms="global, shared, generic; add, min, max, and, or, xor, exch, cas (b16–b64), inc, dec; "
+    "add of f16, bf16, x2, f32, f64; v2–v8 with min, max of halves",
 )
 def _atom(instruction: Instruction, lowering: Lowering) -> Operation:
     return _atomic(instruction, lowering, returns=True)
@@ -53,7 +64,7 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
     modifiers.skip(*HINTS, "noftz")
     count = int(modifiers.one("v2", "v4", "v8", default="v1")[1])
     modifiers.done()
-    if not name:
+    if kind not in _TYPES.get(name, ()) and (count == 1 or kind not in _VECTOR_TYPES.get(name, ())):
         raise unsupported(instruction)
     operands = list(instruction.operands)
     target = operands.pop(0) if returns else None
@@ -65,7 +76,7 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
     puts = [lowering.writer(instruction, one) for one in items(target)] if target is not None else []
     wanted = target is not None and any(lowering.is_read(one) for one in items(target))
     function = _function(instruction, name, kind)
-    width = TYPE_BYTES[kind]
+    width, single = TYPE_BYTES[kind], kind == "f32"
     forms = (
         GlobalForm(
             instruction=instruction, tally=lowering.tally, width=width, count=count, stores=True, atomic=True
@@ -80,16 +91,32 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
         registers = lanes.registers
         given = [[_flat(lanes, registers[one], width) for one in group] for group in sources]
         olds = [np.zeros(lanes.lane_count, UNSIGNED[width]) for _ in range(count)] if wanted else []
-        for elements, index, chosen in _places(lanes, mask, At(registers[slot], offset), own or space, forms):
+        for place in _places(lanes, mask, At(registers[slot], offset), own or space, forms):
+            elements, index, chosen = place
+            flushes = single and not np.may_share_memory(elements, lanes.shared)
             for element in range(count):
                 parts = [one[element] if chosen is None else one[element][chosen] for one in given]
+                if flushes:
+                    parts = [formats.flushed(np.ascontiguousarray(one).view(F32)) for one in parts]
+                    _settle(elements, index + element, flush=True)
                 old = apply(elements, index + element, parts, function, wanted=wanted)
+                if single:
+                    _settle(elements, index + element, flush=flushes)
                 if old is not None:
                     olds[element][slice(None) if chosen is None else chosen] = old
         for put, old in zip(puts, olds, strict=False):
             put(lanes, mask, old.reshape(lanes.ctas, lanes.threads))
 
     return run
+
+
+def _settle(elements: Array, index: Array, *, flush: bool) -> None:
+    """Canonical NaN, and in global memory zeros for subnormals: ``atom.add.f32`` (PTX ISA, ``atom``)."""
+    memory = elements.view(F32)
+    touched = memory[index]
+    settled = formats.canonical(formats.flushed(touched) if flush else touched) if len(touched) else touched
+    if settled is not touched:
+        memory[index] = settled
 
 
 def _flat(lanes: Lanes, value: Value, width: int) -> Array:
@@ -165,22 +192,22 @@ def _function(instruction: Instruction, name: str, kind: str) -> Function:
     if kind in {"f32", "f64"} or (dtype.kind in "iu" and kind[0] in "us"):
         return Function({"add": np.add, "min": np.minimum, "max": np.maximum}[name], dtype)
     half = kind.removesuffix("x2")
-    if name != "add" or half not in {"f16", "bf16"}:
+    if half not in {"f16", "bf16"}:
         raise unsupported(instruction)
-    add = _half_add(half)
+    combine = _on_halves(half, {"add": np.add, "min": np.fmin, "max": np.fmax}[name])
     if kind == half:
-        return Function(add, formats.U16)
-    return Function(lambda old, new: formats.paired(add, old, new), DTYPES["u32"])
+        return Function(combine, formats.U16)
+    return Function(lambda old, new: formats.paired(combine, old, new), DTYPES["u32"])
 
 
 def _exchanged_if_equal(old: Array, expected: Array, new: Array) -> Array:
     return np.where(old == expected, new, old)
 
 
-def _half_add(half: str) -> Combine:
+def _on_halves(half: str, ufunc: np.ufunc) -> Combine:
     widen = formats.half_to_single if half == "f16" else formats.bfloat_to_single
     narrow = formats.single_to_half if half == "f16" else formats.single_to_bfloat
-    return lambda old, new: narrow(widen(old) + widen(new))
+    return lambda old, new: narrow(ufunc(widen(old), widen(new)))
 
 
 def apply(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.ptx_model import (
     Address,
     Function,
@@ -24,7 +23,8 @@ from cutegen_nb.simulator.ptx_model import (
     Vector,
 )
 
-_DEEPEST = 16
+_LARGEST = 200_000
+"""Instructions that a kernel may have with its calls written out."""
 PRINT, ASSERT = "vprintf", "__assertfail"
 
 
@@ -42,6 +42,8 @@ class FlatKernel:
     """Prefix of a call → function that declares its registers."""
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Lists that ``brx.idx`` names."""
+    refusals: dict[Instruction, str] = field(default_factory=dict)
+    """Calls that are not written out, with why: they stop a launch that reaches them."""
 
     def type_of(self, name: str) -> str:
         """Declared type of a register.
@@ -56,7 +58,7 @@ class FlatKernel:
 def flatten(module: Module, kernel: Kernel) -> FlatKernel:
     """Write every call out."""
     flat = FlatKernel()
-    _Copier(module, flat).copy(kernel, "", {}, 0)
+    _Copier(module, flat).copy(kernel, "", {}, ())
     return flat
 
 
@@ -66,7 +68,7 @@ class _Copier:
         self._flat = flat
         self._calls = 0
 
-    def copy(self, function: Function, prefix: str, actual: dict[str, str], depth: int) -> None:
+    def copy(self, function: Function, prefix: str, actual: dict[str, str], callers: tuple[str, ...]) -> None:
         """Append a function's body, its formal parameters replaced by the caller's variables."""
         flat = self._flat
         flat.types[prefix.removesuffix("/")] = function
@@ -90,37 +92,66 @@ class _Copier:
             if instruction is None:
                 break
             if instruction.opcode == "call":
-                self._call(instruction, prefix, symbol, depth)
-            elif depth and instruction.opcode == "ret":
+                self._call(instruction, prefix, symbol, callers)
+            elif callers and instruction.opcode == "ret":
                 flat.body.append(_jump(_renamed(instruction, prefix, symbol), prefix + "return"))
             else:
                 flat.body.append(_renamed(instruction, prefix, symbol))
-        if depth:
+        if callers:
             flat.labels[prefix + "return"] = len(flat.body)
 
-    def _call(self, instruction: Instruction, prefix: str, symbol: Callable[[str], str], depth: int) -> None:
-        vectors = [one for one in instruction.operands if isinstance(one, Vector)]
-        names = [one for one in instruction.operands if isinstance(one, Symbol)]
-        returns_first = isinstance(instruction.operands[0], Vector)
-        callee = self._module.functions.get(names[0].name) if names else None
+    def _call(
+        self, instruction: Instruction, prefix: str, symbol: Callable[[str], str], callers: tuple[str, ...]
+    ) -> None:
+        flat = self._flat
+        renamed = _renamed(instruction, prefix, symbol)
+        name, actual = _called(instruction)
+        callee = self._module.functions.get(name)
         if callee is not None and callee.name in {PRINT, ASSERT}:
-            renamed = _renamed(instruction, prefix, symbol)
-            self._flat.body.append(replace(renamed, modifiers=(callee.name,)))
+            flat.body.append(replace(renamed, modifiers=(callee.name,)))
             return
-        known = callee is not None and bool(callee.body) and depth < _DEEPEST and instruction.guard is None
-        if not known or callee is None:
-            self._flat.body.append(_renamed(instruction, prefix, symbol))  # stops when it is reached
+        why = self._refusal(name, callee, actual, callers)
+        if why or callee is None:
+            flat.refusals[renamed] = why
+            flat.body.append(renamed)
             return
-        results = vectors[0].items if returns_first else ()
-        given = vectors[1 if returns_first else 0].items if len(vectors) > returns_first else ()
         formals = [*callee.returns, *callee.parameters]
-        actual = {}
-        for formal, one in zip(formals, (*results, *given), strict=True):
-            if not isinstance(one, Symbol):
-                raise unsupported(instruction, "argument that is no parameter variable")
-            actual[formal.name] = symbol(one.name)
+        given = {formal.name: symbol(one.name) for formal, one in zip(formals, actual, strict=True)}
         self._calls += 1
-        self.copy(callee, f"{prefix}{callee.name}#{self._calls}/", actual, depth + 1)
+        own = f"{prefix}{name}#{self._calls}/"
+        if renamed.guard is not None:
+            around = replace(renamed.guard, negated=not renamed.guard.negated)
+            flat.body.append(replace(_jump(renamed, own + "after"), guard=around))
+        self.copy(callee, own, given, (*callers, name))
+        flat.labels[own + "after"] = len(flat.body)
+
+    def _refusal(
+        self, name: str, callee: Function | None, actual: tuple[Symbol, ...], callers: tuple[str, ...]
+    ) -> str:
+        """Why a call cannot be written out; empty where it can."""
+        if not name:
+            return "a call through a register, or with arguments that are no parameter variables"
+        if callee is None or not callee.body:
+            return f"{name!r} has no body in this module"
+        if name in callers:
+            return f"{name!r} calls itself: recursion needs a stack, which is not simulated"
+        if len(actual) != len(callee.returns) + len(callee.parameters):
+            return f"{name!r} takes another number of arguments"
+        if len(self._flat.body) + len(callee.body) > _LARGEST:
+            return f"with its calls written out the kernel has more than {_LARGEST} instructions"
+        return ""
+
+
+def _called(instruction: Instruction) -> tuple[str, tuple[Symbol, ...]]:
+    """Name of the called function and the variables of results and arguments; an empty name for none."""
+    operands = instruction.operands
+    results = operands[0].items if operands and isinstance(operands[0], Vector) else ()
+    rest = operands[1:] if operands and isinstance(operands[0], Vector) else operands
+    if not rest or not isinstance(rest[0], Symbol):
+        return "", ()
+    arguments = rest[1].items if len(rest) > 1 and isinstance(rest[1], Vector) else ()
+    actual = tuple(one for one in (*results, *arguments) if isinstance(one, Symbol))
+    return (rest[0].name, actual) if len(actual) == len(results) + len(arguments) else ("", ())
 
 
 def _jump(instruction: Instruction, label: str) -> Instruction:
@@ -158,7 +189,7 @@ SPECIAL = frozenset(
         "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt",
         "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%cluster_ctarank",
         "%cluster_nctarank", "%is_explicit_cluster", "%dynamic_smem_size", "%total_smem_size",
-        "%reserved_smem_offset_begin", "WARP_SZ",
+        "%reserved_smem_offset_begin",
     }
 )  # fmt: skip
 """Special registers, their parts (``.x``) left off."""

@@ -14,7 +14,7 @@ from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
 from cutegen_nb.simulator.memory import UNSIGNED
-from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_SHARED
+from cutegen_nb.simulator.move_ops import GENERIC_LOCAL, GENERIC_PARAM, GENERIC_SHARED
 from cutegen_nb.simulator.ptx_model import (
     TYPE_BYTES,
     Address,
@@ -178,12 +178,14 @@ def _writer(instruction: Instruction, lowering: Lowering, space: str, shape: tup
 
     def generic(lanes: Lanes, mask: Mask | None, at: At, data: list[Value]) -> None:
         for window, active in windows(lanes, mask, at):
+            if window not in writers:
+                raise unsupported(instruction, f"writing to .{window}")
             writers[window](lanes, active, At(at.value, at.offset - BASES[window]), data)
 
     return generic
 
 
-BASES = {"global": 0, "shared": GENERIC_SHARED, "local": GENERIC_LOCAL}
+BASES = {"global": 0, "shared": GENERIC_SHARED, "local": GENERIC_LOCAL, "param": GENERIC_PARAM}
 """Where each window begins in the generic address space."""
 
 
@@ -199,7 +201,8 @@ def windows(lanes: Lanes, mask: Mask | None, at: At) -> list[tuple[str, Mask | N
     for name, inside in (
         ("global", plain < GENERIC_SHARED),
         ("shared", (plain >= GENERIC_SHARED) & (plain < GENERIC_LOCAL)),
-        ("local", plain >= GENERIC_LOCAL),
+        ("local", (plain >= GENERIC_LOCAL) & (plain < GENERIC_PARAM)),
+        ("param", plain >= GENERIC_PARAM),
     ):
         active = under(lanes, mask, inside)
         if active is not NONE:
@@ -210,4 +213,6 @@ def windows(lanes: Lanes, mask: Mask | None, at: At) -> list[tuple[str, Mask | N
 def _window(address: int) -> str:
     if address < GENERIC_SHARED:
         return "global"
-    return "shared" if address < GENERIC_LOCAL else "local"
+    if address < GENERIC_LOCAL:
+        return "shared"
+    return "local" if address < GENERIC_PARAM else "param"

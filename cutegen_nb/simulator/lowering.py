@@ -145,9 +145,17 @@ class Lowering:
         return self._slots[key]
 
     def register(self, name: str) -> int:
-        """Slot of a register."""
+        """Slot of a register.
+
+        Raises:
+            LookupError: it is declared nowhere and no special register is called so.
+        """
         if name not in self._slots:
-            kind = "b32" if name == SINK or name not in self else self.register_types(name)
+            special = name == SINK or name.split(".", maxsplit=1)[0] in SPECIAL
+            if not special and name not in self:
+                message = f"register {name} is not declared"
+                raise LookupError(message)
+            kind = "b32" if special else self.register_types(name)
             zero = np.zeros((), np.dtype(f"u{TYPE_BYTES[kind]}") if kind != "pred" else np.bool_)[()]
             self._slots[name] = self._new(zero)
         return self._slots[name]
@@ -257,6 +265,12 @@ def lower(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.guard is None:
         return operation
     return _guarded(operation, instruction.guard, lowering)
+
+
+def refuse(instruction: Instruction, why: str, lowering: Lowering) -> Operation:
+    """An operation that stops the launch where the instruction is reached and its guard holds."""
+    operation = stops(unsupported(instruction, why))
+    return operation if instruction.guard is None else _guarded(operation, instruction.guard, lowering)
 
 
 def stops(fault: Exception) -> Operation:

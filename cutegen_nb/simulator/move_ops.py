@@ -19,7 +19,11 @@ GENERIC_SHARED = 1 << 56
 """Where the shared window begins in the generic address space of this machine."""
 GENERIC_LOCAL = 1 << 57
 """Where the local window begins there."""
-WINDOWS = {"shared": GENERIC_SHARED, "local": GENERIC_LOCAL, "param": 0, "global": 0, "const": 0}
+GENERIC_PARAM = 1 << 58
+"""Where kernel parameters begin there."""
+WINDOWS = {
+    "shared": GENERIC_SHARED, "local": GENERIC_LOCAL, "param": GENERIC_PARAM, "global": 0, "const": 0,
+}  # fmt: skip
 
 
 # -- mov -----------------------------------------------------------------------------------------------------
@@ -44,16 +48,24 @@ def _mov(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(instruction, plain1(lambda x: x.astype(unsigned), narrow, slot))
 
 
-_CLOCKS = frozenset({"%clock", "%clock64", "%globaltimer", "%globaltimer_lo"})
+_CLOCKS = {
+    "%clock": 0, "%clock64": 0, "%clock_hi": 32,
+    "%globaltimer": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 32,
+}  # fmt: skip
+"""Clocks, with the first bit of the count that each shows."""
 
 
 def _clock(instruction: Instruction, lowering: Lowering, kind: str) -> Operation:
     """Clocks count instructions executed so far: they grow, and are no time."""
     put = lowering.writer(instruction, instruction.operands[0])
     unsigned = unsigned_of(kind)
+    ones = (1 << 8 * unsigned.itemsize) - 1
+    origin = instruction.operands[1]
+    assert isinstance(origin, Register)
+    first = _CLOCKS[origin.name]
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
-        put(lanes, mask, unsigned.type(lanes.clock & 0xFFFFFFFF))
+        put(lanes, mask, unsigned.type((lanes.clock >> first) & ones))
 
     return run
 
@@ -115,6 +127,36 @@ def _cvta(instruction: Instruction, lowering: Lowering) -> Operation:
     return lowering.assign(
         instruction, lambda registers: values.add(values.modular(registers[slot], U64), amount)
     )
+
+
+@opcode("isspacep", forms="global, shared, shared::cta, local, const, param; u64")
+def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
+    space = ".".join(instruction.modifiers).removesuffix("::cta")
+    if space not in {"global", "shared", "local", "param", "const"}:
+        raise unsupported(instruction)
+    (a,) = lowering.sources(instruction, ("u64",))
+    edges = [0, GENERIC_SHARED, GENERIC_LOCAL, GENERIC_PARAM, 1 << 62]
+    # Constants lie among global memory here, so that no generic address is known to be one of them.
+    number = {"global": 0, "shared": 1, "local": 2, "param": 3, "const": 4}[space]
+    low = np.uint64(edges[number])
+    high = np.uint64(edges[number + 1] if number + 1 < len(edges) else 1 << 63)
+
+    def compute(registers: list[Value]) -> Value:
+        address = registers[a].view(U64)
+        return (address >= low) & (address < high)
+
+    return lowering.assign(instruction, compute)
+
+
+@opcode("createpolicy", forms="fractional, range, cvt: an opaque number, for caches only")
+def _createpolicy(instruction: Instruction, lowering: Lowering) -> Operation:
+    modifiers = Modifiers(instruction)
+    (kind,) = modifiers.types()
+    modifiers.skip("fractional", "range", "cvt", "L2", "global")
+    modifiers.done()
+    if kind != "b64":
+        raise unsupported(instruction)
+    return lowering.assign(instruction, lambda _: np.uint64(0))
 
 
 # -- selection -----------------------------------------------------------------------------------------------

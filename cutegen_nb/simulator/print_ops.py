@@ -33,8 +33,7 @@ def _call(instruction: Instruction, lowering: Lowering) -> Operation:
         return _print(instruction, lowering)
     if instruction.modifiers == (ASSERT,):
         return _fail(instruction)
-    names = [one.name for one in instruction.operands if isinstance(one, Symbol)]
-    raise unsupported(instruction, f"call of {names[0]!r}" if names else "call through a register")
+    raise unsupported(instruction)
 
 
 def _fail(instruction: Instruction) -> Operation:

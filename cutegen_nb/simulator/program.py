@@ -30,9 +30,9 @@ from cutegen_nb.simulator import (
     warp_ops,
 )
 from cutegen_nb.simulator.counters import InstructionTally
-from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.faults import MISTAKES, unsupported
 from cutegen_nb.simulator.flatten import FlatKernel, flatten
-from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower, stops
+from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ptx_model import (
     Address,
     Instruction,
@@ -236,6 +236,8 @@ class _Assembler:
                 operations.append(stops(unsupported(item)))
             elif item.opcode in {"bar", "barrier"} and "warp" in item.modifiers:
                 operations.append(async_ops.no_effect)
+            elif item.opcode == "call" and item in self._flat.refusals:
+                operations.append(refuse(item, self._flat.refusals[item], lowering))
             elif item.opcode in _ENDS:
                 end = item
             else:
@@ -246,8 +248,13 @@ class _Assembler:
             end_tally=instructions[-1][1] if instructions else InstructionTally(),
             warp_wide=wide, member=_member(wide, lowering), wait=mbarrier_ops.wait_of(operations),
         )  # fmt: skip
-        if end is not None:
+        if end is None:
+            return segment
+        try:
             self._finish(segment, end, lowering, number)
+        except MISTAKES as problem:
+            segment.end = None
+            segment.operations.append(stops(unsupported(end, f"operands: {problem}")))
         return segment
 
     def _finish(self, segment: Segment, end: Instruction, lowering: Lowering, number: dict[int, int]) -> None:

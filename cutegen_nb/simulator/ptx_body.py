@@ -18,6 +18,10 @@ from cutegen_nb.simulator.ptx_model import (
 )
 from cutegen_nb.simulator.ptx_tokens import Cursor, PtxSyntaxError, Token
 
+_WARP = 32
+"""``WARP_SZ`` (PTX ISA, "Predefined Constants")."""
+_GREATEST_BYTES, _GREATEST_ALIGN, _MOST_REGISTERS = 1 << 31, 1 << 16, 1 << 20
+"""What a declaration may ask for; more is a slip of whoever wrote the text."""
 SPACES = frozenset({".global", ".const", ".shared", ".local", ".param"})
 Location = tuple[tuple[int, int, int], ...]
 """File index, line and column, the innermost place of an inlined call first."""
@@ -110,6 +114,7 @@ class BodyReader(Cursor):
             while self.accept("["):
                 count *= 0 if self.peek() == "]" else self.integer()
                 self.expect("]")
+            self._check_size(name, width * count, align)
             if self.accept("="):
                 initial = self._initial(kind)
             result.append(
@@ -120,6 +125,12 @@ class BodyReader(Cursor):
             )  # fmt: skip
             if space == "param" or not self.accept(","):
                 return result
+
+    def _check_size(self, name: str, size: int, align: int) -> None:
+        if not 0 <= size <= _GREATEST_BYTES or not 0 <= align <= _GREATEST_ALIGN:
+            raise PtxSyntaxError(
+                f"PTX line {self.line()}: {name!r} has {size} bytes, aligned to {align}; that makes no sense."
+            )
 
     def _initial(self, kind: str) -> bytes:
         data = bytearray()
@@ -213,6 +224,8 @@ class BodyReader(Cursor):
             if self.accept("<"):
                 count = self.integer()
                 self.expect(">")
+                if not 0 <= count <= _MOST_REGISTERS:
+                    raise PtxSyntaxError(f"PTX line {self.line()}: {count} registers {name!r} make no sense.")
                 if scope.suffix:
                     names = [f"{name}{index}" for index in range(count)]
                     scope.names.update(names)
@@ -267,10 +280,12 @@ class BodyReader(Cursor):
             return first
         return Vector(items=(first, self._named(draft)))
 
-    def _named(self, draft: Draft) -> Register | Symbol:
+    def _named(self, draft: Draft) -> Register | Symbol | Immediate:
         if self.kind() != "word":
             raise PtxSyntaxError(f"PTX line {self.line()}: an operand expected, {self.peek()!r} seen.")
         name = self._renamed(draft, self.take())
+        if name == "WARP_SZ":
+            return Immediate(value=_WARP)
         if name.startswith("%") or name == "_" or name in draft.registers:
             return Register(name=name)
         if self.peek() in {"+", "-"}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cutegen_nb.simulator.lanes import WARP, Lanes
+from cutegen_nb.simulator.lanes import Lanes
 from cutegen_nb.simulator.values import U32, Array, Value
 
 SMS = 132
@@ -40,7 +40,7 @@ def special_value(name: str, lanes: Lanes) -> Value:
         return np.uint64(0)
     return np.uint32(
         {
-            "%nwarpid": lanes.warps_per_cta, "%nsmid": SMS, "%gridid": 0, "WARP_SZ": WARP, "%clock_hi": 0,
+            "%nwarpid": lanes.warps_per_cta, "%nsmid": SMS, "%gridid": 0, "%clock_hi": 0,
             "%clock": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 0,
             "%cluster_nctarank": cluster[0] * cluster[1] * cluster[2],
             "%is_explicit_cluster": int(cluster != (1, 1, 1)), "%dynamic_smem_size": lanes.shared_limit,

@@ -23,7 +23,7 @@ def printing(stores, *, guard=""):
     DONE: """
 
 
-def output(machine, capsys, format_string, stores, *, grid=1, block=2, guard=""):
+def output(machine, capsys, format_string, stores, *, grid=1, block=2, guard=""):  # noqa: PLR0913
     text = machine.kernel(printing(stores, guard=guard), before=PROTOTYPE + text_of(format_string))
     machine.launch(text, grid=grid, block=block)
     return capsys.readouterr().out
