@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.simulator.script_run import ARCHITECTURES, DEFAULT_ARCHITECTURE
 from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
 DEFAULT_ROUNDS = 6
-CHOICES = {"--author": AUTHORS, "--device": DEVICES, "--policy": POLICIES, "--baseline": BASELINES}
+CHOICES = {
+    "--author": AUTHORS,
+    "--device": DEVICES,
+    "--policy": POLICIES,
+    "--baseline": BASELINES,
+    "--arch": ARCHITECTURES,
+}
 """Options with a closed list of values, for completion."""
 
 
@@ -21,13 +30,28 @@ class _Parser(argparse.ArgumentParser):
     """Raises one sentence where argparse would end the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise NotebookUsageError(f"{message}; see `%cutegen help {self.prog.split()[-1].lstrip('%')}`")
+        word = self.prog.split()[-1].lstrip("%")
+        help_of = f"{self.prog}?" if word == "simulate" else f"%cutegen help {word}"
+        raise NotebookUsageError(f"{message}; see `{help_of}`")
 
 
 def _rounds(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds: give a whole number from 1")
     return int(text)
+
+
+def _ctas(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of CTAs: give a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def _parser(prog: str, summary: str, epilog: str = "") -> _Parser:
@@ -158,7 +182,49 @@ def _make_parsers() -> dict[str, _Parser]:
     return made
 
 
+def _simulate_parser(prog: str, summary: str, epilog: str) -> _Parser:
+    parser = _parser(prog, summary, epilog)
+    parser.add_argument(
+        "--arch",
+        choices=ARCHITECTURES,
+        default=DEFAULT_ARCHITECTURE,
+        help=f"what kernels are compiled for (default: {DEFAULT_ARCHITECTURE})",
+    )
+    parser.add_argument(
+        "--max-ctas",
+        type=_ctas,
+        metavar="N",
+        help="run N CTAs of each larger grid; results are then incomplete",
+    )
+    parser.add_argument("--deadline", type=_seconds, metavar="S", help="end the program after S seconds")
+    parser.add_argument("--name", help="a variable for what was found: launches, findings, counters")
+    parser.add_argument(
+        "--strict", action="store_true", help="fail the cell when the program fails or a finding stands"
+    )
+    return parser
+
+
+def _simulate_file_parser() -> _Parser:
+    parser = _simulate_parser(
+        "%simulate",
+        "Run a program of a file on the simulator and show what its kernels did.",
+        "example: %simulate gemm.py --mnk 256,256,64",
+    )
+    parser.add_argument("script", metavar="SCRIPT.py", help="the program; what follows it is for the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's own")
+    return parser
+
+
 CELL = _cell_parser()
+SIMULATE_CELL = _simulate_parser(
+    "%%simulate",
+    "Run this cell, a CuTe DSL program written for a GPU, on the simulator, and show what its kernels did.\n"
+    "\nThe cell is a program of its own, in a process of its own: it sees no variable of the notebook and\n"
+    "leaves none. torch.cuda looks available; tensors say cuda, and stay on the CPU. Launches are executed,\n"
+    "checked and counted. There are no times: between CUDA events the program finds nan.",
+    "`%simulate SCRIPT.py [its arguments]` does the same with a file.",
+)
+SIMULATE_FILE = _simulate_file_parser()
 PARSERS = _make_parsers()
 WORDY = ("reject", "steer", "stop", "approve")
 """Commands whose rest is the person's own words, quotes and dashes included."""
@@ -181,6 +247,11 @@ def parse_command(name: str, rest: str) -> argparse.Namespace:
     if name in WORDY:
         return _wordy(rest)
     return _parsed(PARSERS[name], rest)
+
+
+def parse_simulate(line: str, *, cell: bool) -> argparse.Namespace:
+    """The options of ``%%simulate`` or ``%simulate``. Raises UsageError in a sentence."""
+    return _parsed(SIMULATE_CELL if cell else SIMULATE_FILE, line)
 
 
 def parse_cell(line: str) -> argparse.Namespace:

@@ -39,7 +39,7 @@ def suggestions(
 ) -> list[str] | None:
     """Words that may stand where the cursor is, at the end of `line`; None where others complete."""
     magic, _, rest = line.lstrip().partition(" ")
-    if magic not in {"%cutegen", "%%cutegen"} or not line.lstrip().startswith(f"{magic} "):
+    if magic not in {"%cutegen", "%%cutegen", "%%simulate"} or not line.lstrip().startswith(f"{magic} "):
         return None
     *before, part = rest.split(" ")
     before = [word for word in before if word]
@@ -58,6 +58,8 @@ def _offered(
         return list(names())
     if magic == "%%cutegen":
         return _options(arguments.CELL)
+    if magic == "%%simulate":
+        return _options(arguments.SIMULATE_CELL)
     if not before:
         return list(arguments.PARSERS)
     parser = arguments.PARSERS.get(before[0])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from cutegen_nb.notebook import arguments, commands
+from cutegen_nb.notebook import arguments, commands, simulate
 from cutegen_nb.notebook.completion import make_matcher
 from cutegen_nb.notebook.desk import Desk
 from cutegen_nb.notebook.faults import as_sentence
@@ -52,7 +52,14 @@ class CutegenMagics(Magics):
             return
         commands.start(self.desk, arguments.parse_cell(line), cell)
 
+    @no_var_expand
+    @line_cell_magic
+    def simulate(self, line: str, cell: str | None = None) -> object:
+        """Replaced below by its own help."""
+        return _in_a_sentence(lambda: simulate.run(self.desk, line, cell))
 
+
+CutegenMagics.simulate.__doc__ = simulate.help_text()
 CutegenMagics.cutegen.__doc__ = "Refine a CuTe DSL kernel round by round.\n\n" + arguments.help_text()
 
 
@@ -81,7 +88,8 @@ class Extension:
         self._desk.close()
         atexit.unregister(self._desk.close)
         for kind in ("line", "cell"):
-            self._shell.magics_manager.magics[kind].pop("cutegen", None)
+            for name in ("cutegen", "simulate"):
+                self._shell.magics_manager.magics[kind].pop(name, None)
         if self._shell.Completer is not None and self._matcher in self._shell.Completer.custom_matchers:
             self._shell.Completer.custom_matchers.remove(self._matcher)
 

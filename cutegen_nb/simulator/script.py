@@ -43,6 +43,8 @@ class Order:
     """The same, absolute."""
     arguments: tuple[str, ...]
     """The rest of ``sys.argv``."""
+    folder: str = ""
+    """What comes first on ``sys.path``; empty for the folder of the file."""
     architecture: str
     """What kernels are compiled for; the environment was prepared for it."""
     record_fd: int
@@ -179,7 +181,7 @@ def _as_main(order: Order) -> ModuleType:
     sys.modules["__main__"] = program
     sys.argv = [order.script, *order.arguments]
     # In place of the entry that served to find this module; what Python puts there.
-    sys.path[0] = os.path.dirname(order.path)  # noqa: PTH120
+    sys.path[0] = order.folder or os.path.dirname(order.path)  # noqa: PTH120
     return program
 
 

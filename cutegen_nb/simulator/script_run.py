@@ -46,6 +46,8 @@ class Program:
     """Path of its file, as named; the program finds this in ``sys.argv[0]``."""
     arguments: tuple[str, ...] = ()
     """Its arguments."""
+    folder: str = ""
+    """What comes first on its module path; empty for the folder of its file."""
     architecture: str = DEFAULT_ARCHITECTURE
     """What its kernels are compiled for."""
     max_ctas: int | None = None
