@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutegen_nb.analysis.occupancy import launch_occupancy
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.summary import decision
 from cutegen_nb.core.codec import encode
@@ -12,6 +13,7 @@ from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload
+from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.simulation import ProgramRun
@@ -109,14 +111,41 @@ def _counters_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
     if evaluation is None or evaluation.profile is None:
         return None
     counters = evaluation.profile.counters
-    figures: dict[str, Any] = encode(counters)
-    figures.pop("_")
     return {
         "gmem_sectors": counters.gmem_sectors,
-        **figures,
+        **_plain(counters),
         "launches": len(evaluation.profile.launches),
         "source": evaluation.profile.source.value,
     }
+
+
+def _launches_json(evaluation: Evaluation) -> list[dict[str, Any]] | None:
+    """Every launch with what the compiler gave its kernel, its occupancy, and its counts by line."""
+    if evaluation.profile is None:
+        return None
+    return [
+        {
+            **{name: value for name, value in _plain(launch).items() if name != "lines"},
+            "occupancy": _occupancy_json(launch),
+            "lines": [
+                {"file": line.file, "line": line.line, **_counted(_plain(line.counters))}
+                for line in launch.lines
+            ],
+        }
+        for launch in evaluation.profile.launches
+    ]
+
+
+def _occupancy_json(launch: LaunchProfile) -> dict[str, Any] | None:
+    found = launch_occupancy(launch)
+    if found is None:
+        return None
+    return {**_plain(found), "fraction": found.fraction, "limiters": list(found.limiters)}
+
+
+def _counted(figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures that are not nought: most lines have few."""
+    return {name: value for name, value in figures.items() if value}
 
 
 def _timing_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
@@ -148,6 +177,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "findings": [_plain(item) for item in evaluation.findings],
         "correctness": _plain(evaluation.correctness) if evaluation.correctness else None,
         "counters": _counters_json(evaluation),
+        "launches": _launches_json(evaluation),
         "timing": _timing_json(evaluation),
         "log": evaluation.log,
         "seconds": evaluation.duration_s,
@@ -167,7 +197,10 @@ def simulation_json(run: ProgramRun) -> dict[str, Any]:
         "not_simulated": run.not_simulated,
         "launch_count": run.launch_count,
         "sampled": run.sampled,
-        "launches": [{"times": item.times, **_plain(item.profile)} for item in run.launches],
+        "launches": [
+            {"times": item.times, **_plain(item.profile), "occupancy": _occupancy_json(item.profile)}
+            for item in run.launches
+        ],
         "findings": [_plain(item) for item in run.findings],
     }
 
