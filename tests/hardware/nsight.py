@@ -108,7 +108,7 @@ def _profile_all(out: Path, stop_at: float) -> None:
                 found = _profiled(group, again, out, min(left, GROUP_S))
                 found["first_log"] = first
         unlisted = [name for one in COUNTERPARTS for name in one.metrics if name not in chosen]
-        if unlisted and stop_at - time.monotonic() > 60:  # noqa: PLR2004
+        if unlisted and stop_at - time.monotonic() > 60:
             more = _profiled(group, list(dict.fromkeys(unlisted)), out, 30.0, plain=True)
             found |= {"more_csv": more["csv"], "more_log": more["log"]}
         record["groups"][group] = found  # type: ignore[index]
