@@ -1,4 +1,7 @@
-"""What a problem's admission found, in a sentence for a person. Never for an author: it names what would pass."""
+"""What a problem's admission found, in a sentence for a person.
+
+Never for an author: it names what would pass.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ _DONE = {
     Action.STEER: "steered",
     Action.EDIT: "edited",
     Action.BRANCH: "branched",
+    Action.OVERRULE: "overruled",
     Action.STOP: "stopped",
 }
 

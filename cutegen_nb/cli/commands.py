@@ -7,13 +7,16 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutegen_nb.analysis.admission import admission_text
+from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli import doctor as doctoring
 from cutegen_nb.cli.output import columns, evaluation_json, session_json, sessions_json
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError, UsageError
-from cutegen_nb.core.problem import Problem
+from cutegen_nb.core.evaluation import Evaluation, Tier
+from cutegen_nb.core.problem import Admission, Problem
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.session import open_session, run_session
@@ -99,6 +102,9 @@ async def _refine(
 
 
 def _announce(session: Session, rounds: int, terminal: Terminal) -> None:
+    admission = admission_text(session.facts.admission)
+    if admission:
+        terminal.say(admission)
     if not session.rounds:
         return
     text = f"{session.name} goes on after {len(session.rounds)} stored rounds"
@@ -156,14 +162,23 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     candidate = Candidate(source=_read_source(options.candidate), author="person")
     evaluator = make_evaluator(settings_of(options))
     try:
-        found = await evaluator.evaluate(problem, candidate, terminal.progress)
+        facts = await evaluator.facts(problem, terminal.progress)
+        found = await evaluator.evaluate(problem, candidate, terminal.progress, Tier(options.tier))
     finally:
         await evaluator.close()
         terminal.clear()
     status = PASSED if found.passed else NONE_PASSED
     if options.json:
-        return Answer(status=status, text=json.dumps(evaluation_json(found), indent=2))
-    return Answer(status=status, text=evaluation_text(found, candidate).rstrip())
+        return Answer(status=status, text=json.dumps(evaluation_json(found, facts.admission), indent=2))
+    return Answer(status=status, text=_evaluated(found, candidate, facts.admission))
+
+
+def _evaluated(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
+    """An evaluation for a person: the text an author gets, the evidence, the checks, the admission."""
+    lines = [evaluation_text(found, candidate).rstrip()]
+    lines += [line for exhibit in found.exhibits for line in exhibit_lines(exhibit)]
+    lines += [line for line in (checks_line(found), admission_text(admission)) if line]
+    return "\n".join(lines)
 
 
 def _read_source(path: str) -> str:

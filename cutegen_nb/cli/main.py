@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from cutegen_nb import __version__
+from cutegen_nb.cli import checks as checking
 from cutegen_nb.cli import commands as work
 from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
 _INTERRUPTED = 130
@@ -88,10 +90,17 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     )
     made.add_argument("problem", metavar="PROBLEM.py", help="the reference")
     made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
+    made.add_argument(
+        "--tier",
+        choices=[tier.value for tier in Tier],
+        default=Tier.A.value,
+        help="how closely to look: A as every round, B as before it may become best, C as before an export",
+    )
     _add_device(made)
     _add_baseline(made)
     made = command("simulate", simulating.simulate, simulating.SUMMARY, "", json=False)
     simulating.add_options(made)
+    command("checks", checking.checks, checking.SUMMARY, "cutegen-nb checks --json")
     made = command("exploits", exploiting.run_exploits, exploiting.SUMMARY, "cutegen-nb exploits --json")
     exploiting.add_options(made)
     _add_device(made)

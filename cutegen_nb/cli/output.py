@@ -12,7 +12,7 @@ from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.graph import Graph
-from cutegen_nb.core.problem import ProblemFacts, Workload
+from cutegen_nb.core.problem import Admission, ProblemFacts, Workload
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
@@ -52,6 +52,7 @@ def problem_json(name: str, facts: ProblemFacts) -> dict[str, Any]:
         "full": _workload_json(facts.full),
         "scaled": _workload_json(facts.scaled),
         "warnings": list(facts.warnings),
+        "admission": _plain(facts.admission) if facts.admission else None,
     }
 
 
@@ -167,14 +168,20 @@ def _timing_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
     }
 
 
-def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
+def evaluation_json(evaluation: Evaluation, admission: Admission | None = None) -> dict[str, Any]:
     """The object that ``evaluate`` prints."""
     return {
         "verdict": evaluation.label,
+        "tier": evaluation.tier.value,
+        "candidate_sha256": evaluation.candidate_digest,
+        "problem_sha256": evaluation.problem_digest,
         "passed": evaluation.passed,
         "summary": evaluation.summary,
         "device": evaluation.device,
         "findings": [_plain(item) for item in evaluation.findings],
+        "exhibits": [_plain(item) for item in evaluation.exhibits],
+        "checks": [_plain(item) for item in evaluation.checks],
+        "admission": _plain(admission) if admission else None,
         "correctness": _plain(evaluation.correctness) if evaluation.correctness else None,
         "counters": _counters_json(evaluation),
         "launches": _launches_json(evaluation),

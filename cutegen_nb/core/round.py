@@ -92,6 +92,11 @@ class Relation(StrEnum):
     FIRST = "first"
     """There is nothing to compare with."""
 
+    @property
+    def is_better(self) -> bool:
+        """Whether a candidate of that relation becomes the best one when it is approved."""
+        return self in {Relation.FIRST, Relation.FASTER, Relation.LESS_WORK}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.problem import Problem, ProblemFacts
-from cutegen_nb.core.round import Relation, Round
-
-_KEEPS = frozenset({Relation.FIRST, Relation.FASTER, Relation.LESS_WORK})
+from cutegen_nb.core.round import Round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +53,6 @@ class Session:
         """
         best: Round | None = None
         for item in self.rounds:
-            if item.approved and item.comparison and item.comparison.relation in _KEEPS:
+            if item.approved and item.comparison and item.comparison.relation.is_better:
                 best = item
         return best

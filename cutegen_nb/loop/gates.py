@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from cutegen_nb.analysis.diff import LineKind, diff
+from cutegen_nb.analysis.exhibits import exhibit_lines
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.lineage import revision
 from cutegen_nb.prompting.feedback import counters_text
 
-_BETTER = frozenset({Relation.FIRST, Relation.FASTER, Relation.LESS_WORK})
 _DIFF_LINES = 60
 
 ReadLine = Callable[[str], Awaitable[str | None]]
@@ -42,7 +42,7 @@ class AutoApprover:
         """Approve what is better; reject the rest with the report's own words."""
         _, evaluation = _last(attempts)
         if comparison is not None and evaluation is not None and evaluation.passed:
-            action = Action.APPROVE if comparison.relation in _BETTER else Action.REJECT
+            action = Action.APPROVE if comparison.relation.is_better else Action.REJECT
             reason = f"{comparison.relation.value}: {comparison.reason}"
             return Decision(gate="revision", action=action, by="policy:auto", reason=reason)
         summary = evaluation.summary if evaluation else "no candidate"
@@ -99,8 +99,9 @@ class ConsoleApprover:
         assert evaluation is not None
         self._say(_revision_text(session, candidate, evaluation, comparison))
         while True:
+            overrule = "[o]verrule  " if evaluation.may_be_overruled else ""
             answer = await self._read_line(
-                "[a]pprove  [r]eject  [s]teer  [e]dit  [b]ranch  [q]uit (h for help) > "
+                f"[a]pprove  [r]eject  {overrule}[s]teer  [e]dit  [b]ranch  [q]uit (h for help) > "
             )
             decision = await self._revision_answer(answer, session, candidate, evaluation)
             if decision is not None:
@@ -124,18 +125,33 @@ class ConsoleApprover:
             return self._decision("revision", Action.EDIT, edited=edited) if edited else None
         if word in {"b", "branch"}:
             return self._branch(session, rest)
+        if word in {"o", "overrule"}:
+            return await self._overrule(evaluation, rest)
         self._say(
             "a: build on it; r WHY: do not, and say why; s WORDS: ask something of the next round, then "
             "decide; "
-            "e: edit the source, which is evaluated; b rN: go on from another revision; q: stop the session"
+            "e: edit the source, which is evaluated; b rN: go on from another revision; "
+            "o WHY: build on it although its verdict says not to, for a reason that is recorded; "
+            "q: stop the session"
         )
         return None
 
     def _approve(self, evaluation: Evaluation) -> Decision | None:
         if evaluation.passed:
             return self._decision("revision", Action.APPROVE)
-        self._say(f"It is {evaluation.label}, and only what passed can be built upon: reject, edit or stop.")
+        other = ", overrule it" if evaluation.may_be_overruled else ""
+        self._say(
+            f"It is {evaluation.label}, and only what passed can be built upon: reject, edit{other} or stop."
+        )
         return None
+
+    async def _overrule(self, evaluation: Evaluation, words: str) -> Decision | None:
+        """Build on what the evidence speaks against: a person's decision, never a policy's."""
+        if not evaluation.may_be_overruled:
+            self._say(f"It is {evaluation.label}, which rests on no inference: there is nothing to overrule.")
+            return None
+        words = words or await self._read_line("why is the evidence wrong? > ") or ""
+        return self._decision("revision", Action.OVERRULE, words) if words.strip() else None
 
     def _branch(self, session: Session, label: str) -> Decision | None:
         if revision(session, label) is not None:
@@ -162,6 +178,7 @@ def _revision_text(
         lines += [f"  {line}" for line in f"{candidate.author}: {candidate.rationale}".splitlines() if line]
     if comparison:
         lines.append(f"  {comparison.relation.value}: {comparison.reason}")
+    lines += [f"  {line}" for exhibit in evaluation.exhibits for line in exhibit_lines(exhibit)]
     if evaluation.profile:
         lines.append(f"  {counters_text(evaluation.profile.counters)}")
     best = session.best

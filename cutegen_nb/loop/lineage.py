@@ -23,10 +23,12 @@ def _branched_to(session: Session) -> Round | None:
 
 
 def revision(session: Session, label: str) -> Round | None:
-    """The round called `label` (``r3`` or ``3``) if it has a candidate that passed, else None."""
+    """The round called `label` (``r3`` or ``3``) if its candidate passed or was overruled, else None."""
     number = label.strip().removeprefix("r")
     found = next((item for item in session.rounds if str(item.number) == number), None)
-    return found if found and found.evaluation and found.evaluation.passed else None
+    if found is None or found.evaluation is None:
+        return None
+    return found if found.evaluation.passed or found.approved else None
 
 
 def parent_digest(item: Round) -> str:

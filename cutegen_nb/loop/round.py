@@ -10,7 +10,7 @@ from cutegen_nb.analysis.diagnose import diagnose
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
-from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason
+from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Tier, Verdict
 from cutegen_nb.core.ports import Approver, Author, Clock, Evaluator, Progress
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Reply, Round, Stage
 from cutegen_nb.core.session import Session
@@ -178,11 +178,19 @@ def _not_judged(session: Session, reason: NotJudgedReason, summary: str) -> Eval
 
 
 async def _evaluate(session: Session, effects: Effects, attempt: Attempt) -> Attempt:
-    """The attempt with what became of its candidate; with our fault in `problem` when we could not tell."""
+    """The attempt with what became of its candidate; with our fault in `problem` when we could not tell.
+
+    A candidate that would become the best is looked at more closely first, and that evaluation counts.
+    """
     if attempt.candidate is None:
         return attempt
+    evaluator, problem = effects.evaluator, session.problem
     try:
-        found = await effects.evaluator.evaluate(session.problem, attempt.candidate, effects.progress)
+        found = await evaluator.evaluate(problem, attempt.candidate, effects.progress)
+        comparison = _comparison(session, found)
+        if comparison is not None and comparison.relation.is_better:
+            effects.progress("looking closer: it may become the best")
+            found = await evaluator.evaluate(problem, attempt.candidate, effects.progress, Tier.B)
     except EvaluatorError as error:
         return replace(attempt, problem=str(error))
     return replace(attempt, evaluation=found)
@@ -236,8 +244,15 @@ async def _agree_on_revision(
         decisions.append(decision)
         if decision.action is Action.EDIT:
             attempts = [*attempts, await _persons_edit(session, effects, final.candidate, decision)]
+        elif decision.action is Action.OVERRULE:
+            return attempts, _comparison(session, _as_passed(final.evaluation)), decisions
         elif decision.action is not Action.STEER:
             return attempts, comparison, decisions
+
+
+def _as_passed(evaluation: Evaluation) -> Evaluation:
+    """For the comparison alone: a person overruled the verdict, which stays in the record."""
+    return replace(evaluation, outcome=Judged(verdict=Verdict.PASSED))
 
 
 def _final(attempts: Sequence[Attempt]) -> Attempt | None:

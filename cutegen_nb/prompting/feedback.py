@@ -133,7 +133,8 @@ def _tried_entry(item: Round) -> str:
 def _words(decision: Decision) -> str:
     if not decision.reason or not decision.by.startswith("person:") or decision.action is Action.STOP:
         return ""
-    verb = {Action.REJECT: "rejected it", Action.STEER: "asked"}.get(decision.action, "said")
+    verbs = {Action.REJECT: "rejected it", Action.STEER: "asked", Action.OVERRULE: "overruled the verdict"}
+    verb = verbs.get(decision.action, "said")
     return "".join(f"  > the person {verb}: {line}\n" for line in decision.reason.strip().splitlines())
 
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cutegen_nb.analysis.exhibits import exhibit_parts
 from cutegen_nb.analysis.quantity import error, share
-from cutegen_nb.core.evaluation import Correctness, Evaluation, Finding, OutputComparison, Severity
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Correctness,
+    Evaluation,
+    Exhibit,
+    Finding,
+    OutputComparison,
+    Severity,
+)
 from cutegen_nb.report.code import excerpt
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
 
@@ -19,10 +29,12 @@ def render(evaluation: Evaluation, source: str, *, style: Style = Style.RECORD) 
     parts = [f"<p>{verdict} {safe(evaluation.summary)}</p>"]
     if evaluation.findings:
         parts.append(findings(evaluation.findings, source, style=style))
+    parts += [_exhibit(item, source, style) for item in evaluation.exhibits]
     if evaluation.correctness:
         parts.append(_comparison(evaluation.correctness, style))
     else:
         parts.append(f"<p{look(style, 'muted')}>No output was compared with the reference.</p>")
+    parts.append(_checked(evaluation, style))
     if evaluation.log.strip():
         parts.append(log(evaluation.log, style=style, is_open=not evaluation.passed))
     return "".join(parts)
@@ -74,10 +86,46 @@ def _comparison(correctness: Correctness, style: Style) -> str:
         if item.pattern
     ]
     parts.append(f"<p{look(style, 'muted')}>Seeds, drawn after the source was fixed: {safe(seeds)}.</p>")
-    ran, skipped = len(correctness.checks), len(correctness.checks_not_run)
-    checks = _list("Ran", correctness.checks) + _list("Did not run", correctness.checks_not_run)
-    parts.append(folded(style, f"Checks: {ran} ran, {skipped} did not", checks))
     return "".join(parts)
+
+
+def _exhibit(item: Exhibit, source: str, style: Style) -> str:
+    """What an accusation rests on: the statement, then what can be looked at oneself."""
+    body = f"<p>{safe(item.statement)}</p>"
+    for heading, lines in exhibit_parts(item):
+        body += f"<p>{safe(heading)}:</p>{preformatted(style, chr(10).join(lines))}"
+    if item.lines:
+        body += f"<div{look(style, 'card')}>{excerpt(source, item.lines[0], style)}</div>"
+    return folded(style, f"Evidence: {item.kind}", body, is_open=True)
+
+
+def _checked(evaluation: Evaluation, style: Style) -> str:
+    """Which checks ran, which did not and why, on what exactly, and what confined it."""
+    correctness = evaluation.correctness
+    if evaluation.checks:
+        ran = [f"{item.name}{_noted(item)}" for item in evaluation.checks if _ran(item)]
+        missing = [f"{item.name}{_noted(item)}" for item in evaluation.checks if not _ran(item)]
+    elif correctness is not None:  # a record of an older version
+        ran, missing = list(correctness.checks), list(correctness.checks_not_run)
+    else:
+        return ""
+    body = _list("Ran", ran) + _list("Did not run", missing)
+    if evaluation.candidate_digest:
+        digests = f"Candidate {evaluation.candidate_digest}; problem {evaluation.problem_digest}."
+        body += f"<p{look(style, 'muted')}>SHA-256, taken before anything ran. {safe(digests)}</p>"
+    if evaluation.confinement:
+        body += f"<p{look(style, 'muted')}>Confinement: {safe(evaluation.confinement)}</p>"
+    title = f"Checks of tier {evaluation.tier.value}: {len(ran)} ran, {len(missing)} did not"
+    return folded(style, title, body)
+
+
+def _ran(item: CheckResult) -> bool:
+    return item.state is not CheckState.NOT_RUN
+
+
+def _noted(item: CheckResult) -> str:
+    found = "found: " if item.state is CheckState.FOUND else ""
+    return f" ({found}{item.note})" if item.note else ""
 
 
 def _list(title: str, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+from cutegen_nb.analysis.admission import admission_text
 from cutegen_nb.analysis.quantity import count, moment, scaled
 from cutegen_nb.analysis.summary import floor, hardware, outcome, revision, rows, simulated
 from cutegen_nb.core.graph import Graph
@@ -72,7 +73,8 @@ def _facts(session: Session) -> str:
         ("Author", session.author),
         ("Recorded", _recorded(session)),
     ]
-    pairs += [("Note", warning) for warning in facts.warnings]
+    notes = (*facts.warnings, admission_text(facts.admission))
+    pairs += [("Note", note) for note in notes if note]
     items = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in pairs)
     return f'<dl class="facts">{items}</dl>'
 

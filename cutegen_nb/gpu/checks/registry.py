@@ -132,6 +132,15 @@ WRITTEN = Check(
     needs_simulator=True,
     where=f"{_HERE}.work_done",
 )
+READ = Check(
+    name="what kernels read is explained",
+    protocol="W2",
+    tier=Tier.A,
+    stops="an answer computed by NumPy, in another thread or process, or with modes off, and copied by a kernel",
+    cost="free",
+    needs_simulator=True,
+    where=f"{_HERE}.read_origin",
+)
 SAME_LAUNCHES = Check(
     name="same launches at every call",
     protocol="W3",
@@ -326,7 +335,7 @@ SECOND_PROCESS = Check(
 )
 
 CHECKS: tuple[Check, ...] = (
-    SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
+    SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN, READ,
     SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
     EXACT, STRESS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
 )  # fmt: skip

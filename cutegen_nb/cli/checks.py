@@ -1,0 +1,62 @@
+"""`cutegen-nb checks`: every check of the evaluator, what it stops, when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from cutegen_nb.cli.commands import PASSED, Answer
+from cutegen_nb.cli.output import columns
+from cutegen_nb.cli.terminal import Terminal
+from cutegen_nb.gpu.checks.registry import CHECKS, Check
+
+SUMMARY = "list what an evaluation checks, and what each check stops"
+
+
+async def checks(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
+    """List the checks."""
+    if options.json:
+        found = {"checks": [_json(item) for item in CHECKS]}
+        return Answer(status=PASSED, text=json.dumps(found, indent=2))
+    return Answer(status=PASSED, text=_text(CHECKS))
+
+
+def _text(found: Sequence[Check]) -> str:
+    header = ("tier", "protocol", "check", "finds", "where", "cost", "stops")
+    rows = [
+        (
+            item.tier.value,
+            item.protocol,
+            item.name,
+            "verdict" if item.decides else "flag",
+            _where(item),
+            item.cost,
+            item.stops,
+        )
+        for item in sorted(found, key=lambda item: item.tier.value)
+    ]
+    legend = (
+        "A: every round. B: before a revision may become the best. C: before an export, and on demand "
+        "(evaluate --tier C)."
+    )
+    return f"{columns(header, rows)}\n\n{legend}"
+
+
+def _where(item: Check) -> str:
+    if item.needs_gpu:
+        return "GPU"
+    return "simulator" if item.needs_simulator else "both"
+
+
+def _json(item: Check) -> dict[str, object]:
+    return {
+        "name": item.name,
+        "protocol": [word.strip() for word in item.protocol.split(",")],
+        "tier": item.tier.value,
+        "decides": item.decides,
+        "stops": item.stops,
+        "cost": item.cost,
+        "needs_gpu": item.needs_gpu,
+        "needs_simulator": item.needs_simulator,
+    }
