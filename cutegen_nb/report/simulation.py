@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
+from cutegen_nb.analysis.count_tables import resources
 from cutegen_nb.analysis.quantity import count, scaled, times
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
+from cutegen_nb.report.counts_text import table_text
 from cutegen_nb.report.markup import visible
 
 _LINES_SHOWN = 12
@@ -27,7 +29,11 @@ NO_TIMES = (
 
 def text(run: ProgramRun) -> str:
     """The report for a terminal; ends without a line end."""
-    parts = [heading(run), *_section(_launch_rows(run)), *_findings(run), *_section(_line_rows(run))]
+    given = resources(run.profile)
+    parts = [
+        heading(run), *_section(_launch_rows(run)), *_section([table_text(given)] if given.rows else ()),
+        *_findings(run), *_section(_line_rows(run)),
+    ]  # fmt: skip
     return "\n".join([*parts, *(f"note: {visible(item)}" for item in notes(run))])
 
 

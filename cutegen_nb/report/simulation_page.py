@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePath
 
+from cutegen_nb.analysis.count_tables import resources
 from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile, Profile
@@ -25,7 +26,8 @@ def page_of(run: ProgramRun) -> str:
         f'<header><p class="kicker">Simulated program</p><h1>{safe(name)}</h1>'
         f'<p class="lead">{safe(outcome(run))}</p>{_notes(run, Style.PAGE)}{_facts(run)}</header>'
     )
-    body = f"{_findings(run, Style.PAGE)}{_launches(run, Style.PAGE)}{_counts(run, Style.PAGE)}"
+    launches = f"{_launches(run, Style.PAGE)}{counts_view.plain_table(resources(run.profile), Style.PAGE)}"
+    body = f"{_findings(run, Style.PAGE)}{launches}{_counts(run, Style.PAGE)}"
     footer = "<footer><p>Written by cutegen-nb simulate.</p></footer>"
     return page(f"{name}: simulated program", f"{header}<main>{body}</main>{footer}")
 
@@ -36,7 +38,8 @@ def record_of(run: ProgramRun) -> str:
     kind = "bad" if run.decided or run.ending is not Ending.FINISHED else "good"
     words = "finding" if run.decided else run.ending.value
     head = f"<p>{badge(style, kind, words)} {safe(outcome(run))}</p>"
-    return f"{head}{_findings(run, style)}{_launches(run, style)}{_notes(run, style)}{_counts(run, style)}"
+    launches = f"{_launches(run, style)}{counts_view.plain_table(resources(run.profile), style)}"
+    return f"{head}{_findings(run, style)}{launches}{_notes(run, style)}{_counts(run, style)}"
 
 
 def _facts(run: ProgramRun) -> str:
@@ -105,6 +108,7 @@ def _counts(run: ProgramRun, style: Style) -> str:
     if not run.launches:
         return ""
     totals = counts_view.totals(run.profile, None, ("", "All launches"), style)
+    totals += counts_view.details(run.profile, style)
     files = sorted({line.file for item in run.launches for line in item.profile.lines} & run.sources.keys())
     listings = "".join(
         folded(
