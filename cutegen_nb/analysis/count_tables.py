@@ -145,10 +145,12 @@ def resources(profile: Profile) -> CountTable:
 def kernel_name(launch: LaunchProfile) -> str:
     """The kernel's name in the source, as far as the DSL's longer one lets it be seen, for a narrow column.
 
-    The DSL writes ``kernel_cutlass_NAME_TYPES_NUMBER``, the types beginning with a tensor's or a number's.
+    The DSL writes ``kernel_cutlass_NAME_TYPES_NUMBER``, the types beginning with a tensor's or a number's;
+    NAME of a method is ``METHOD___main__CLASS_object_at_``.
     """
-    found = re.fullmatch(r"kernel_cutlass_(\w+?)_(?:tensorptr|Tensor|i\d+_|\d)\w*", launch.kernel)
+    found = re.fullmatch(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*", launch.kernel)
     name = found[1] if found else launch.kernel
+    name = re.sub(r"^(\w+)___main__(\w+)_object_at_*$", r"\2.\1", name)
     return name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 1]}…"
 
 

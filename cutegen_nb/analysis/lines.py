@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 
 from cutegen_nb.core.profile import Counters, Profile
 
-_LIBRARY = frozenset({"site-packages", "dist-packages", "cutlass", "nvidia_cutlass_dsl"})
-"""Folders that hold the DSL: a line there is not the author's to change."""
+_LIBRARY = frozenset({"site-packages", "dist-packages", "nvidia_cutlass_dsl"})
+"""Folders that hold the DSL: a line there is not the author's to change. A checkout of CUTLASS is no library:
+its examples are programs that people change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

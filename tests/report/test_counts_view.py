@@ -110,6 +110,7 @@ def test_resources_name_the_limit_and_what_would_lift_it(profile):
     [
         ("kernel_cutlass_relu_kernel_tensorptrf32gmemo1_0", "relu_kernel"),
         ("kernel_cutlass_step_0", "step"),
+        ("kernel_cutlass_kernel___main__TensorOpGemm_object_at__tensorptrf16gmem_0", "TensorOpGemm.kernel"),
         ("my_kernel", "my_kernel"),
         ("k" * 80, "k" * 39 + "…"),
     ],
