@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cutegen_nb.core.errors import ConfigurationError
-from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.simulator import machine
 from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
@@ -188,6 +188,7 @@ class Simulation:
         try:
             return host_code()
         finally:  # what was launched before host code failed has happened
+            self.findings = joined(self.findings, tuple(map(_refused, self._host.refused)))
             self._execute(self._host.take())
             self._host.raise_refusal()
 
@@ -216,4 +217,10 @@ class Simulation:
             stop_at=self.stop_at,
             max_ctas=self.max_ctas,
             findings=found,
+            device=self.device,
         )
+
+
+def _refused(message: str) -> Finding:
+    """A launch that ended with an error code, as on a GPU: what the program makes of it is its own business."""
+    return Finding(kind="launch-refused", message=message, severity=Severity.FLAG)

@@ -10,30 +10,24 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cutegen_nb.analysis.occupancy import occupancy
 from cutegen_nb.core.evaluation import NotJudgedReason
 from cutegen_nb.core.profile import KernelResources
 from cutegen_nb.simulator import ptx
-from cutegen_nb.simulator.bridge_device import (
-    MAX_BLOCK_DIM,
-    MAX_GRID_DIM,
-    MAX_THREADS_PER_BLOCK,
-    DeviceFacts,
-)
+from cutegen_nb.simulator.bridge_device import DeviceFacts
 from cutegen_nb.simulator.bridge_names import REFUSED_NAMES, SUCCEEDING_NAMES
 from cutegen_nb.simulator.cubin_facts import BadCubin, resources_of
 from cutegen_nb.simulator.faults import SimulatorFault
-from cutegen_nb.simulator.machine import Launch
+from cutegen_nb.simulator.launching import INVALID_VALUE, Launch, refusal
 
 SUCCESS = 0
-INVALID_VALUE = 1
-INVALID_CONFIGURATION = 9
 INVALID_RESOURCE_HANDLE = 400
 NOT_FOUND = 500
 NOT_SUPPORTED = 801
 
+_COOPERATIVE = 2  # cudaLaunchAttributeCooperative
 _CLUSTER_DIMENSION = 4  # cudaLaunchAttributeClusterDimension
 _FIRST_HANDLE = 0x1000
 
@@ -110,6 +104,8 @@ class HostCalls:
 
     device: DeviceFacts
     """What questions about the device are answered from."""
+    refused: list[str] = field(default_factory=list)
+    """Why launches were refused with an error code, as a GPU does, since :meth:`clear`."""
     _refusals: list[str] = field(default_factory=list)
     _libraries: dict[int, _Library] = field(default_factory=dict)
     _kernels: dict[int, tuple[_Library, str]] = field(default_factory=dict)
@@ -164,6 +160,7 @@ class HostCalls:
         """Forget what the host code asked for and was not given yet."""
         self._launches.clear()
         self._refusals.clear()
+        self.refused.clear()
 
     def take(self) -> tuple[RecordedLaunch, ...]:
         """The launches asked for since the last call, in order."""
@@ -243,12 +240,14 @@ class HostCalls:
         decoded = _LaunchConfig.from_address(config)
         attributes = [decoded.attributes[index] for index in range(decoded.attribute_count)]
         clusters = [item.value for item in attributes if item.identifier == _CLUSTER_DIMENSION]
+        cooperative = any(item.identifier == _COOPERATIVE and item.value[0] for item in attributes)
         return self._record(
             Launch(
                 grid=_three(decoded.grid),
                 block=_three(decoded.block),
                 dynamic_smem_bytes=int(decoded.dynamic_smem_bytes),
                 cluster=_three(clusters[0][:3]) if clusters else (1, 1, 1),
+                cooperative=cooperative,
             ),
             kernel,
             arguments,
@@ -274,9 +273,12 @@ class HostCalls:
                 "(TVM-FFI or a precompiled object); compile with cute.compile and call the result."
             )
             return NOT_FOUND
-        refused = self._limits(launch, library.module.kernels[name].static_smem_bytes)
-        if refused != SUCCESS:
-            return refused
+        resources = library.resources.get(name)
+        launch = replace(launch, registers=resources.registers if resources else 0)
+        refused = refusal(library.module.kernels[name], launch, self.device)
+        if refused is not None:
+            self.refused.append(refused.message)
+            return refused.code
         declared = library.module.kernels[name].parameters
         pointers = (ctypes.c_uint64 * len(declared)).from_address(arguments) if declared else ()
         parameters = tuple(
@@ -286,24 +288,10 @@ class HostCalls:
         self._launches.append(
             RecordedLaunch(
                 module=library.module, kernel=name, launch=launch, parameters=parameters,
-                resources=library.resources.get(name),
+                resources=resources,
             )
         )  # fmt: skip
         return SUCCESS
-
-    def _limits(self, launch: Launch, static_smem_bytes: int) -> int:
-        """The error a GPU returns for a launch outside its limits, without running it."""
-        if min(*launch.grid, *launch.block, *launch.cluster) < 1:
-            return INVALID_CONFIGURATION
-        too_large = any(size > most for size, most in zip(launch.grid, MAX_GRID_DIM, strict=True)) or any(
-            size > most for size, most in zip(launch.block, MAX_BLOCK_DIM, strict=True)
-        )
-        if too_large or _product(launch.block) > MAX_THREADS_PER_BLOCK:
-            return INVALID_CONFIGURATION
-        if any(size % step for size, step in zip(launch.grid, launch.cluster, strict=True)):
-            return INVALID_CONFIGURATION
-        smem_bytes = static_smem_bytes + launch.dynamic_smem_bytes
-        return SUCCESS if smem_bytes <= self.device.smem_per_block_optin_bytes else INVALID_VALUE
 
 
 def unanswered(what: str) -> UnansweredCall:
@@ -351,7 +339,3 @@ def _write_zero(address: int, *_: object) -> int:
 
 def _three(values: Sequence[int] | ctypes.Array[ctypes.c_uint32]) -> tuple[int, int, int]:
     return int(values[0]), int(values[1]), int(values[2])
-
-
-def _product(values: tuple[int, int, int]) -> int:
-    return values[0] * values[1] * values[2]

@@ -84,7 +84,7 @@ def joined(earlier: tuple[Finding, ...], later: tuple[Finding, ...]) -> tuple[Fi
     """Findings of several launches: the first of each kind and line, what decides before a flag of the same."""
     kept: dict[tuple[str, str, int], Finding] = {}
     for one in (*earlier, *later):
-        key = (one.kind, one.file, one.line)
+        key = (one.kind, one.file, one.line) if one.line else (one.kind, one.message, 0)
         before = kept.get(key)
         if before is None or (before.severity is Severity.FLAG and one.severity is Severity.DECIDES):
             kept[key] = one

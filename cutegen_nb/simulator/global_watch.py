@@ -21,17 +21,21 @@ from cutegen_nb.simulator.faults import place
 from cutegen_nb.simulator.findings import CTA_ORDER, UNINITIALISED, Findings
 from cutegen_nb.simulator.lanes import Lanes
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
-from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.ptx_model import Instruction, Register
 from cutegen_nb.simulator.shared_watch import STRONG
 from cutegen_nb.simulator.values import Array, Value
 
 _ORDERING = frozenset({"atom", "red", "fence", "membar"})
+_CLOCKS = ("%clock", "%globaltimer")
 
 
 def orders_ctas(instructions: Iterable[Instruction]) -> bool:
-    """Whether a kernel has anything by which CTAs may wait for one another."""
+    """Whether a kernel has anything by which CTAs may wait for one another, or reads a clock, which runs on."""
     return any(
-        item.opcode in _ORDERING or not STRONG.isdisjoint(item.modifiers) for item in instructions
+        item.opcode in _ORDERING
+        or not STRONG.isdisjoint(item.modifiers)
+        or any(isinstance(one, Register) and one.name.startswith(_CLOCKS) for one in item.operands)
+        for item in instructions
     )
 
 

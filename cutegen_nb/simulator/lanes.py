@@ -158,6 +158,8 @@ class Lanes:
         """What is known of mbarriers besides their words in shared memory; None before the first."""
         self.arrivals: dict[int, Array] = {}
         """Threads that have arrived at a barrier without waiting, by its number; shape (1 or ctas, 1)."""
+        self.later = 0
+        """CTAs of the launch that run when these have ended."""
         self.clock = 0
         """Counts segments executed; what %clock shows."""
         thread = np.arange(self.threads)

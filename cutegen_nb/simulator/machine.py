@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.core.profile import Counters, LaunchProfile
+from cutegen_nb.simulator.bridge_device import DeviceFacts
 from cutegen_nb.simulator.counters import Tally, profile_of
 from cutegen_nb.simulator.faults import MISTAKES, BadLaunch, mistake
 from cutegen_nb.simulator.findings import Findings
 from cutegen_nb.simulator.global_watch import GlobalWatch, orders_ctas
 from cutegen_nb.simulator.heap import keep_freed_memory
 from cutegen_nb.simulator.lanes import POISON, Lanes, Setting
+from cutegen_nb.simulator.launching import Launch, refusal
 from cutegen_nb.simulator.local_watch import LocalWatch
 from cutegen_nb.simulator.memory import GlobalMemory
 from cutegen_nb.simulator.printed import Printed
@@ -39,22 +41,6 @@ _BATCH_BYTES = 256 << 20
 _AGAIN_S = 2.0
 _AGAIN_TIMES = 8.0
 """A launch run again may take this many seconds, and this many times what it took, and half of what is left."""
-MAX_THREADS = 1024
-"""Threads of a CTA at most (CUDA C++ Programming Guide, "Technical Specifications")."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a kernel is launched."""
-
-    grid: tuple[int, int, int]
-    """CTAs in x, y, z."""
-    block: tuple[int, int, int]
-    """Threads in x, y, z."""
-    dynamic_smem_bytes: int
-    """Dynamic shared memory of a CTA."""
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    """CTAs of a cluster in x, y, z."""
 
 
 def run(  # noqa: PLR0913 - a launch has this many parts
@@ -67,6 +53,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     stop_at: float = math.inf,
     max_ctas: int | None = None,
     findings: Findings | None = None,
+    device: DeviceFacts | None = None,
 ) -> LaunchProfile:
     """Run a launch to its end.
 
@@ -79,6 +66,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         stop_at: reading of ``time.monotonic`` at which the launch is given up.
         max_ctas: how many CTAs of a larger grid to run; what the others would have written stays unwritten.
         findings: takes what checks find in a launch that goes on.
+        device: whose limits hold; those of the kernel's architecture where none is named.
 
     Raises:
         SimulatorFault: the launch cannot go on; the fault says whose fault that is.
@@ -88,7 +76,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         raise BadLaunch(
             f"The PTX has no kernel {kernel_name!r}; it has {', '.join(sorted(module.kernels)) or 'none'}."
         )
-    _check(kernel, launch)
+    _check(kernel, launch, device)
     keep_freed_memory()
     try:
         program = program_of(module, kernel)
@@ -133,7 +121,7 @@ def _profile(
         dynamic_smem_bytes=launch.dynamic_smem_bytes,
         static_smem_bytes=kernel.static_smem_bytes,
         counters=Counters(),
-        ctas_run=len(chosen) if len(chosen) < _ctas(launch) else None,
+        ctas_run=len(chosen) if len(chosen) < launch.ctas else None,
     )
     return profile_of(empty, tally, program.tallied())
 
@@ -142,16 +130,12 @@ def sampled_ctas(launch: Launch, most: int | None) -> range | Array:
     """Numbers of the CTAs to run: all of them, or ``most`` of a larger grid.
 
     The first, the last and evenly spaced ones between, where edges and the bulk of a grid are seen alike.
-    CTAs of a cluster need one another, so a grid of clusters always runs whole.
+    CTAs of a cluster or of a cooperative launch need one another, so such a grid always runs whole.
     """
-    ctas = _ctas(launch)
-    if most is None or most >= ctas or launch.cluster != (1, 1, 1):
+    ctas = launch.ctas
+    if most is None or most >= ctas or launch.cluster != (1, 1, 1) or launch.cooperative:
         return range(ctas)
     return np.unique(np.linspace(0, ctas - 1, max(most, 1)).round().astype(np.int64))
-
-
-def _ctas(launch: Launch) -> int:
-    return launch.grid[0] * launch.grid[1] * launch.grid[2]
 
 
 class _Runner:
@@ -172,9 +156,10 @@ class _Runner:
         self._cell = cell_bytes(body, "shared")
         self._local_cell = cell_bytes(body, "local")
         self._unordered = not orders_ctas(body)
-        threads = launch.block[0] * launch.block[1] * launch.block[2]
-        bytes_each = self._shared_bytes + program.local_bytes * threads
-        self._size = max(1, min(BATCH_LANES // threads, _BATCH_BYTES // max(1, bytes_each)))
+        bytes_each = self._shared_bytes + program.local_bytes * launch.threads
+        self._size = max(1, min(BATCH_LANES // launch.threads, _BATCH_BYTES // max(1, bytes_each)))
+        if launch.cooperative:  # its CTAs may wait for one another, so all of them run side by side
+            self._size = launch.ctas
 
     @property
     def _shared_bytes(self) -> int:
@@ -223,6 +208,7 @@ class _Runner:
             numbers = np.asarray(chosen[first : first + size], np.int64)
             lanes = Lanes(setting, list(program.lowering.initial), numbers)
             lanes.global_watch, lanes.clock = global_watch, clock
+            lanes.later = max(0, len(chosen) - first - size)
             if global_watch is not None and setting.shared_bytes:
                 lanes.watch = SharedWatch(
                     shared_bytes=lanes.shared.shape[1], cell=self._cell, warps=lanes.warps_per_cta,
@@ -238,17 +224,10 @@ class _Runner:
             clock = lanes.clock
 
 
-def _check(kernel: Kernel, launch: Launch) -> None:
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    if min(*launch.grid, *launch.block) < 1:
-        raise BadLaunch(
-            f"Kernel {kernel.name}: grid {launch.grid} and block {launch.block} must have no zero; a GPU "
-            "refuses such a launch. Skip the launch when there is nothing to do."
-        )
-    if threads > MAX_THREADS:
-        raise BadLaunch(
-            f"Kernel {kernel.name}: {threads} threads in a CTA; a GPU allows {MAX_THREADS}. Use fewer."
-        )
+def _check(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> None:
+    refused = refusal(kernel, launch, device)
+    if refused is not None:
+        raise BadLaunch(refused.message)
     if kernel.required_threads is not None and kernel.required_threads != launch.block:
         raise BadLaunch(
             f"Kernel {kernel.name} was compiled for blocks of {kernel.required_threads}, launched with "

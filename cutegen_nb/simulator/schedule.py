@@ -70,9 +70,16 @@ def _out_of_time(segment: Segment, lanes: Lanes, mask: Mask | None) -> OutOfTime
     at = segment.end or (segment.instructions[0][0] if segment.instructions else None)
     thread, cta = lanes.place_of(0 if mask is None else int(mask.index[0]))
     where = f"at {at.name} {place(at)}" if at else "at no known place"
+    waits = (
+        f" {lanes.later} CTAs of the grid have not started: they run when these have ended, so a wait for one of "
+        "them never ends. On a GPU only a cooperative launch promises that all CTAs run at once; launch it so "
+        "(cooperative=True), with no more CTAs than the device holds."
+        if lanes.later
+        else ""
+    )
     return OutOfTime(
         f"Time was up while the kernel still ran: thread {thread} of CTA {cta} was {where}. A loop there may "
-        "never end; else launch less work.",
+        f"never end; else launch less work.{waits}",
         at, thread=thread, cta=cta,
     )  # fmt: skip
 

@@ -6,15 +6,13 @@ import pytest
 
 from cutegen_nb.simulator.bridge_device import device_facts
 from cutegen_nb.simulator.bridge_host import (
-    INVALID_CONFIGURATION,
-    INVALID_VALUE,
     NOT_SUPPORTED,
     SUCCESS,
     HostCalls,
     UnansweredCall,
     UnknownPtx,
 )
-from cutegen_nb.simulator.machine import Launch
+from cutegen_nb.simulator.launching import INVALID_CONFIGURATION, INVALID_VALUE, Launch
 
 PTX = """
 .version 8.0

@@ -30,7 +30,7 @@ FAULTS = {
     "cta_reads_its_neighbour": ("cta-order", "value = y[(bidx + 1)"),
     "past_the_end": ("out-of-bounds", "y[bidx * THREADS + tidx] = x[bidx * 128"),
     "past_shared_memory": ("out-of-bounds", "y[bidx * THREADS + tidx] = shared[(tidx"),
-    "too_much_shared_memory": ("", ""),
+    "too_much_shared_memory": ("launch-refused", ""),
 }
 HONEST = (
     "tail_masked_at_the_store", "one_value_by_all", "warp_owns_its_slice", "producer_and_consumer", "in_place",
@@ -62,11 +62,13 @@ def found(tmp_path_factory):
 def test_a_kernel_with_one_fault_has_exactly_that_finding_at_its_line(found, kernel):
     kind, beginning = FAULTS[kernel]
     result = found[kernel]["faulty"]
-    if not kind:
-        assert "launch" in result["error"].lower(), result
-        return
     (finding,) = result["findings"]
     assert finding["kind"] == kind
+    if kind == "launch-refused":
+        assert "240,000 bytes of shared memory" in finding["message"]
+        assert "a CTA on sm_80 has 166,912 at most" in finding["message"]
+        assert result["error"]
+        return
     assert finding["line"] == line_in(kernel, beginning)
     assert finding["severity"] == ("flag" if kind == "divergent-barrier" else "decides")
     assert finding["cta"] is not None

@@ -136,7 +136,7 @@ READ = Check(
     name="what kernels read is explained",
     protocol="W2",
     tier=Tier.A,
-    stops="an answer computed by NumPy, in another thread or process, or with modes off, and copied by a kernel",
+    stops="an answer that NumPy or another thread or process computed, and a kernel only copied",
     cost="free",
     needs_simulator=True,
     where=f"{_HERE}.read_origin",
@@ -196,6 +196,16 @@ BARRIERS = Check(
     decides=False,
     needs_simulator=True,
     where="cutegen_nb.simulator.barriers",
+)
+LIMITS = Check(
+    name="launches within the architecture",
+    protocol="W1",
+    tier=Tier.A,
+    stops="more shared memory, registers or threads than the GPU has",
+    cost="free",
+    decides=False,
+    needs_simulator=True,
+    where="cutegen_nb.simulator.launching",
 )
 HARNESS = Check(
     name="harness unchanged",
@@ -335,8 +345,9 @@ SECOND_PROCESS = Check(
 )
 
 CHECKS: tuple[Check, ...] = (
-    SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN, READ,
-    SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
+    SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
+    READ, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
+    HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
     EXACT, STRESS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
 )  # fmt: skip
 """In the order in which they are listed."""
@@ -348,6 +359,7 @@ MACHINE_CHECKS: dict[str, Check] = {
     "uninitialised-read": UNWRITTEN,
     "cta-order": CTA_ORDER,
     "divergent-barrier": BARRIERS,
+    "launch-refused": LIMITS,
 }
 """The simulator's checks by the kind of their findings."""
 
