@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
 
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
+from cutegen_nb.gpu.comparing import plain_leaves
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
@@ -42,8 +42,8 @@ class Origin:
 class Called:
     """One call of a candidate."""
 
-    returned: Any
-    """What ``forward`` returned, its plain tensors copied."""
+    leaves: list[Any]
+    """What ``forward`` returned, flattened, its plain tensors copied."""
     computed: list[TorchCompute]
     """What PyTorch computed for it."""
     launches: tuple[LaunchProfile, ...] | None
@@ -54,11 +54,6 @@ class Called:
     """Storages that kernels stored to, in words."""
     seconds: float
     """Wall time of the call."""
-
-    @property
-    def leaves(self) -> list[Any]:
-        """Outputs, flattened."""
-        return tree_leaves(self.returned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +114,13 @@ class Caller:
                 self.ground.label(parameter, name)
 
     def _seen(self, returned: Any, watch: ForwardWatch, provenance: Provenance, seconds: float) -> Called:  # noqa: ANN401
-        simulation = self.ground.simulation
+        simulation, leaves = self.ground.simulation, plain_leaves(returned)
         return Called(
             # Copied at once: a candidate may hand out the same buffer at its next call.
-            returned=tree_map(lambda item: item.clone() if type(item) is torch.Tensor else item, returned),
+            leaves=[item.clone() if type(item) is torch.Tensor else item for item in leaves],
             computed=watch.computed,
             launches=None if simulation is None else tuple(simulation.launches),
-            origins=_origins(returned, provenance),
+            origins=_origins(leaves, provenance),
             written=tuple(
                 f"{one.label} at {address:#x}, {one.size_bytes} bytes, by kernel {one.kernel}"
                 for address, one in provenance.written.items()
@@ -169,7 +164,7 @@ class Caller:
             raise EvaluatorError(message)
 
 
-def _origins(returned: Any, provenance: Provenance) -> tuple[Origin, ...] | None:  # noqa: ANN401
+def _origins(leaves: list[Any], provenance: Provenance) -> tuple[Origin, ...] | None:
     if not provenance.known:
         return None
     plain = {torch.Tensor, torch.nn.Parameter}
@@ -180,6 +175,6 @@ def _origins(returned: Any, provenance: Provenance) -> tuple[Origin, ...] | None
             from_kernel=provenance.from_kernel(item) or provenance.equals_something_written(item),
             changed_on_host=provenance.changed_on_host(item),
         )
-        for item in tree_leaves(returned)
+        for item in leaves
         if type(item) in plain
     )

@@ -15,7 +15,28 @@ from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.checks.registry import CONTRACT, INPUTS_KEPT
 from cutegen_nb.gpu.record import Ending, Evidence
 
+_DEEPEST = 8
+"""Containers within containers; a list may hold itself."""
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
+
+
+def plain_leaves(returned: Any, depth: int = 0) -> list[Any]:  # noqa: ANN401 - whatever a candidate returns
+    """What tuples, lists and dicts hold, in order; anything else is a leaf.
+
+    Read without calling anything that a subclass of these may have redefined, and without PyTorch's own
+    flattening, for which anybody may register a type that computes its parts when they are asked for.
+    """
+    if depth > _DEEPEST:
+        return [returned]
+    if isinstance(returned, tuple):
+        parts = tuple.__iter__(returned)
+    elif isinstance(returned, list):
+        parts = list.__iter__(returned)
+    elif isinstance(returned, dict):
+        parts = iter(list(dict.values(returned)))
+    else:
+        return [returned]
+    return [leaf for part in parts for leaf in plain_leaves(part, depth + 1)]
 
 
 def cloned(drawn: Sequence[Any]) -> list[Any]:

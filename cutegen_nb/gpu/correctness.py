@@ -70,6 +70,11 @@ def cap(dtype: torch.dtype) -> float:
     return _CAPS.get(dtype, 6e-2)
 
 
+def caps() -> dict[torch.dtype, float]:
+    """The widest element gates, by dtype."""
+    return dict(_CAPS)
+
+
 def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_length: float) -> Gate:
     """The gate for one output.
 

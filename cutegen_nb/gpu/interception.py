@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, Severity
-from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.patterns import poison, poison_bits
 from cutegen_nb.gpu.provenance import Provenance
 
@@ -127,66 +125,6 @@ def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[
             ),
         )
     return tuple(findings.values())
-
-
-def _harness_parts() -> dict[str, Any]:
-    """Functions a verdict rests on, by the name a person knows them by."""
-    cuda = torch.cuda
-    return {
-        "torch.allclose": torch.allclose,
-        "torch.equal": torch.equal,
-        "torch.isfinite": torch.isfinite,
-        "torch.rand": torch.rand,
-        "torch.randn": torch.randn,
-        "torch.empty": torch.empty,
-        "torch.empty_like": torch.empty_like,
-        "torch.Tensor.double": torch.Tensor.double,
-        "torch.Tensor.abs": torch.Tensor.abs,
-        "torch.Tensor.__eq__": torch.Tensor.__eq__,
-        "torch.nn.Module.__call__": torch.nn.Module.__call__,
-        "torch.cuda.synchronize": cuda.synchronize,
-        "torch.cuda.Event": cuda.Event,
-        "torch.cuda.Event.record": cuda.Event.record,
-        "torch.cuda.Event.elapsed_time": cuda.Event.elapsed_time,
-        "time.perf_counter": time.perf_counter,
-        "time.monotonic": time.monotonic,
-        "correctness.compare": correctness.compare,
-        "correctness.find_gate": correctness.find_gate,
-        "correctness.element_is_bad": correctness.element_is_bad,
-        "ForwardWatch.__torch_dispatch__": ForwardWatch.__torch_dispatch__,
-    }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarnessIdentity:
-    """The harness as it was before the candidate's import."""
-
-    parts: dict[str, tuple[Any, Any]]
-    """Each part with its code object."""
-
-    @classmethod
-    def capture(cls) -> HarnessIdentity:
-        """Remember the parts as they are now."""
-        return cls(
-            parts={name: (part, getattr(part, "__code__", None)) for name, part in _harness_parts().items()}
-        )
-
-    def changed(self) -> tuple[str, ...]:
-        """Names of the parts that are no longer what they were."""
-        now = _harness_parts()
-        return tuple(
-            name
-            for name, (part, code) in self.parts.items()
-            if (now[name] is not part and now[name] != part)
-            or getattr(now[name], "__code__", None) is not code
-        )
-
-    @staticmethod
-    def now(name: str) -> str:
-        """What stands in a part's place now, in words."""
-        part = _harness_parts()[name]
-        place = getattr(part, "__module__", type(part).__module__)
-        return f"{getattr(part, '__qualname__', type(part).__name__)} of {place}"
 
 
 _SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {

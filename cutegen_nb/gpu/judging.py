@@ -14,17 +14,17 @@ from cutegen_nb.core.evaluation import (
     CheckState,
     Correctness,
     Evaluation,
-    Exhibit,
     Outcome,
     Severity,
 )
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.checks.closer import look_closer
-from cutegen_nb.gpu.checks.registry import HARNESS, PARAMETERS, SETTINGS
+from cutegen_nb.gpu.checks.registry import PARAMETERS, SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
-from cutegen_nb.gpu.interception import HarnessIdentity, restore, settings
+from cutegen_nb.gpu.harness import HarnessIdentity
+from cutegen_nb.gpu.interception import restore, settings
 from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task
 from cutegen_nb.gpu.trial import Trial
 
@@ -67,7 +67,8 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
 ) -> Ending:
     with ground.habits(), torch.no_grad():
         before = settings()
-        harness = HarnessIdentity.capture()
+        model = task.loaded.namespace.get("Model")
+        harness = HarnessIdentity.capture(task.gates, model if isinstance(model, type) else None)
         stage("importing the candidate")
         module = import_candidate(path, task.digest)
         seeds = ask_seeds()
@@ -78,7 +79,13 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
         reference = task.loaded.reference(seeds[0], ground.device)
         _note_state(reference, share_state(task.loaded, reference, candidate, seeds[0]), state)
         trial = Trial(
-            task=task, ground=ground, path=path, candidate=candidate, reference=reference, state=state
+            task=task,
+            ground=ground,
+            path=path,
+            candidate=candidate,
+            reference=reference,
+            state=state,
+            harness=harness,
         )
         for number, seed in enumerate(seeds):
             stage(f"running seed {number + 1} of {len(seeds)}" + (", compiling" if number == 0 else ""))
@@ -87,23 +94,7 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
             if ended is not None:
                 return ended
         trial.note_ran(seeds)
-        ended = _unchanged(harness, state) or look_closer(trial, module, seeds, stage)
-        return ended or _unchanged(harness, state) or trial.conclude(seeds)
-
-
-def _unchanged(harness: HarnessIdentity, state: Evidence) -> Ending | None:
-    """CHEATED where a function that the verdict rests on is no longer what it was."""
-    changed = harness.changed()
-    if not changed:
-        state.ran(HARNESS)
-        return None
-    message = f"The candidate replaced {', '.join(changed)}."
-    exhibit = Exhibit(
-        kind="harness-replaced",
-        statement=message,
-        trace=tuple(f"{name} is now {harness.now(name)}" for name in changed),
-    )
-    return state.cheated(HARNESS, exhibit)
+        return look_closer(trial, module, seeds, stage) or trial.conclude(seeds)
 
 
 def _put_back(before: dict[str, object], state: Evidence) -> None:

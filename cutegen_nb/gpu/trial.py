@@ -39,6 +39,7 @@ from cutegen_nb.gpu.checks.registry import (
 from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
 from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, tensors_of
 from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
 from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
@@ -86,6 +87,8 @@ class Trial:
     candidate: Callable[..., Any]
     reference: torch.nn.Module
     state: Evidence
+    harness: HarnessIdentity
+    """Looked at after every call, before the reference runs."""
     history: History = field(default_factory=History)
     """What was run before."""
 
@@ -128,6 +131,9 @@ class Trial:
         self.history.latest = None
         called = self.caller(given)
         self._note_call(called)
+        ended = judge_harness(self.harness, state)
+        if ended is not None:
+            return ended
         expected_inputs = cloned(drawn)
         wanted = tensors_of(self.reference(*expected_inputs)) if known is None else known[0]
         self.history.latest = Compared(drawn=given, called=called, wanted=wanted)
@@ -288,7 +294,7 @@ class Trial:
         given = cloned(first.drawn)
         called = self.caller(given)
         self._note_call(called)
-        self.history.repeat = replace(called, returned=None)
+        self.history.repeat = replace(called, leaves=[])
         ended = self._agree(first.called.leaves, called.leaves)
         return ended or judge_work(called, given, _ORDINALS[1], self.state)
 

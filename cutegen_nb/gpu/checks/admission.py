@@ -8,7 +8,7 @@ told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,8 +190,8 @@ def _replaced(drawn: Sequence[Any], other: Sequence[Any]) -> Iterator[tuple[str,
 
 def _recomputed(
     reference: torch.nn.Module,
-    changed: Any,
-    wanted: Sequence[torch.Tensor],  # noqa: ANN401 - pairs
+    changed: Iterable[tuple[str, list[Any]]],
+    wanted: Sequence[torch.Tensor],
 ) -> Iterator[_Wrong]:
     for name, given in changed:
         try:

@@ -47,7 +47,9 @@ def shapes(trial: Trial, module: ModuleType) -> Ending | None:
         if ending is not None:
             return ending
         notes.append(f"{size.words}: {note}")
-    if SHAPES.name not in trial.state.results:
+    if not notes:
+        trial.state.skipped(SHAPES, "no number in the problem's file is an extent of an input")
+    elif SHAPES.name not in trial.state.results:
         trial.state.ran(SHAPES, "; ".join(notes))
     return None
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.gpu.scaling import literals_of
 
-_SMALLEST_THRESHOLD = 16
+_SMALLEST_THRESHOLD = 15
+_MOST_THREADS = 1024
+"""Of a CTA: what a kernel compares with less is a thread's or a tile's index."""
 _LARGEST_THRESHOLD = 1 << 40
 _MOST_ALIGNMENT = 256
 _MOST_SAME_SIDE = 2
@@ -71,12 +73,29 @@ def thresholds(source: str) -> tuple[int, ...]:
                 named[target.id] = value
     found = {
         value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare)
+        for node, in_kernel in _comparisons(tree, in_kernel=False)
         for value in (_integer(part, named) for part in (node.left, *node.comparators))
-        if value is not None and _SMALLEST_THRESHOLD <= value <= _LARGEST_THRESHOLD
+        if value is not None
+        and (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD) < value <= _LARGEST_THRESHOLD
     }
     return tuple(sorted(found, reverse=True))
+
+
+def _comparisons(node: ast.AST, *, in_kernel: bool) -> Iterator[tuple[ast.Compare, bool]]:
+    """Comparisons, and whether they stand in a kernel, where most are of threads and tiles."""
+    for child in ast.iter_child_nodes(node):
+        inside = in_kernel or (isinstance(child, ast.FunctionDef) and _is_kernel(child))
+        if isinstance(child, ast.Compare):
+            yield child, inside
+        yield from _comparisons(child, in_kernel=inside)
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "kernel"
+        for decorator in function.decorator_list
+        for node in ast.walk(decorator)
+    )
 
 
 def _integer(node: ast.expr, named: dict[str, int]) -> int | None:

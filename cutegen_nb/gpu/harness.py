@@ -1,0 +1,152 @@
+"""Is the harness still itself? What a verdict rests on, remembered before the candidate's import.
+
+The reference is PyTorch, so that PyTorch is part of the harness: a candidate that replaces ``torch.relu``,
+leaves a hook on every module or a mode entered changes what the reference computes.  PyTorch replaces some
+functions of its own when parts of it are first imported; only what comes from elsewhere counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.modules import module as torch_modules
+from torch.utils._device import DeviceContext
+
+from cutegen_nb.core.evaluation import Exhibit
+from cutegen_nb.gpu import comparing, correctness
+from cutegen_nb.gpu.checks.registry import HARNESS
+from cutegen_nb.gpu.interception import ForwardWatch
+from cutegen_nb.gpu.record import Ending, Evidence
+
+_TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 - compared as text
+_HOOKS = tuple(
+    name for name in vars(torch_modules) if name.startswith("_global_") and name.endswith("_hooks")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One function, as it was."""
+
+    owner: Any
+    """Module or class that holds it."""
+    attribute: str
+    """Its name there."""
+    value: Any
+    """It itself."""
+    code: Any
+    """Its code object; None for built-in ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessIdentity:
+    """The harness as it was before the candidate's import."""
+
+    parts: dict[str, _Part]
+    """By the name a person knows them by."""
+    facts: dict[str, tuple[Callable[[], object], object]]
+    """What else must stay as it was, with how to read it."""
+
+    @classmethod
+    def capture(cls, gates: tuple[correctness.Gate, ...], reference: type | None) -> HarnessIdentity:
+        """Remember everything as it is now; `reference` is the problem's ``Model``, where it is a class."""
+        owners = _owners() | ({"the reference": reference} if reference else {})
+        parts = {
+            f"{name}.{attribute}": _Part(
+                owner=owner, attribute=attribute, value=value, code=getattr(value, "__code__", None)
+            )
+            for name, owner in owners.items()
+            for attribute, value in _functions(owner)
+        }
+        readers: dict[str, Callable[[], object]] = {
+            "the tolerances": lambda: (repr(gates), correctness.MULTIPLE, repr(correctness.caps())),
+            "PyTorch's global module hooks": _hooks,
+            "PyTorch's active modes": _modes,
+        }
+        return cls(parts=parts, facts={name: (read, read()) for name, read in readers.items()})
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of what is no longer what it was."""
+        replaced = (name for name, part in self.parts.items() if _is_replaced(part))
+        other = (name for name, (read, before) in self.facts.items() if read() != before)
+        return (*replaced, *other)
+
+    def now(self, name: str) -> str:
+        """What stands in a part's place now, in words."""
+        part = self.parts.get(name)
+        if part is None:
+            return str(self.facts[name][0]())[:200]
+        value = inspect.getattr_static(part.owner, part.attribute, None)
+        code = getattr(value, "__code__", None)
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "built in"  # noqa: PTH119
+        return f"{getattr(value, '__qualname__', type(value).__name__)} ({place})"
+
+
+def judge_harness(harness: HarnessIdentity, state: Evidence) -> Ending | None:
+    """CHEATED where something that the verdict rests on is no longer what it was."""
+    changed = harness.changed()
+    if not changed:
+        state.ran(HARNESS)
+        return None
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""  # noqa: PLR2004 - three are shown
+    message = f"The candidate replaced {', '.join(changed[:3])}{more}."
+    trace = tuple(f"{name} is now {harness.now(name)}" for name in changed)
+    return state.cheated(HARNESS, Exhibit(kind="harness-replaced", statement=message, trace=trace))
+
+
+def _owners() -> dict[str, Any]:
+    owners: dict[str, Any] = {
+        "torch": torch,
+        "torch.nn.functional": torch.nn.functional,
+        "torch.linalg": torch.linalg,
+        "torch.special": torch.special,
+        "torch.Tensor": torch.Tensor,
+        "torch.cuda": torch.cuda,
+        "torch.cuda.Event": torch.cuda.Event,
+        "torch.nn.Module": torch.nn.Module,
+        "time": time,
+        "correctness": correctness,
+        "comparing": comparing,
+        "ForwardWatch": ForwardWatch,
+    }
+    for name, value in vars(torch.nn).items():
+        if isinstance(value, type) and issubclass(value, torch.nn.Module) and value is not torch.nn.Module:
+            owners[f"torch.nn.{name}"] = value
+    return owners
+
+
+def _functions(owner: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a module or a class
+    """Functions in the owner's own namespace."""
+    for attribute, value in list(vars(owner).items()):
+        if callable(value) and not isinstance(value, type) and not inspect.ismodule(value):
+            yield attribute, value
+
+
+def _is_replaced(part: _Part) -> bool:
+    value = vars(part.owner).get(part.attribute)
+    if value is part.value:
+        return part.code is not None and getattr(value, "__code__", None) is not part.code
+    code = getattr(value, "__code__", None)
+    return not (code is not None and code.co_filename.startswith(_TORCH_FOLDER))
+
+
+def _hooks() -> object:
+    return [len(getattr(torch_modules, name)) for name in _HOOKS]
+
+
+def _modes() -> object:
+    """Modes that are entered, those of a default device left out."""
+    functions = [
+        torch._C._get_function_stack_at(index)  # noqa: SLF001 - PyTorch has no public way to list them
+        for index in range(torch._C._len_torch_function_stack())  # noqa: SLF001
+    ]
+    return (
+        [type(mode).__name__ for mode in functions if not isinstance(mode, DeviceContext)],
+        torch._C._len_torch_dispatch_stack(),  # noqa: SLF001
+    )
