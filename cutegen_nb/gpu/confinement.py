@@ -65,10 +65,11 @@ class Confinement:
         return f"files: {self.files}; network: {self.network}; rights: {self.rights}"
 
 
-def confine(folder: Path) -> Confinement:
+def confine(folder: Path, *, files: bool = True) -> Confinement:
     """Confine this process for good; it must have one thread only.
 
     `folder` is where it may write; it is made where it is not, and becomes home and temporary folder.
+    Without `files` the others stay open: CUDA found no device here otherwise.
     """
     folder.mkdir(exist_ok=True)
     os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(folder)))
@@ -76,13 +77,13 @@ def confine(folder: Path) -> Confinement:
     alone = _leave_network()
     powerless = _give_up_rights()
     try:
-        version = _restrict_files(folder)
+        version = _restrict_files(folder) if files else 0
     except OSError as error:
         version, reason = 0, f"Landlock refused ({error.strerror or error})"
     except ImportError:
         version, reason = 0, "landlockpy is not installed"
     else:
-        reason = "this kernel offers no Landlock"
+        reason = "this kernel offers no Landlock" if files else "CUDA finds no device under Landlock here"
     # Whoever changes its user namespace loses its wish to die with its parent.
     sandbox.die_with_parent()
     return _described(version, reason, alone=alone, powerless=powerless)
@@ -132,6 +133,8 @@ def _restrict_files(folder: Path) -> int:
         for path in readable():
             rules.allow_path(path, read if path.is_dir() else read & ~AccessFS.READ_DIR)
         rules.allow_path("/dev", _device_rights())
+        # CUDA names its threads through /proc, and finds no device where it may not.
+        rules.allow_path(f"/proc/{os.getpid()}", read | AccessFS.WRITE_FILE)
         rules.allow_path(folder, everything)
         rules.restrict()
     return version

@@ -93,6 +93,7 @@ class KernelEvaluator:
         self._facts: dict[str, ProblemFacts] = {}
         self._gates: dict[str, list[dict[str, Any]]] = {}
         self._noise: dict[str, float] = {}
+        self._confine_files = True
         self._peak_flops = 0.0
         """Highest that was measured, over all types; 0 before, and on the simulator."""
 
@@ -112,13 +113,9 @@ class KernelEvaluator:
     async def _measured(self, chosen: Device) -> Device:
         found = await asyncio.to_thread(measured.recall, chosen)
         if found is None:
-            heard = Heard(lambda _: None)
-            await self._run({"kind": "measure"}, Limits(deadline_s=FACTS_DEADLINE_S), heard)
-            _raise_ours(heard)
-            if heard.result is None:
-                raise DeviceUnavailable(f"{chosen.name} did not answer; `nvidia-smi` may show why.")
-            found = heard.result | {"date": time.strftime("%Y-%m-%d")}
+            found = await self._measure(chosen) | {"date": time.strftime("%Y-%m-%d")}
             await asyncio.to_thread(measured.keep, chosen, found)
+        self._confine_files = bool(found["confine_files"])
         peaks = {name: float(value) for name, value in found["peak_flops"].items()}
         self._peak_flops = max(peaks.values(), default=0.0)
         return dataclasses.replace(
@@ -130,6 +127,18 @@ class KernelEvaluator:
             source=f"copy bandwidth and {', '.join(peaks)} measured here on {found['date']}; "
             f"other peaks from {chosen.source}",
         )
+
+    async def _measure(self, chosen: Device) -> dict[str, Any]:
+        """What the device itself says; where confined files hide it from CUDA, they are left open."""
+        for self._confine_files in (True, False):
+            heard = Heard(lambda _: None)
+            await self._run({"kind": "measure"}, Limits(deadline_s=FACTS_DEADLINE_S), heard)
+            if heard.result is None:
+                raise DeviceUnavailable(f"{chosen.name} did not answer; `nvidia-smi` may show why.")
+            if heard.result.get("error") != DeviceUnavailable.__name__:
+                break
+        _raise_ours(heard)
+        return heard.result | {"confine_files": self._confine_files}
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
         """Trace a problem, once a digest. Raises ProblemError when it cannot be used."""
@@ -330,6 +339,7 @@ class KernelEvaluator:
 
     async def _run(self, request: dict[str, Any], limits: Limits, heard: Heard) -> Run:
         """One request in one worker; once more with a new template when the old one was lost."""
+        request = request | {"confine_files": self._confine_files}
         server = await self._forks()
         try:
             return await server.run(request, limits, heard)

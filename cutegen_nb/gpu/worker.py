@@ -90,7 +90,8 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
         os._exit(0)
     channel.authenticate(request["nonce"])
     # Before CUDA starts threads of its own, which would stay as they are.
-    confined = confinement.confine(Path.cwd() / request.get("folder", f"run-{os.getpid()}")).sentence()
+    folder = Path.cwd() / request.get("folder", f"run-{os.getpid()}")
+    confined = confinement.confine(folder, files=request["confine_files"]).sentence()
     faulthandler.enable(file=sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
     try:
@@ -163,9 +164,7 @@ def _measure(channel: Channel) -> None:
     )
 
 
-def _evaluate(
-    request: dict[str, Any], channel: Channel, surroundings: Surroundings, confined: str
-) -> None:
+def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundings, confined: str) -> None:
     problem = decode(Problem, request["problem"])
     rewrites = decode(tuple[Rewrite, ...], request["rewrites"])
     ground = surroundings.ground
