@@ -18,7 +18,7 @@ from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
 from cutegen_nb.gpu.comparing import plain_leaves
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
-from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.ground import Ground, ReadStorage
 from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
 from cutegen_nb.gpu.provenance import Provenance, address_of
 from cutegen_nb.gpu.record import Evidence
@@ -52,6 +52,8 @@ class Called:
     """One an output that is a tensor; None on a GPU."""
     written: tuple[str, ...]
     """Storages that kernels stored to, in words."""
+    unexplained: tuple[ReadStorage, ...]
+    """What kernels read and nothing that was seen had put there; empty on a GPU."""
     seconds: float
     """Wall time of the call."""
 
@@ -74,6 +76,7 @@ class Caller:
         self._label(given)
         self.ground.reset()
         provenance = Provenance(self.ground.simulation)
+        provenance.explained.given(self._known(given))
         watch = ForwardWatch(str(self.path), self.ground.label, provenance, self.ground.unwritten)
         began = time.monotonic()
         try:
@@ -105,6 +108,11 @@ class Caller:
         )
         return Profile(source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=named)
 
+    def _known(self, given: list[Any]) -> list[torch.Tensor]:
+        """Inputs and parameters."""
+        own = self.candidate.state_dict().values() if isinstance(self.candidate, torch.nn.Module) else ()
+        return [item for item in (*given, *own) if isinstance(item, torch.Tensor)]
+
     def _label(self, given: list[Any]) -> None:
         for position, item in enumerate(given):
             if isinstance(item, torch.Tensor):
@@ -125,6 +133,7 @@ class Caller:
                 f"{one.label} at {address:#x}, {one.size_bytes} bytes, by kernel {one.kernel}"
                 for address, one in provenance.written.items()
             ),
+            unexplained=provenance.explained.unexplained(),
             seconds=seconds,
         )
 

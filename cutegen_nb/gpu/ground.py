@@ -37,6 +37,40 @@ class Fault(Protocol):
         ...
 
 
+class ReadStorage(Protocol):
+    """A storage that a launch loaded from."""
+
+    @property
+    def kernel(self) -> str:
+        """The kernel."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What findings call the storage."""
+        ...
+
+    @property
+    def address(self) -> int:
+        """Its first byte."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Its whole extent."""
+        ...
+
+    @property
+    def digest(self) -> int:
+        """``zlib.crc32`` of its bytes as the launch found them."""
+        ...
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether they are what the latest launch before left there."""
+        ...
+
+
 class WrittenStorage(Protocol):
     """A storage that a kernel stored to."""
 
@@ -67,6 +101,11 @@ class Simulation(Protocol):
     @property
     def written(self) -> Mapping[int, WrittenStorage]:
         """Storages that kernels stored to since the last reset, by the address of their first byte."""
+        ...
+
+    @property
+    def reads(self) -> Sequence[ReadStorage]:
+        """Storages that launches loaded from since the last reset."""
         ...
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
+from cutegen_nb.gpu.explained import Explained
 from cutegen_nb.gpu.ground import Simulation, WrittenStorage
 
 _HOST_READS = frozenset({"_local_scalar_dense"})
@@ -24,6 +25,8 @@ class Provenance:
         self._simulation = simulation
         self._derived: set[int] = set()
         self._by_torch: set[int] = set()
+        self.explained = Explained(simulation)
+        """Where what kernels read came from."""
 
     @property
     def known(self) -> bool:
@@ -41,6 +44,7 @@ class Provenance:
         if self._simulation is not None:
             self._simulation.forget_written(address)
         self._derived.discard(address)
+        self.explained.made("empty", (), (tensor,))
 
     def passed_on(self, name: str, given: Any, result: Any) -> None:  # noqa: ANN401 - whatever an operation takes
         """PyTorch did an operation: what it made of a kernel's bytes is still a kernel's."""
@@ -51,6 +55,7 @@ class Provenance:
             self._by_torch |= {address_of(item) for item in results}
         if name == "copy_":
             sources = sources[1:]
+        self.explained.made(name, sources, results)
         if any(self.from_kernel(item) for item in sources) or name in _HOST_READS:
             self._derived |= {address_of(item) for item in results}
 

@@ -21,6 +21,7 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
+from cutegen_nb.gpu.checks.read_origin import judge_reads
 from cutegen_nb.gpu.checks.registry import (
     AGAIN,
     COMPUTE,
@@ -118,7 +119,8 @@ class Trial:
             return ended or self._again(self.history.first)
         if ended is None:
             self._note_repeat(number)
-        return self._stale(ended) if ended is not None and number == 1 else ended
+            return self._reads(drawn, _which(number + 1))
+        return self._stale(ended) if number == 1 else ended
 
     def compare(
         self, drawn: list[Any], given: list[Any], which: str, known: Answers | None = None
@@ -296,7 +298,12 @@ class Trial:
         self._note_call(called)
         self.history.repeat = replace(called, leaves=[])
         ended = self._agree(first.called.leaves, called.leaves)
-        return ended or judge_work(called, given, _ORDINALS[1], self.state)
+        ended = ended or judge_work(called, given, _ORDINALS[1], self.state)
+        return ended or judge_reads(called, given, _ORDINALS[1], self.state)
+
+    def _reads(self, drawn: list[Any], which: str) -> Ending | None:
+        latest = self.history.latest
+        return None if latest is None else judge_reads(latest.called, drawn, which, self.state)
 
     def _agree(self, firsts: Sequence[Any], seconds: Sequence[Any]) -> Ending | None:
         state = self.state

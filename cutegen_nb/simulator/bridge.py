@@ -20,6 +20,7 @@ from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.simulator import machine
 from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
 from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
+from cutegen_nb.simulator.bridge_reads import Read, Reads
 from cutegen_nb.simulator.bridge_writes import Writes, Written
 from cutegen_nb.simulator.faults import SimulatorFault
 from cutegen_nb.simulator.findings import Findings, joined
@@ -104,6 +105,7 @@ class Simulation:
         nothing can be said of the results; empty when there is none."""
         self._host = HostCalls(device)
         self._writes = Writes()
+        self._reads = Reads()
         self.stop_at = math.inf
         """Reading of ``time.monotonic`` after which a launch is a fault."""
         self.max_ctas: int | None = None
@@ -121,6 +123,12 @@ class Simulation:
         self.unfinished = ""
         self._host.clear()
         self._writes.clear()
+        self._reads.clear()
+
+    @property
+    def reads(self) -> list[Read]:
+        """Storages that launches loaded from since :meth:`reset`, one a launch and storage."""
+        return self._reads.found
 
     @property
     def written(self) -> dict[int, Written]:
@@ -204,6 +212,7 @@ class Simulation:
                 self.findings = joined(self.findings, found.all())
             profile = replace(profile, resources=item.resources)
             (self.on_launch or self.launches.append)(profile)
+            self._reads.end(memory, item.kernel)
             self._writes.end(memory, item.kernel)
             self.unfinished = ""
 

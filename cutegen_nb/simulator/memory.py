@@ -42,8 +42,8 @@ class Allocation:
     """One registered range of process memory."""
 
     __slots__ = (
-        "_keeping", "_room", "_untouched", "_views", "address", "before", "bytes", "end", "label", "lost", "owner",
-        "poison", "written",
+        "_keeping", "_room", "_untouched", "_views", "address", "before", "bytes", "end", "label", "lost",
+        "owner", "poison", "read", "written",
     )  # fmt: skip
 
     def __init__(self, address: int, size_bytes: int, label: str, owner: object = None) -> None:
@@ -57,6 +57,8 @@ class Allocation:
         """Keeps memory of our own alive; None for memory that others own."""
         self.written = False
         """Whether a kernel stored to it since this was last set to False."""
+        self.read = False
+        """Whether a kernel loaded from it since the launch began."""
         self.poison: Poison | None = None
         """What it was filled with when it was allocated without a value; None for memory with values."""
         self.before: npt.NDArray[np.uint8] | None = None
@@ -74,6 +76,7 @@ class Allocation:
     def begin(self, *, keeping: bool) -> None:
         """A launch begins."""
         self.before, self.lost, self._untouched, self._keeping = None, False, True, keeping
+        self.read = False
 
     def about_to_store(self) -> None:
         """A kernel is about to store to it."""
