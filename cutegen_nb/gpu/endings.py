@@ -1,17 +1,22 @@
-"""What a worker that ended without a result says of its candidate."""
+"""What the end of a worker says: of its candidate where no result came, of the problem, of us."""
 
 from __future__ import annotations
 
 import re
 import signal
 
-from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
+from cutegen_nb.core import errors
+from cutegen_nb.core.errors import EvaluatorError, ProblemError
+from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.forkserver import Limits, Run
+from cutegen_nb.gpu.heard import Heard
 from cutegen_nb.gpu.warden import End
 
 _FRAME = re.compile(r'File "[^"]*/candidate\.py", line (\d+)')
 _MEMORY = re.compile(r"bad_alloc|MemoryError|out of memory|[Cc]an(?:'t|not) allocate memory")
+STARTING = "starting"
+"""What a worker that has said nothing is doing."""
 LOG_CHARACTERS = 8000
 """Tail of the candidate's output that is kept with the evaluation."""
 
@@ -70,3 +75,36 @@ def _line(log: str) -> int:
     start = max(log.rfind("Current thread"), log.rfind("most recent call first"), 0)
     found = _FRAME.search(log, start)
     return int(found[1]) if found else 0
+
+
+def leftovers(run: Run) -> tuple[Finding, ...]:
+    """A flag for processes of the candidate that outlived it."""
+    left = int(run.end["left"]) if run.end else 0
+    if left == 0:
+        return ()
+    message = (
+        f"{left} process(es) that the candidate had started were still alive at its end and were killed."
+    )
+    return (Finding(kind="left-processes", message=message, severity=Severity.FLAG),)
+
+
+def raise_ours(heard: Heard) -> None:
+    """Raise what the worker could not do, when that is what it reported."""
+    record = heard.result
+    if record is None:
+        return
+    if record.get("kind") == "error":
+        kind = getattr(errors, str(record.get("error")), EvaluatorError)
+        raise kind(str(record.get("message")))
+    if record.get("kind") == "fault":
+        trace = str(record.get("trace", ""))
+        raise EvaluatorError(
+            f"The worker failed while {heard.stage}: {record.get('message')}. This is a fault of "
+            f"cutegen_nb; please report it with this trace:\n{trace}"
+        )
+
+
+def unusable(run: Run, limits: Limits, stage: str) -> ProblemError:
+    """A problem whose own code ended the worker that traced it."""
+    evaluation = without_result(run, limits, stage or STARTING, "")
+    return ProblemError(f"The problem cannot be traced. {evaluation.summary}")

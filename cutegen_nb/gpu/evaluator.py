@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 from cutegen_nb.analysis.exactness import integers_stay_integers
 from cutegen_nb.analysis.screen import screen
 from cutegen_nb.analysis.workload import longest_sum
-from cutegen_nb.core import errors
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, ProblemError, WorkerDied
+from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, WorkerDied
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
     Evaluation,
-    Finding,
     Judged,
     Severity,
     Tier,
@@ -33,7 +31,7 @@ from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.gpu import device as devices
 from cutegen_nb.gpu import measured
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
-from cutegen_nb.gpu.endings import LOG_CHARACTERS, without_result
+from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
 from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
 from cutegen_nb.gpu.heard import Heard
 
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 FACTS_DEADLINE_S = 60.0
 """For tracing a problem; its file is the person's own and may still loop."""
-STARTING = "starting"
 DEADLINE_ON_SIMULATOR_S = 60.0
 DEADLINE_ON_GPU_S = 180.0
 SEEDS_ON_GPU = 5
@@ -137,7 +134,8 @@ class KernelEvaluator:
                 raise DeviceUnavailable(f"{chosen.name} did not answer; `nvidia-smi` may show why.")
             if heard.result.get("error") != DeviceUnavailable.__name__:
                 break
-        _raise_ours(heard)
+        raise_ours(heard)
+        assert heard.result is not None
         return heard.result | {"confine_files": self._confine_files}
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
@@ -149,8 +147,8 @@ class KernelEvaluator:
         heard = Heard(progress)
         run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard)
         if heard.result is None or heard.result.get("kind") != "facts":
-            _raise_ours(heard)
-            raise _unusable(run, limits, heard.stage)
+            raise_ours(heard)
+            raise unusable(run, limits, heard.stage)
         facts = decode(ProblemFacts, heard.result["facts"])
         facts = dataclasses.replace(facts, admission=await self._admitted(problem, facts, progress))
         self._facts[problem.digest] = facts
@@ -237,7 +235,7 @@ class KernelEvaluator:
                 **serving.pack(call, folder),
             }
             run = await self._run(request, limits, heard)
-            _raise_ours(heard)
+            raise_ours(heard)
             if heard.result is None or run.malformed:
                 fault = without_result(run, limits, heard.stage or "running", "")
                 raise EvaluatorError(f"The kernel was not run to its end. {fault.label}: {fault.summary}")
@@ -322,7 +320,7 @@ class KernelEvaluator:
         if heard.result is None or run.malformed:
             ended = without_result(run, limits, heard.stage or STARTING, name)
             return dataclasses.replace(ended, findings=(*ended.findings, *heard.reached))
-        _raise_ours(heard)
+        raise_ours(heard)
         try:
             evaluation = decode(Evaluation, heard.result["evaluation"])
         except (KeyError, TypeError, ValueError) as error:
@@ -334,7 +332,7 @@ class KernelEvaluator:
         return dataclasses.replace(
             evaluation,
             log=log[-LOG_CHARACTERS:],
-            findings=(*evaluation.findings, *heard.reached, *_leftovers(run)),
+            findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
         )
 
     async def _run(self, request: dict[str, Any], limits: Limits, heard: Heard) -> Run:
@@ -383,35 +381,3 @@ def _reported_name(device: Device) -> str:
     if device.kind is DeviceKind.SIMULATOR:
         return f"simulator ({device.architecture})"
     return device.name
-
-
-def _leftovers(run: Run) -> tuple[Finding, ...]:
-    left = int(run.end["left"]) if run.end else 0
-    if left == 0:
-        return ()
-    message = (
-        f"{left} process(es) that the candidate had started were still alive at its end and were killed."
-    )
-    return (Finding(kind="left-processes", message=message, severity=Severity.FLAG),)
-
-
-def _raise_ours(heard: Heard) -> None:
-    """Raise what the worker could not do, when that is what it reported."""
-    record = heard.result
-    if record is None:
-        return
-    if record.get("kind") == "error":
-        kind = getattr(errors, str(record.get("error")), EvaluatorError)
-        raise kind(str(record.get("message")))
-    if record.get("kind") == "fault":
-        trace = str(record.get("trace", ""))
-        raise EvaluatorError(
-            f"The worker failed while {heard.stage}: {record.get('message')}. This is a fault of "
-            f"cutegen_nb; please report it with this trace:\n{trace}"
-        )
-
-
-def _unusable(run: Run, limits: Limits, stage: str) -> ProblemError:
-    """A problem whose own code ended the worker that traced it."""
-    evaluation = without_result(run, limits, stage or STARTING, "")
-    return ProblemError(f"The problem cannot be traced. {evaluation.summary}")
