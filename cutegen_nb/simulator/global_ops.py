@@ -298,6 +298,7 @@ def _count_listed(
     flags, first = lanes.tally.touched(allocation)
     flags[addresses // SECTOR_BYTES - first] = True
     allocation.read |= form.atomic or not form.stores
+    allocation.read |= form.atomic or not form.stores
     if form.stores or form.atomic:
         allocation.about_to_store()
 
@@ -309,6 +310,7 @@ def count_split(
     if not form.counted:
         return
     flags, first = lanes.tally.touched(allocation)
+    allocation.read |= form.atomic or not form.stores
     allocation.read |= form.atomic or not form.stores
     if form.stores or form.atomic:
         allocation.about_to_store()
