@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
-from cutegen_nb.simulator import addressing
+from cutegen_nb.simulator import addressing, global_watch
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
-from cutegen_nb.simulator.global_watch import Part
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
 from cutegen_nb.simulator.patterns import cta_sectors, request_sectors, runs_of
@@ -93,19 +92,17 @@ def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Glob
         if allocation is not None:
             count(lanes, mask, form)
             count_split(lanes, mask, request, allocation, form)
-            watch, part = lanes.global_watch, _part(request, allocation, form, data)
-            look = watch is not None and watch.storing(lanes, part)
+            look = _watch_store(lanes, request, allocation, form, data)
             for index, one in enumerate(data):
                 _write(request, allocation, form, index, one)
-            if look and watch is not None:
-                watch.stored(lanes, part)
+            if look and lanes.global_watch is not None:
+                lanes.global_watch.stored(lanes, request, allocation, form.width, form.instruction, data)
             return
     one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
-    watch = lanes.global_watch
-    parts = [_part(one_by_one.some(positions), allocation, form, data) for allocation, positions in found]
-    again = [part for part in parts if watch is not None and watch.storing(lanes, part)]
+    parts = [(one_by_one.some(positions), allocation) for allocation, positions in found]
+    looks = [_watch_store(lanes, part, allocation, form, data) for part, allocation in parts]
     for index, one in enumerate(data):
         flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
         for allocation, positions in found:
@@ -113,9 +110,9 @@ def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Glob
             addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
             where = targets(one_by_one, positions)
             elements[(addresses - start) // form.width + index] = flat if where is None else flat[where]
-    for part in again:
-        if watch is not None:
-            watch.stored(lanes, part)
+    for look, (part, allocation) in zip(looks, parts, strict=True):
+        if look and lanes.global_watch is not None:
+            lanes.global_watch.stored(lanes, part, allocation, form.width, form.instruction, data)
 
 
 def _synchronised(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
@@ -124,16 +121,21 @@ def _synchronised(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
 
 
 def _watch_load(lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm) -> None:
-    if lanes.global_watch is not None:
-        # A load has no data; its elements are counted by their width together.
-        part = Part(request, allocation, form.size, form.instruction)
-        lanes.global_watch.loading(lanes, part)
+    if lanes.global_watch is None:
+        return
+    if allocation.poison is not None:
+        for index in range(form.count):
+            global_watch.unwritten(lanes, request, allocation, form.width, index, form.instruction)
+    lanes.global_watch.loading(lanes, request, allocation, form.instruction)
 
 
-def _part(
-    request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
-) -> Part:
-    return Part(request, allocation, form.width, form.instruction, tuple(data))
+def _watch_store(
+    lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
+) -> bool:
+    watch = lanes.global_watch
+    if watch is None:
+        return False
+    return watch.storing(lanes, request, allocation, form.size, form.instruction, data)
 
 
 def targets(request: Listed, positions: Array | None) -> Array | None:
@@ -298,7 +300,6 @@ def _count_listed(
     flags, first = lanes.tally.touched(allocation)
     flags[addresses // SECTOR_BYTES - first] = True
     allocation.read |= form.atomic or not form.stores
-    allocation.read |= form.atomic or not form.stores
     if form.stores or form.atomic:
         allocation.about_to_store()
 
@@ -310,7 +311,6 @@ def count_split(
     if not form.counted:
         return
     flags, first = lanes.tally.touched(allocation)
-    allocation.read |= form.atomic or not form.stores
     allocation.read |= form.atomic or not form.stores
     if form.stores or form.atomic:
         allocation.about_to_store()
