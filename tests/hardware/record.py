@@ -34,6 +34,8 @@ ARCHITECTURE = "sm_90a"
 SILENCE_S = 25.0
 """A child that says nothing for so long is given up; the first words need the imports and the first compilation."""
 
+MOST_ALONE = 400
+"""Cases of failed batches that are tried one by one; more mean that something else is wrong."""
 MOST_STILLBORN = 2
 """Children in a row that may end before their first batch, until the run is given up."""
 
@@ -50,7 +52,7 @@ def main() -> int:
     _run_children(pending, arguments, stop_at, results, failures)
     _write(arguments.out, cases, results, failures, arguments)  # what there is, should the rest be cut short
     alone = [(f"alone_{index}", [name]) for index, name in enumerate(failures)]
-    if alone:
+    if 0 < len(alone) <= MOST_ALONE:
         print(f"{len(alone)} cases were in a batch that failed; each now runs alone", flush=True)
         failures.clear()
         _run_children(alone, arguments, stop_at, results, failures)
