@@ -16,6 +16,7 @@ from cutegen_nb import __version__
 from cutegen_nb.cli import checks as checking
 from cutegen_nb.cli import commands as work
 from cutegen_nb.cli import exploits as exploiting
+from cutegen_nb.cli import instructions as listing
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -104,6 +105,10 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made = command("exploits", exploiting.run_exploits, exploiting.SUMMARY, "cutegen-nb exploits --json")
     exploiting.add_options(made)
     _add_device(made)
+    made = command(
+        "instructions", listing.instructions, listing.SUMMARY, "cutegen-nb instructions --arch sm_80"
+    )
+    listing.add_options(made)
     made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
     _add_store(made)
     made = command(

@@ -58,7 +58,7 @@ def _red(instruction: Instruction, lowering: Lowering) -> Operation:
 
 def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> Operation:
     modifiers = Modifiers(instruction)
-    (kind,) = modifiers.types()
+    kind = modifiers.only_type()
     space = modifiers.one("global", "shared", "shared::cta").split("::")[0]
     name = modifiers.one(*_NAMES)
     modifiers.skip(*HINTS, "noftz")

@@ -22,6 +22,7 @@ from cutegen_nb.simulator.ptx_model import (
     Variable,
     Vector,
 )
+from cutegen_nb.simulator.wide_registers import half_type, narrowed
 
 _LARGEST = 200_000
 """Instructions that a kernel may have with its calls written out."""
@@ -52,7 +53,15 @@ class FlatKernel:
             KeyError: it is declared nowhere.
         """
         prefix, _, own = name.rpartition("/")
-        return self.types[prefix].type_of(own)
+        type_of = self.types[prefix].type_of
+        return half_type(own, type_of) or type_of(own) if "." in own else type_of(own)
+
+    def is_wide(self, name: str) -> bool:
+        """Whether a register has 128 bits."""
+        try:
+            return self.type_of(name) == "b128"
+        except KeyError:
+            return False
 
 
 def flatten(module: Module, kernel: Kernel) -> FlatKernel:
@@ -96,7 +105,7 @@ class _Copier:
             elif callers and instruction.opcode == "ret":
                 flat.body.append(_jump(_renamed(instruction, prefix, symbol), prefix + "return"))
             else:
-                flat.body.append(_renamed(instruction, prefix, symbol))
+                flat.body.extend(narrowed(_renamed(instruction, prefix, symbol), flat.is_wide))
         if callers:
             flat.labels[prefix + "return"] = len(flat.body)
 

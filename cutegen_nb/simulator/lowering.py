@@ -86,6 +86,18 @@ class Modifiers:
         """Take modifiers that change nothing here: cache hints, scopes, orders."""
         self._left = [name for name in self._left if name not in names and name.split("::")[0] not in names]
 
+    def only_type(self) -> str:
+        """The one part that is a type, wherever it stands.
+
+        Raises:
+            UnsupportedOpcode: there is none, or more than one.
+        """
+        found = [name for name in self._left if name in TYPE_BYTES]
+        if len(found) != 1:
+            raise unsupported(self._instruction)
+        self._left.remove(found[0])
+        return found[0]
+
     def types(self, count: int = 1) -> tuple[str, ...]:
         """The last ``count`` parts, which must be types.
 
@@ -273,14 +285,22 @@ def refuse(instruction: Instruction, why: str, lowering: Lowering) -> Operation:
     return operation if instruction.guard is None else _guarded(operation, instruction.guard, lowering)
 
 
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An operation that raises its fault when it is reached."""
+
+    fault: Exception
+    """What is raised."""
+
+    def __call__(self, lanes: Lanes, mask: Mask | None) -> NoReturn:
+        """Raise it."""
+        del lanes, mask
+        raise self.fault
+
+
 def stops(fault: Exception) -> Operation:
     """An operation that raises the fault when it is reached."""
-
-    def run(lanes: Lanes, mask: Mask | None) -> NoReturn:
-        del lanes, mask
-        raise fault
-
-    return run
+    return Stop(fault)
 
 
 def _guarded(operation: Operation, guard: Register, lowering: Lowering) -> Operation:

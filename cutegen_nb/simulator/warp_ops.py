@@ -58,11 +58,11 @@ def spread(lanes: Lanes, per_warp: Array) -> Array:
 @opcode("shfl", forms="sync up, down, bfly, idx; b32; with predicate")
 def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
-    modifiers.types()
-    if not modifiers.flag("sync"):
-        raise unsupported(instruction)
-    mode = modifiers.one("up", "down", "bfly", "idx")
+    (kind,) = modifiers.types()
+    synchronised, mode = modifiers.flag("sync"), modifiers.one("up", "down", "bfly", "idx")
     modifiers.done()
+    if not synchronised or not mode or kind != "b32":
+        raise unsupported(instruction)
     target, origin, *rest = instruction.operands
     first, second = target.items if isinstance(target, Vector) else (target, None)
     put = lowering.writer(instruction, first)
@@ -154,11 +154,11 @@ def _members(lanes: Lanes, value: Value) -> Array:
 @opcode("vote", forms="sync all, any, uni (pred), ballot (b32)")
 def _vote(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
-    modifiers.types()
-    if not modifiers.flag("sync"):
-        raise unsupported(instruction)
-    mode = modifiers.one("all", "any", "uni", "ballot")
+    (kind,) = modifiers.types()
+    synchronised, mode = modifiers.flag("sync"), modifiers.one("all", "any", "uni", "ballot")
     modifiers.done()
+    if not synchronised or not mode or kind != ("b32" if mode == "ballot" else "pred"):
+        raise unsupported(instruction)
     origin = instruction.operands[1]
     p = lowering.source(instruction, origin, "pred")
     member = lowering.source(instruction, instruction.operands[2], "b32")
@@ -200,6 +200,8 @@ def _activemask(instruction: Instruction, lowering: Lowering) -> Operation:
 @opcode("elect", forms="sync")
 def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
     """The lowest active lane that the mask names is elected; PTX leaves the choice open."""
+    if instruction.modifiers != ("sync",):
+        raise unsupported(instruction)
     target = instruction.operands[0]
     first, second = target.items if isinstance(target, Vector) else (None, target)
     member = lowering.source(instruction, instruction.operands[1], "b32")
@@ -222,10 +224,11 @@ def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
 def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
-    if not modifiers.flag("sync") or kind not in {"u32", "s32", "b32"}:
-        raise unsupported(instruction)
-    name = modifiers.one("add", "min", "max", "and", "or", "xor")
+    synchronised, name = modifiers.flag("sync"), modifiers.one("add", "min", "max", "and", "or", "xor")
     modifiers.done()
+    kinds = {"u32", "s32"} if name in {"add", "min", "max"} else {"b32"}
+    if not synchronised or not name or kind not in kinds:
+        raise unsupported(instruction)
     dtype = DTYPES[kind]
     a, member = lowering.sources(instruction, (kind, "b32"))
     put = lowering.writer(instruction, instruction.operands[0])
@@ -267,10 +270,10 @@ _REDUCTIONS: dict[str, Callable[[np.dtype[Any]], tuple[Any, Any]]] = {
 def _match(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
-    if not modifiers.flag("sync"):
-        raise unsupported(instruction)
-    mode = modifiers.one("any", "all")
+    synchronised, mode = modifiers.flag("sync"), modifiers.one("any", "all")
     modifiers.done()
+    if not synchronised or not mode or kind not in {"b32", "b64"}:
+        raise unsupported(instruction)
     dtype = U64 if kind == "b64" else U32
     a = lowering.source(instruction, instruction.operands[1], kind)
     member = lowering.source(instruction, instruction.operands[2], "b32")
