@@ -111,8 +111,8 @@ def listed(lanes: Lanes, mask: Mask | None, at: At) -> Listed:
 def wide(value: Value) -> Value:
     """Addresses as int64, their bits taken as signed.
 
-    Shared memory is addressed with 32 bits, and compilers fold ``[-4 * t + 124]`` into a register that holds a
-    negative number and an offset; no window is so large that a valid address would be negative.
+    Shared memory is addressed with 32 bits, and compilers fold ``[-4 * t + 124]`` into a register that holds
+    a negative number and an offset; no window is so large that a valid address would be negative.
     """
     if value.dtype.itemsize == S64.itemsize:
         return value.view(S64)

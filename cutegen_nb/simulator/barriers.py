@@ -121,15 +121,16 @@ def _note(lanes: Lanes, now: Array, ends: list[Instruction]) -> None:
     if number < lanes.threads:
         gone = sorted({int(one) // WARP for one in np.flatnonzero(~there)})
         message = (
-            f"{number} of the {lanes.threads} threads of CTA {block} pass {first.name} {place(first)}; the others, "
-            f"of {_listed(gone)}, have exited. A barrier is for all threads of a CTA: give it the number of "
+            f"{number} of the {lanes.threads} threads of CTA {block} pass {first.name} {place(first)}; the "
+            f"others, of {_listed(gone)}, have exited. A barrier is for all threads of a CTA: give it "
+            "the number of "
             "threads, or let all of them reach it."
         )
     elif len(lines) > 1:
         places = " and ".join(place(one) for _, one in lines)
         message = (
-            f"Threads of CTA {block} meet at barriers written in different places, {places}. On a GPU a barrier "
-            "inside a branch works by luck only: move it out of the branch, or number the two."
+            f"Threads of CTA {block} meet at barriers written in different places, {places}. On a GPU a "
+            "barrier inside a branch works by luck only: move it out of the branch, or number the two."
         )
     else:
         return
@@ -139,9 +140,7 @@ def _note(lanes: Lanes, now: Array, ends: list[Instruction]) -> None:
 
 
 def _order(lanes: Lanes, now: Array, live: Array, barrier: tuple[int, int]) -> None:
-    """Tell the watch of shared memory who met; threads that have exited count where a barrier has no number
-    of threads.
-    """
+    """Tell the watch of shared memory who met; exited threads count at a barrier without a number."""
     if lanes.watch is None:
         return
     number, count = barrier

@@ -19,12 +19,15 @@ from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.simulator import machine
 from cutegen_nb.simulator.bridge_device import DeviceFacts, device_facts
+from cutegen_nb.simulator.bridge_environment import prepare_environment
 from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
 from cutegen_nb.simulator.bridge_reads import Read, Reads
 from cutegen_nb.simulator.bridge_writes import Writes, Written
 from cutegen_nb.simulator.faults import SimulatorFault
 from cutegen_nb.simulator.findings import Findings, joined
 from cutegen_nb.simulator.memory import GlobalMemory, Poison
+
+__all__ = ["Simulation", "install", "prepare_environment"]
 
 if TYPE_CHECKING:
     import torch
@@ -33,25 +36,6 @@ if TYPE_CHECKING:
 
 _ENTRY = re.compile(r"^\s*(?:\.visible\s+)?\.entry\s+([\w$]+)", re.MULTILINE)
 _installed: list[Simulation] = []
-
-
-def prepare_environment(architecture: str) -> dict[str, str]:
-    """Environment for the process, to be set before it imports cutlass, which reads it once.
-
-    Raises:
-        ConfigurationError: the simulator does not know the architecture.
-    """
-    device_facts(architecture)
-    return {
-        "CUTE_DSL_ARCH": architecture,
-        "CUTE_DSL_LINEINFO": "1",
-        # Files cached by another process hold no PTX, and a candidate must not meet another's code.
-        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
-        "CUTE_DSL_ENABLE_TVM_FFI": "0",
-        "CUTE_DSL_KEEP": "",
-        "CUTE_DSL_COMPILER_BACKEND": "legacy",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
 
 
 def install(architecture: str) -> Simulation:
@@ -231,5 +215,5 @@ class Simulation:
 
 
 def _refused(message: str) -> Finding:
-    """A launch that ended with an error code, as on a GPU: what the program makes of it is its own business."""
+    """A launch that ended with an error code, as on a GPU: what a program makes of it is its business."""
     return Finding(kind="launch-refused", message=message, severity=Severity.FLAG)

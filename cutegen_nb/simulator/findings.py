@@ -81,7 +81,7 @@ class Findings:
 
 
 def joined(earlier: tuple[Finding, ...], later: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Findings of several launches: the first of each kind and line, what decides before a flag of the same."""
+    """Findings of several launches: the first of each kind and line, one that decides before a flag."""
     kept: dict[tuple[str, str, int], Finding] = {}
     for one in (*earlier, *later):
         key = (one.kind, one.file, one.line) if one.line else (one.kind, one.message, 0)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
-from cutegen_nb.simulator import addressing, global_watch
+from cutegen_nb.simulator import addressing
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
+from cutegen_nb.simulator.global_watch import Part
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
 from cutegen_nb.simulator.patterns import cta_sectors, request_sectors, runs_of
@@ -92,17 +93,19 @@ def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Glob
         if allocation is not None:
             count(lanes, mask, form)
             count_split(lanes, mask, request, allocation, form)
-            look = _watch_store(lanes, request, allocation, form, data)
+            watch, part = lanes.global_watch, _part(request, allocation, form, data)
+            look = watch is not None and watch.storing(lanes, part)
             for index, one in enumerate(data):
                 _write(request, allocation, form, index, one)
-            if look and lanes.global_watch is not None:
-                lanes.global_watch.stored(lanes, request, allocation, form.width, form.instruction, data)
+            if look and watch is not None:
+                watch.stored(lanes, part)
             return
     one_by_one = listed(lanes, mask, at)
     count(lanes, mask, form)
     found = resolve(lanes, one_by_one, form)
-    parts = [(one_by_one.some(positions), allocation) for allocation, positions in found]
-    looks = [_watch_store(lanes, part, allocation, form, data) for part, allocation in parts]
+    watch = lanes.global_watch
+    parts = [_part(one_by_one.some(positions), allocation, form, data) for allocation, positions in found]
+    again = [part for part in parts if watch is not None and watch.storing(lanes, part)]
     for index, one in enumerate(data):
         flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
         for allocation, positions in found:
@@ -110,9 +113,9 @@ def store(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Glob
             addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
             where = targets(one_by_one, positions)
             elements[(addresses - start) // form.width + index] = flat if where is None else flat[where]
-    for look, (part, allocation) in zip(looks, parts, strict=True):
-        if look and lanes.global_watch is not None:
-            lanes.global_watch.stored(lanes, part, allocation, form.width, form.instruction, data)
+    for part in again:
+        if watch is not None:
+            watch.stored(lanes, part)
 
 
 def _synchronised(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
@@ -121,21 +124,14 @@ def _synchronised(lanes: Lanes, mask: Mask | None, form: GlobalForm) -> None:
 
 
 def _watch_load(lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm) -> None:
-    if lanes.global_watch is None:
-        return
-    if allocation.poison is not None:
-        for index in range(form.count):
-            global_watch.unwritten(lanes, request, allocation, form.width, index, form.instruction)
-    lanes.global_watch.loading(lanes, request, allocation, form.instruction)
+    if lanes.global_watch is not None:
+        lanes.global_watch.loading(lanes, _part(request, allocation, form, []))
 
 
-def _watch_store(
-    lanes: Lanes, request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
-) -> bool:
-    watch = lanes.global_watch
-    if watch is None:
-        return False
-    return watch.storing(lanes, request, allocation, form.size, form.instruction, data)
+def _part(
+    request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
+) -> Part:
+    return Part(request, allocation, form.width, form.count, form.instruction, tuple(data))
 
 
 def targets(request: Listed, positions: Array | None) -> Array | None:

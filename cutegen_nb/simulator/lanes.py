@@ -154,6 +154,8 @@ class Lanes:
         """Groups of asynchronous copies each thread has committed; None before the first."""
         self.async_copies: list[Any] = []
         """Copies begun by cp.async and not yet arrived."""
+        self.sums: dict[tuple[int, ...], tuple[list[Array], Array]] = {}
+        """Registers, by identity, that are slices of one array which matrix products left, and that array."""
         self.mbarriers: Mbarriers | None = None
         """What is known of mbarriers besides their words in shared memory; None before the first."""
         self.arrivals: dict[int, Array] = {}

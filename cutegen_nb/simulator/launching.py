@@ -1,6 +1,6 @@
 """What a launch asks for, and whether a GPU of the architecture would take it.
 
-Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities"; error codes those of ``cudaError_t``.
+Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities"; error codes are ``cudaError_t``.
 """
 
 from __future__ import annotations
@@ -87,13 +87,15 @@ def refusal(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> Refus
         return Refusal(
             code=OUT_OF_RESOURCES,
             message=f"{what}: {launch.registers} registers × {launch.threads} threads are more than the "
-            f"{REGISTERS_PER_SM:,} of a multiprocessor: too many resources requested for launch. Use fewer threads in "
+            f"{REGISTERS_PER_SM:,} of a multiprocessor: too many resources requested for launch. Use "
+            "fewer threads in "
             "a CTA, or smaller tiles in registers.",
         )
     if device is not None and launch.cooperative and launch.ctas > held.active_ctas * device.sm_count:
         return Refusal(
             code=COOPERATIVE_TOO_LARGE,
-            message=f"{what}: a cooperative launch of {launch.ctas} CTAs; {held.active_ctas} on each of {device.sm_count} "
+            message=f"{what}: a cooperative launch of {launch.ctas} CTAs; {held.active_ctas} on each of "
+            f"{device.sm_count} "
             "multiprocessors are resident at once. Launch fewer and loop over the rest.",
         )
     return None
@@ -103,7 +105,8 @@ def _by_extents(what: str, launch: Launch) -> Refusal | None:
     message = ""
     if min(*launch.grid, *launch.block, *launch.cluster) < 1:
         message = (
-            f"{what}: grid {launch.grid}, block {launch.block} and cluster {launch.cluster} must have no zero; a "
+            f"{what}: grid {launch.grid}, block {launch.block} and cluster {launch.cluster} must have no "
+            "zero; a "
             "GPU refuses such a launch. Skip the launch when there is nothing to do."
         )
     elif launch.threads > MAX_THREADS_PER_BLOCK:
@@ -113,11 +116,13 @@ def _by_extents(what: str, launch: Launch) -> Refusal | None:
     elif any(size > most for size, most in zip(launch.block, MAX_BLOCK_DIM, strict=True)):
         message = f"{what}: block {launch.block}; a GPU allows {MAX_BLOCK_DIM} at most. Use fewer threads."
     elif any(size > most for size, most in zip(launch.grid, MAX_GRID_DIM, strict=True)):
-        message = f"{what}: grid {launch.grid}; a GPU allows {MAX_GRID_DIM} at most. Put the long extent into x."
+        message = f"{what}: grid {launch.grid}; a GPU allows {MAX_GRID_DIM} at most. Put the long extent "
+        "into x."
     elif any(size % step for size, step in zip(launch.grid, launch.cluster, strict=True)):
         message = f"{what}: grid {launch.grid} is no multiple of cluster {launch.cluster}. Round the grid up."
     elif launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > _MOST_CLUSTER_CTAS:
-        message = f"{what}: cluster {launch.cluster}; every GPU with clusters has {_MOST_CLUSTER_CTAS} CTAs at most."
+        message = f"{what}: cluster {launch.cluster}; every GPU with clusters has {_MOST_CLUSTER_CTAS} "
+        "CTAs at most."
     return Refusal(code=INVALID_CONFIGURATION, message=message) if message else None
 
 
@@ -128,6 +133,8 @@ def _by_memory(what: str, kernel: Kernel, launch: Launch, architecture: str) -> 
         return None
     return Refusal(
         code=INVALID_VALUE,
-        message=f"{what}: {smem_bytes:,} bytes of shared memory ({launch.dynamic_smem_bytes:,} dynamic); a CTA on "
-        f"{limits.architecture} has {limits.smem_per_cta_bytes:,} at most. Use smaller tiles or fewer stages.",
+        message=f"{what}: {smem_bytes:,} bytes of shared memory ({launch.dynamic_smem_bytes:,} dynamic); "
+        "a CTA on "
+        f"{limits.architecture} has {limits.smem_per_cta_bytes:,} at most. Use smaller tiles or fewer "
+        "stages.",
     )

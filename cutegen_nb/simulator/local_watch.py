@@ -1,7 +1,7 @@
 """Local memory watched: reads of what a thread never wrote into its own array.
 
-Registers are out of reach of this check: PTX lets a kernel read one that was never set, and compilers make use
-of it.  Like in shared memory a read of what nobody wrote is a doubt only (``findings``).
+Registers are out of reach of this check: PTX lets a kernel read one that was never set, and compilers make
+use of it.  Like in shared memory a read of what nobody wrote is a doubt only (``findings``).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class LocalWatch:
                 self._found(lanes, lane, start, instruction)
             return
         flat = self._flat(lanes, start, size)
-        cells = flat % len(self._by_all)
-        written = (self._by_all[cells] | self._each(lanes).reshape(-1)[flat]).all(axis=1)
+        number = flat % len(self._by_all)
+        written = (self._by_all[number] | self._each(lanes).reshape(-1)[flat]).all(axis=1)
         if not written.all():
             position = int(np.flatnonzero(~written)[0])
             lane = position if mask is None else int(mask.index[position])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +39,7 @@ _BATCH_BYTES = 256 << 20
 """Shared and local memory of a batch at most."""
 _AGAIN_S = 2.0
 _AGAIN_TIMES = 8.0
-"""A launch run again may take this many seconds, and this many times what it took, and half of what is left."""
+"""A launch run again may take this many seconds and this many times what it took, or half of what is left."""
 
 
 def run(  # noqa: PLR0913 - a launch has this many parts
@@ -174,12 +173,12 @@ class _Runner:
         self._seconds = time.monotonic() - began
 
     def again(self, chosen: range | Array, filling: Array | None, step: int) -> None:
-        """Run it once more with nobody watching: CTAs one by one in ``step``'s direction, or as before for 0."""
-        left = min(self._stop_at - time.monotonic(), _AGAIN_S + _AGAIN_TIMES * self._seconds)
-        setting = self._setting(
-            Tally(len(self._program.segments)), Findings(), POISON if filling is None else filling,
-            time.monotonic() + left / 2,
-        )  # fmt: skip
+        """Run it once more with nobody watching: CTAs one by one in a direction, or as before for 0."""
+        now = time.monotonic()
+        seconds = min((self._stop_at - now) / 2, _AGAIN_S + _AGAIN_TIMES * self._seconds)
+        tally = Tally(len(self._program.segments))
+        held = POISON if filling is None else filling
+        setting = self._setting(tally, Findings(), held, now + seconds)
         self._run(chosen[::step] if step else chosen, 1 if step else self._size, setting, None)
 
     def _setting(

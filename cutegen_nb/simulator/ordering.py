@@ -1,12 +1,12 @@
 """Which warps of a CTA know what which others did: happens-before, by vector clocks of warps.
 
 A barrier that every live warp of a CTA passes orders everything before it against everything after it; that
-is the usual case and costs nothing here.  Named barriers, ``bar.arrive``, mbarriers and flags in memory order
-only the warps that take part, and then each warp has a clock for every other (Fidge and Mattern; the epochs of
-FastTrack, Flanagan and Freund 2009).
+is the usual case and costs nothing here.  Named barriers, ``bar.arrive``, mbarriers and flags in memory
+order only the warps that take part, and then each warp has a clock for every other (Fidge and Mattern; the
+epochs of FastTrack, Flanagan and Freund 2009).
 
-Everything is decided in favour of the kernel: threads of one warp count as ordered (they run in step here, and
-on a GPU as a rule), whatever one thread of a warp knows its warp knows, and all flags in memory are one flag.
+Everything is decided in favour of the kernel: threads of one warp count as ordered (they run in step here,
+and on a GPU as a rule), whatever one thread of a warp knows its warp knows, and all flags in memory are one.
 """
 
 from __future__ import annotations

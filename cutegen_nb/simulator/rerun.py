@@ -1,8 +1,8 @@
 """Doubts settled by running a launch again from the same memory under other circumstances.
 
-Whether a value that nobody wrote matters, or the order in which CTAs run, is decided by what the launch leaves
-in global memory: the machine is deterministic, so that a difference proves the dependence, and an equal result
-lets the kernel off.  The memory of the first run is what stays.
+Whether a value that nobody wrote matters, or the order in which CTAs run, is decided by what the launch
+leaves in global memory: the machine is deterministic, so that a difference proves the dependence, and an
+equal result lets the kernel off.  The memory of the first run is what stays.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _differs(memory: GlobalMemory, run: Callable[[], None], *, other_poison: boo
                 _repoison(one)
     try:
         run()
-        return any(_unlike(one, first.get(one.address), other_poison=other_poison) for one in memory.allocations)
+        return any(
+            _unlike(one, first.get(one.address), other_poison=other_poison) for one in memory.allocations
+        )
     except (OutOfTime, UnsupportedOpcode):
         return None
     except SimulatorFault:

@@ -71,8 +71,10 @@ def _out_of_time(segment: Segment, lanes: Lanes, mask: Mask | None) -> OutOfTime
     thread, cta = lanes.place_of(0 if mask is None else int(mask.index[0]))
     where = f"at {at.name} {place(at)}" if at else "at no known place"
     waits = (
-        f" {lanes.later} CTAs of the grid have not started: they run when these have ended, so a wait for one of "
-        "them never ends. On a GPU only a cooperative launch promises that all CTAs run at once; launch it so "
+        f" {lanes.later} CTAs of the grid have not started: they run when these have ended, so a wait "
+        "for one of "
+        "them never ends. On a GPU only a cooperative launch promises that all CTAs run at once; launch "
+        "it so "
         "(cooperative=True), with no more CTAs than the device holds."
         if lanes.later
         else ""

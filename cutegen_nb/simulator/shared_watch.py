@@ -4,17 +4,18 @@ Threads here run in step, so a kernel that forgot a barrier would compute the ri
 access is compared with what other warps did since they last met (``ordering``).  Decided in favour of the
 kernel, always:
 
-- threads of one warp are ordered; PTX promises that only after ``bar.warp.sync`` or ``.aligned`` instructions;
+- threads of one warp are ordered; PTX promises that only after ``bar.warp.sync``;
 - a store that leaves the memory as it is, and stores of one value by several warps, race with nobody;
 - atomics do not race with atomics; volatile, relaxed, acquire and release accesses are flags, not data;
 - an mbarrier's words, and what a kernel does not reach, are nobody's business.
 
-A ``cp.async`` may land at any moment between its issue and the wait that covers it (PTX ISA, "Data Movement and
-Conversion Instructions: cp.async"): reading or overwriting its destination in between is a hazard.  After the
-wait the data are visible to the thread that issued the copy; for others a barrier has to follow, like for any
-store of that thread.
+A ``cp.async`` may land at any moment between its issue and the wait that covers it (PTX ISA, "Data Movement
+and Conversion Instructions: cp.async"): reading or overwriting its destination in between is a hazard.  After
+the wait the data are visible to the thread that issued the copy; for others a barrier has to follow, like for
+any store of that thread.
 
-A read of a word never written is a doubt only (``findings``): kernels read whole tiles and mask what they store.
+A read of a word never written is a doubt only (``findings``): kernels read whole tiles and mask what they
+store.
 
 While all CTAs of a batch touch the same places, one row of the arrays below stands for all of them.
 """
@@ -26,12 +27,12 @@ from collections.abc import Hashable
 import numpy as np
 
 from cutegen_nb.simulator.addressing import Listed, Split
-from cutegen_nb.simulator.faults import place
 from cutegen_nb.simulator.findings import ASYNC_HAZARD, RACE, UNINITIALISED, Findings
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.ordering import Order
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.shared_entries import Access, Entries, changes, differs, entries
+from cutegen_nb.simulator.shared_sayings import Sayer
 from cutegen_nb.simulator.touched import Touch, touch
 from cutegen_nb.simulator.values import Array
 
@@ -74,12 +75,15 @@ class SharedWatch:
     # -- synchronisation ------------------------------------------------------------------------------------
     def met(self, rows: Array | None) -> None:
         """All live warps passed a barrier together, in these CTAs (bool a CTA; None for all)."""
-        self._log_entered() if rows is not None else self._log.clear()
-        if rows is not None and len(rows) > 1:
+        if rows is None:
+            self._log.clear()
+        else:
+            self._log_entered()
             self._widen(len(rows))
         self.order.whole(rows)
         chosen = slice(None) if rows is None else rows
-        for name, array in (("writers", self._writers), ("readers", self._readers), ("atomics", self._atomics)):
+        arrays = {"writers": self._writers, "readers": self._readers, "atomics": self._atomics}
+        for name, array in arrays.items():
             if self._dirty[name]:
                 array[chosen] = 0
                 self._dirty[name] = rows is not None
@@ -172,16 +176,7 @@ class SharedWatch:
         np.bitwise_or.at(warps, (each.row, each.cell), each.bit)
         several = warps & (warps - np.uint32(1))
         for position in np.flatnonzero(lost & (several[each.row, each.cell] != 0))[:1]:
-            other = each.other(int(position))
-            thread, cta = lanes.place_of(int(each.lane[position]))
-            second, _ = lanes.place_of(other)
-            self._findings.add(
-                RACE,
-                f"Threads {thread} and {second} of CTA {cta} write different values to byte "
-                f"{int(each.cell[position]) * self.cell} of shared memory at once "
-                f"({place(access.instruction)}); which one stays is chance. Let one thread write.",
-                access.instruction, thread=thread, cta=cta,
-            )  # fmt: skip
+            self._sayer(lanes, access, each).at_once(int(position))
 
     def update(self, lanes: Lanes, mask: Mask | None, access: Access) -> None:
         """Look at an atomic before it is carried out."""
@@ -324,24 +319,11 @@ class SharedWatch:
             found &= changes(lanes, access, each)
         if found.any():
             position = int(np.flatnonzero(found)[0])
-            self._race(lanes, access, each, position, int(others[position]), int(earlier[1][each.row[position], each.cell[position]]), did)
-
-    def _race(  # noqa: PLR0913, PLR0917 - what a message needs
-        self, lanes: Lanes, access: Access, each: Entries, position: int, others: int, number: int, did: str
-    ) -> None:
-        now = access.verb
-        row, cell = int(each.row[position]), int(each.cell[position])
-        thread, cta = lanes.place_of(int(each.lane[position]))
-        known = self._instructions[number - 1] if number else None
-        who = self._thread_of(lanes, number, row, cell, others)
-        where = f" ({place(known)})" if known else ""
-        self._findings.add(
-            RACE,
-            f"{who} of CTA {cta} {did} byte {cell * self.cell} of shared memory{where}; thread {thread} {now} it "
-            f"({place(access.instruction)}) with no barrier between them. Put a barrier (cute.arch.sync_threads) "
-            "between the two.",
-            access.instruction, thread=thread, cta=cta,
-        )  # fmt: skip
+            row, cell = int(each.row[position]), int(each.cell[position])
+            number = int(earlier[1][row, cell])
+            who = self._thread_of(lanes, number, row, cell, int(others[position]))
+            known = self._instructions[number - 1] if number else None
+            self._sayer(lanes, access, each).race(position, f"{who} of CTA", did, known)
 
     def _thread_of(self, lanes: Lanes, number: int, row: int, cell: int, warps: int) -> str:
         """The thread that an instruction's latest execution had at a cell, else its warp."""
@@ -357,30 +339,18 @@ class SharedWatch:
     def _unwritten(self, lanes: Lanes, access: Access) -> None:
         each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
         position = int(np.flatnonzero(self._writer[each.row, each.cell] == 0)[0])
-        thread, cta = lanes.place_of(int(each.lane[position]))
-        self._findings.add(
-            UNINITIALISED,
-            f"Thread {thread} of CTA {cta} {access.verb} byte {int(each.cell[position]) * self.cell} of shared "
-            f"memory, which nobody has written ({access.instruction.name}, {place(access.instruction)}).",
-            access.instruction, thread=thread, cta=cta, doubt=True,
-        )  # fmt: skip
+        self._sayer(lanes, access, each).unwritten(position)
 
     def _under_way(self, lanes: Lanes, access: Access, verb: str) -> None:
         if self._findings.seen(ASYNC_HAZARD, access.instruction):
             return
         each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
-        hit = np.flatnonzero(self._pending[each.row, each.cell])
-        position = int(hit[0])
-        thread, cta = lanes.place_of(int(each.lane[position]))
+        position = int(np.flatnonzero(self._pending[each.row, each.cell])[0])
         number = int(self._pending[each.row[position], each.cell[position]])
-        copy = self._instructions[number - 1]
-        self._findings.add(
-            ASYNC_HAZARD,
-            f"Thread {thread} of CTA {cta} {verb} byte {int(each.cell[position]) * self.cell} of shared memory "
-            f"({place(access.instruction)}) while the cp.async issued {place(copy)} is still on its way there. "
-            "Wait for it first (cute.arch.cp_async_wait_group), then put a barrier before other threads use it.",
-            access.instruction, thread=thread, cta=cta,
-        )  # fmt: skip
+        self._sayer(lanes, access, each).under_way(position, verb, self._instructions[number - 1])
+
+    def _sayer(self, lanes: Lanes, access: Access, each: Entries) -> Sayer:
+        return Sayer(lanes, access, each, self.cell, self._findings)
 
 
 def ordered(instruction: Instruction) -> bool:

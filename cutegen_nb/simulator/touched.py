@@ -74,9 +74,8 @@ def touch(lanes: Lanes, request: Split | Listed, size: int, cell: int) -> Touch:
     many = max(1, size // cell)
     cells = (request.addresses // cell)[:, None] + np.arange(many)
     bits = _BITS[thread // WARP]
-    return Touch(
-        (np.repeat(cta, many), cells.ravel()), np.repeat(bits, many), several=lanes.warps_per_cta > 1, listed=True
-    )
+    where = (np.repeat(cta, many), cells.ravel())
+    return Touch(where, np.repeat(bits, many), several=lanes.warps_per_cta > 1, listed=True)
 
 
 def _same_in_all(lanes: Lanes, request: Split, size: int, cell: int) -> Touch:
