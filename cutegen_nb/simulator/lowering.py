@@ -149,6 +149,10 @@ class Lowering:
         self.initial.append(value)
         return len(self.initial) - 1
 
+    def scratch(self, value: Value) -> int:
+        """A slot that no register has, with its first value."""
+        return self._new(value)
+
     def constant(self, value: Value) -> int:
         """Slot of a constant."""
         key = f"constant {value.dtype} {value.tobytes().hex()}"

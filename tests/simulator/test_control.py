@@ -240,9 +240,11 @@ def test_barrier_reductions_count_and_vote_over_the_cta(machine):
     selp.b32 %r52, 2000, 0, %p3;
     add.s32 %r50, %r50, %r51;
     add.s32 %r50, %r50, %r52;
+    bar.red.popc.u32 %r53, 0, !%p1;
+    mad.lo.s32 %r50, %r53, 10000, %r50;
 """
     got, _ = outputs(machine, body)
-    assert (got == 2040).all()
+    assert (got == 242040).all()
 
 
 def test_threads_that_have_exited_are_not_waited_for(machine):
