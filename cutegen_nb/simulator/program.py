@@ -32,6 +32,7 @@ from cutegen_nb.simulator import (
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.faults import MISTAKES, unsupported
 from cutegen_nb.simulator.flatten import FlatKernel, flatten
+from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ptx_model import (
     Address,
@@ -278,13 +279,16 @@ class _Assembler:
             segment.put = lowering.writer(end, operands.pop(0))
             predicate = operands.pop()
             assert isinstance(predicate, Register)
-            if predicate.negated:
-                raise unsupported(end, "negated operand")
             operands.insert(0, predicate)
         kinds = ["pred"] * ("red" in end.modifiers) + ["u32", "u32"]
         segment.operand_slots = tuple(
             lowering.source(end, one, kind) for one, kind in zip(operands, kinds, strict=False)
         )
+        voter = operands[0] if operands else None
+        if isinstance(voter, Register) and voter.negated:
+            turned = lowering.scratch(np.bool_(False))
+            segment.operations.append(_inverted(segment.operand_slots[0], turned))
+            segment.operand_slots = (turned, *segment.operand_slots[1:])
 
 
 def _is_warp_wide(item: Instruction) -> bool:
@@ -311,6 +315,16 @@ def _meet_once(body: Sequence[Instruction], starts: set[int]) -> None:
         if item.opcode in _WHOLE_WARP and not together:
             starts.add(index)
             together = True
+
+
+def _inverted(source: int, target: int) -> Operation:
+    """Operation that puts the contrary of a predicate into a slot of its own."""
+
+    def run(lanes: Lanes, mask: Mask | None) -> None:
+        del mask
+        lanes.registers[target] = np.logical_not(lanes.registers[source])
+
+    return run
 
 
 def _aligned(offset: int, align: int) -> int:
