@@ -19,7 +19,7 @@ from cutegen_nb.simulator import ptx
 from cutegen_nb.simulator.bridge_device import DeviceFacts
 from cutegen_nb.simulator.bridge_names import REFUSED_NAMES, SUCCEEDING_NAMES
 from cutegen_nb.simulator.cubin_facts import BadCubin, resources_of
-from cutegen_nb.simulator.faults import SimulatorFault
+from cutegen_nb.simulator.faults import MISTAKES, SimulatorFault
 from cutegen_nb.simulator.launching import INVALID_VALUE, Launch, refusal
 
 SUCCESS = 0
@@ -98,7 +98,7 @@ class _Library:
     """Parsed, once something is about to run."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class HostCalls:
     """Answers to the host half of every compiled function of this process."""
 
@@ -169,12 +169,27 @@ class HostCalls:
         return launches
 
     def _keep(self, kind: Callable[[Callable[..., int]], object], call: Callable[..., int]) -> int:
-        callback = kind(call)
+        callback = kind(self._guarded(call))
         self._callbacks.append(callback)
         address = ctypes.cast(callback, _POINTER).value  # type: ignore[arg-type]
         if address is None:
             raise ValueError(f"ctypes gave no address for {call!r}")
         return address
+
+    def _guarded(self, call: Callable[..., int]) -> Callable[..., int]:
+        """The call with a fault of ours turned into a refusal: an exception cannot leave a callback."""
+
+        def answer(*arguments: int) -> int:
+            try:
+                return call(*arguments)
+            except MISTAKES as problem:
+                self._refusals.append(
+                    f"The simulator failed at a call of the compiled host code: {type(problem).__name__}: "
+                    f"{problem}. This is the simulator's fault; run on a GPU, and please report it."
+                )
+                return NOT_SUPPORTED
+
+        return answer
 
     def _refusal(self, name: str) -> Callable[[], int]:
         def refuse() -> int:

@@ -18,7 +18,7 @@ from cutegen_nb.core.codec import decode
 from cutegen_nb.core.errors import ConfigurationError, UsageError, WorkerDied
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
-from cutegen_nb.simulator.bridge import prepare_environment
+from cutegen_nb.simulator.bridge_environment import prepare_environment
 from cutegen_nb.simulator.faults import OutOfTime
 from cutegen_nb.simulator.script_error import is_own
 

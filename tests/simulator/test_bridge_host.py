@@ -161,3 +161,12 @@ def test_questions_about_the_device_are_answered_from_its_facts(calls):
 def test_capability_follows_from_the_architecture(architecture, capability, sms):
     facts = device_facts(architecture)
     assert (facts.capability, facts.sm_count, facts.attribute(75)) == (capability, sms, capability[0])
+
+
+def test_a_fault_of_ours_inside_a_callback_is_a_refusal_and_no_launch_is_lost_in_silence():
+    calls = HostCalls(device=device_facts("sm_80"))
+    answer = calls._guarded(lambda value: {}[value])
+    assert answer(3) != 0
+    with pytest.raises(UnansweredCall, match="failed at a call of the compiled host code: KeyError: 3"):
+        calls.raise_refusal()
+    assert len(repr(calls)) < 200

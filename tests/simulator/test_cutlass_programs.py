@@ -1,0 +1,96 @@
+"""CUTLASS's CuTe DSL examples for Ampere, unmodified, at small sizes, each with its own check of results on.
+
+They are fetched, not kept here: `make test-cutlass`, or CUTEGEN_CUTLASS=FOLDER of a clone of NVIDIA/cutlass.
+A run counts when the program says PASS (its own check ran, no option skips it) and the simulator executed
+a launch of it, whole, with no finding.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.core.simulation import Ending
+from cutegen_nb.simulator.script_run import Program, Streams, run_program
+
+FOLDER = Path(os.environ.get("CUTEGEN_CUTLASS", ""), "examples", "python", "CuTeDSL")
+AMPERE = "cute/ampere"
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("CUTEGEN_CUTLASS"),
+    reason="CUTEGEN_CUTLASS names no clone of NVIDIA/cutlass; `make test-cutlass` fetches one",
+)
+
+ATTENTION = "--batch_size 1 --num_head 2 --head_dim 64"
+PROGRAMS = {
+    "elementwise_add": (f"{AMPERE}/kernel/elementwise/elementwise_add.py", "--M 67 --N 259"),
+    "elementwise_add timed": (
+        f"{AMPERE}/kernel/elementwise/elementwise_add.py",
+        "--M 64 --N 256 --benchmark --warmup_iterations 1 --iterations 2",
+    ),
+    "elementwise_apply": (f"{AMPERE}/kernel/elementwise/elementwise_apply.py", "--M 64 --N 512 --op add"),
+    "elementwise_apply mul": (f"{AMPERE}/kernel/elementwise/elementwise_apply.py", "--M 64 --N 512 --op mul"),
+    "elementwise_add_autotune": (
+        f"{AMPERE}/tutorial/elementwise_add_autotune.py",
+        "--M 64 --N 256 --warmup_iterations 0 --iterations 1",
+    ),
+    "sgemm": (
+        f"{AMPERE}/kernel/dense_gemm/sgemm.py",
+        "--mnk 200,136,40 --warmup_iterations 0 --iterations 1",
+    ),
+    "sgemm other layouts": (
+        f"{AMPERE}/kernel/dense_gemm/sgemm.py",
+        "--mnk 128,128,32 --a_major k --b_major n --c_major m --warmup_iterations 0 --iterations 1",
+    ),
+    "tensorop_gemm": (
+        f"{AMPERE}/kernel/dense_gemm/tensorop_gemm.py",
+        "--mnkl 256,128,96,2 --warmup_iterations 0 --iterations 1",
+    ),
+    "tensorop_gemm other layouts": (
+        f"{AMPERE}/kernel/dense_gemm/tensorop_gemm.py",
+        "--mnkl 128,256,64,1 --a_major k --b_major k --warmup_iterations 0 --iterations 1",
+    ),
+    "flash_attention_v2": (
+        f"{AMPERE}/kernel/attention/flash_attention_v2.py",
+        f"{ATTENTION} --seqlen_q 160 --seqlen_k 160 --warmup_iterations 0 --iterations 1",
+    ),
+    "flash_attention_v2 causal": (
+        f"{AMPERE}/kernel/attention/flash_attention_v2.py",
+        f"{ATTENTION} --seqlen_q 128 --seqlen_k 128 --is_causal --warmup_iterations 0 --iterations 1",
+    ),
+    "hstu_attention": (
+        f"{AMPERE}/kernel/attention/hstu_attention.py",
+        f"{ATTENTION} --seqlen_q 128 --seqlen_kv 128",
+    ),
+    "hstu_attention causal": (
+        f"{AMPERE}/kernel/attention/hstu_attention.py",
+        f"{ATTENTION} --seqlen_q 128 --seqlen_kv 128 --is_causal",
+    ),
+}
+
+
+def simulated(path, words):
+    output = bytearray()
+    program = Program(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240)
+    streams = Streams(stdin=asyncio.subprocess.DEVNULL, on_output=output.extend)
+    return asyncio.run(run_program(program, streams)), output.decode()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_passes_its_own_check_on_launches_that_we_executed(name):
+    done, output = simulated(*PROGRAMS[name])
+    assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
+    assert output.rstrip().endswith("PASS")
+    assert "skip" not in PROGRAMS[name][1]
+    assert done.launch_count >= 1
+    assert not done.sampled
+    assert [item.message for item in done.findings] == []
+
+
+def test_a_size_that_the_example_does_not_guard_is_found_at_its_line():
+    """elementwise_apply computes which elements exist and loads the others all the same."""
+    done, _ = simulated(f"{AMPERE}/kernel/elementwise/elementwise_apply.py", "--M 64 --N 96")
+    assert [item.kind for item in done.findings] == ["out-of-bounds"]
+    line = done.sources[done.findings[0].file].splitlines()[done.findings[0].line - 1]
+    assert ".load()" in line
