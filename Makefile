@@ -14,7 +14,12 @@ else
 TORCH := torch==2.13.0
 endif
 
-.PHONY: demo lab test test-long test-browser panel lint format test-gpu benchmark wheel clean
+# CUTLASS's own examples, which the simulator runs unmodified: fetched for the test, never kept here.
+CUTLASS := $(VENV)/cutlass
+CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
+CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
+
+.PHONY: demo lab test test-long test-cutlass test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -29,6 +34,9 @@ test: $(READY) ## The whole suite but the GPU tests
 
 test-long: $(READY) ## All of `make test`, and what it only samples: every exploit, with and without screening
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "not gpu"
+
+test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
+	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
 	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it
@@ -56,6 +64,18 @@ benchmark: $(CORE) ## The simulator against Triton's interpreter
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build -t wheel
+
+# One commit, and of its files only the examples of the DSL.
+$(CUTLASS)/.fetched: Makefile
+	@echo "Fetching the examples of CUTLASS at $(CUTLASS_COMMIT) ..."
+	@rm -rf $(CUTLASS)
+	@git init -q $(CUTLASS)
+	@git -C $(CUTLASS) remote add origin $(CUTLASS_URL)
+	@git -C $(CUTLASS) config remote.origin.promisor true
+	@git -C $(CUTLASS) sparse-checkout set examples/python/CuTeDSL
+	@git -C $(CUTLASS) fetch -q --depth 1 --filter=blob:none origin $(CUTLASS_COMMIT)
+	@git -C $(CUTLASS) checkout -q FETCH_HEAD
+	@touch $@
 
 # `venv --without-pip` and `pip --python` work where Debian's python3-venv is not installed.
 $(CORE): pyproject.toml constraints.txt
