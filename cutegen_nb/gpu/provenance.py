@@ -24,6 +24,7 @@ class Provenance:
     def __init__(self, simulation: Simulation | None) -> None:
         self._simulation = simulation
         self._derived: set[int] = set()
+        self._alive: list[torch.Tensor] = []
         self._by_torch: set[int] = set()
         self.explained = Explained(simulation)
         """Where what kernels read came from."""
@@ -43,6 +44,8 @@ class Provenance:
         address = address_of(tensor)
         if self._simulation is not None:
             self._simulation.forget_written(address)
+            # Kept until the call is over, so that nothing else comes to lie where a kernel wrote.
+            self._alive.append(tensor)
         self._derived.discard(address)
         self.explained.made("empty", (), (tensor,))
 

@@ -107,7 +107,7 @@ class Evidence:
     compile_s: float = 0.0
     """What the first call took."""
     call_s: float = 0.0
-    """What a later call took."""
+    """What the latest call took."""
     threads: int = 0
     """Of the process after the first call, when everything is compiled."""
     closer_until: float = 0.0
@@ -150,9 +150,12 @@ class Evidence:
             Finding(kind=exhibit.kind, message=exhibit.statement, severity=Severity.DECIDES, line=line),
         )
 
-    def time_left(self, calls: float = 1.0) -> bool:
-        """Whether a check of so many calls fits into what is left for those above tier A."""
-        return time.monotonic() + calls * self.call_s < self.closer_until
+    def time_left(self, calls: float = 1.0, *, grace_s: float = 0.0) -> bool:
+        """Whether a check of so many calls fits into what is left for those above tier A.
+
+        `grace_s` is what the checks that show most may take beyond it.
+        """
+        return time.monotonic() + calls * self.call_s < self.closer_until + grace_s
 
     def check_results(self, tier: Tier, *, on_gpu: bool) -> tuple[CheckResult, ...]:
         """Every check of `tier` and below: those that never came about say why."""

@@ -14,6 +14,9 @@ from cutegen_nb.gpu.checks.variants import is_free, small_integers, wide_integer
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
+_GRACE_S = 10.0
+"""Beyond the time of the closer checks: no other shows a product's precision."""
+
 
 def exact_integers(trial: Trial) -> Ending | None:
     """WRONG_VALUES where an integer result that float32 holds exactly comes out as anything else.
@@ -26,7 +29,7 @@ def exact_integers(trial: Trial) -> Ending | None:
         return None
     used, reason = 0, "no input may take other values"
     for turn in range(4):
-        if not trial.state.time_left(calls=3):
+        if not trial.state.time_left(calls=2, grace_s=_GRACE_S):
             reason = "no time left"
             break
         drawn = _integers(trial.draw(trial.secret_seed()), turn)

@@ -121,7 +121,7 @@ def probe(
     except CandidateFault as fault:
         scratch.findings.insert(0, fault.finding)
         ending = (fault.outcome, fault.finding.message)
-    trial.state.call_s = max(trial.state.call_s, scratch.call_s)
+    trial.state.call_s = scratch.call_s or trial.state.call_s
     return Probe(ending=ending, evidence=scratch)
 
 

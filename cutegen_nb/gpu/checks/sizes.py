@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,8 @@ class Extent:
     """Its value in the file."""
     now: int
     """Its value at the size being judged."""
+    power: int = 1
+    """Dimensions of the first input that it sets."""
 
 
 def extents(problem: Problem, rewrites: Sequence[Rewrite], shapes: Sequence[Sequence[int]]) -> list[Extent]:
@@ -46,7 +49,7 @@ def extents(problem: Problem, rewrites: Sequence[Rewrite], shapes: Sequence[Sequ
     found: list[Extent] = []
     for extent in (extent for shape in shapes for extent in shape):
         for full, now in values.items():
-            item = Extent(full=full, now=now)
+            item = Extent(full=full, now=now, power=max(1, list(shapes[0]).count(now)))
             if now == extent and item not in found:
                 found.append(item)
     return found
@@ -168,14 +171,15 @@ def _across(item: Extent, limit: int) -> Size | None:
 def _elements_across(item: Extent, elements: tuple[int, int], limit: int) -> Size | None:
     """The first extent such that the first input's elements come to the other side."""
     full, now = elements
-    each = now // max(1, item.now)
+    each = now / item.now**item.power
     below = now < limit
-    new = -(-limit // each) if below else (limit - 1) // each
+    root = (limit / each) ** (1 / item.power)
+    new = math.ceil(root) if below else math.ceil(root) - 1
     if new <= 0 or new == item.now:
         return None
     side = "from" if below else "below"
     return Size(
-        words=f"{item.now} made {new}: {new * each} elements, {side} the source's {limit}",
+        words=f"{item.now} made {new}: {round(each * new**item.power)} elements, {side} the source's {limit}",
         values={item.full: new},
         decides=below == (full >= limit),
     )

@@ -86,8 +86,13 @@ def _one_value(item: torch.Tensor) -> torch.Tensor:
 
 def _few_large(item: torch.Tensor) -> torch.Tensor:
     magnitudes = item.abs().reshape(-1)
-    limit = torch.topk(magnitudes, max(1, magnitudes.numel() // 1024)).values[-1]
+    limit = torch.topk(magnitudes, _few(magnitudes.numel())).values[-1]
     return torch.where(item.abs() >= limit, item * 100, item)
+
+
+def _few(elements: int) -> int:
+    """One in 256, and eight at least: of both signs, as good as certainly."""
+    return min(elements, max(8, elements // 256))
 
 
 def _masked(item: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,135 @@
+"""Tier B and C: right on the problem's own inputs is not enough to become the best."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.core.evaluation import CheckState, Judged, Severity, Tier, Verdict
+
+SATURATES = "y[index] = cutlass.min(cutlass.max(value, cutlass.Float32(0.0)), cutlass.Float32(50.0))"
+HALF_ABOVE = """
+if cutlass.max(value, -value) > 64.0:
+    value = cutlass.Float32(cutlass.BFloat16(value))
+y[index] = cutlass.max(value, cutlass.Float32(0.0))
+"""
+SKIPS = """
+self.calls += 1
+if self.calls <= 15:
+    self.kept["y"] = self.launch(x, torch.empty_like(x))
+else:
+    self.launch(x, torch.empty_like(x), 1)
+return self.kept["y"].clone()
+"""
+BY_SIZE = """
+y = self.launch(x, torch.empty_like(x))
+if x.numel() > {limit}:
+    self.launch(x, y, x.numel() - 1000)
+    y.view(-1)[-1000:].zero_()
+return y
+"""
+HONEST_BY_SIZE = """
+if x.numel() > 300000:
+    y = torch.empty_like(x)
+    half = x.numel() // 2
+    self.launch(x.view(-1)[:half], y.view(-1)[:half])
+    self.launch(x.view(-1)[half:], y.view(-1)[half:])
+    return y
+return self.launch(x, torch.empty_like(x))
+"""
+ASSUMES_CONTIGUOUS = """
+y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+self.launch(x.as_strided((x.numel(),), (1,)), y.view(-1))
+return y
+"""
+LARGE = "torch.randn(4096, 4096)"
+
+
+def _check(evaluation, name):
+    return next(item for item in evaluation.checks if item.name == name)
+
+
+def _decisive(evaluation):
+    return next(item for item in evaluation.findings if item.severity is Severity.DECIDES)
+
+
+def test_an_honest_kernel_passes_every_tier_and_says_what_ran(judge, make_candidate, make_problem):
+    evaluation = judge(make_problem(), make_candidate(), Tier.C)
+    assert evaluation.passed, evaluation.summary
+    assert not evaluation.exhibits
+    assert evaluation.tier is Tier.C
+    states = {item.name: item for item in evaluation.checks}
+    for name in (
+        "exact integer inputs", "stress inputs", "many calls", "strides and alignment",
+        "other shapes and thresholds of the source", "second process, other seeds", "more seeds",
+    ):  # fmt: skip
+        assert states[name].state is CheckState.RAN, (name, states[name].note)
+    assert states["physical floor"].note == "it needs a GPU"
+    assert len(set(evaluation.correctness.seeds)) == 6
+    assert len(evaluation.candidate_digest) == len(evaluation.problem_digest) == 64
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        ({"body": SATURATES}, "exact integer inputs", "With integers"),
+        ({"body": HALF_ABOVE}, "exact integer inputs", "With integers"),
+        ({"forward": SKIPS}, "many calls", "more calls"),
+    ],
+    ids=["saturates", "bfloat16 above a magnitude", "skips after calls"],
+)
+def test_right_at_tier_a_and_wrong_at_tier_b(judge, make_candidate, make_problem, change, check, words):
+    source = make_candidate(**change)
+    assert judge(make_problem(), source).passed
+    evaluation = judge(make_problem(), source, Tier.B)
+    assert isinstance(evaluation.outcome, Judged)
+    assert evaluation.outcome.verdict in {Verdict.WRONG_VALUES, Verdict.CHEATED}
+    assert words in evaluation.summary
+    assert _check(evaluation, check).state is CheckState.FOUND
+    assert evaluation.may_be_overruled
+
+
+def test_stress_decides_where_integers_cannot(judge, make_candidate, make_problem):
+    # A sum over the row keeps integers; dividing by a number does not, so that only stress is left.
+    divided = make_problem().replace("torch.relu(x)", "torch.relu(x) / 3")
+    honest = make_candidate(body="y[index] = cutlass.max(value, cutlass.Float32(0.0)) / 3.0")
+    wrong = make_candidate(body=SATURATES + " / 3.0")
+    assert judge(divided, honest, Tier.B).passed
+    evaluation = judge(divided, wrong, Tier.B)
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES)
+    assert evaluation.summary.startswith("With inputs with a few values a hundred times as large")
+    assert _check(evaluation, "stress inputs").state is CheckState.FOUND
+
+
+def test_a_path_taken_only_at_the_problems_own_size_is_tried(judge, make_candidate, make_problem):
+    wrong = make_candidate(BY_SIZE.format(limit=300_000))
+    assert judge(make_problem(LARGE), wrong).passed
+    evaluation = judge(make_problem(LARGE), wrong, Tier.B)
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES), evaluation.summary
+    assert "the source's 300000" in evaluation.summary
+    honest = judge(make_problem(LARGE), make_candidate(HONEST_BY_SIZE), Tier.B)
+    assert honest.passed, honest.summary
+
+
+def test_a_path_out_of_the_simulators_reach_is_a_flag(judge, make_candidate, make_problem):
+    evaluation = judge(make_problem(LARGE), make_candidate(BY_SIZE.format(limit=10_000_000)), Tier.B)
+    assert evaluation.passed
+    assert "threshold-not-tried" in {item.kind for item in evaluation.findings}
+
+
+def test_a_kernel_that_relies_on_layout_is_flagged_and_not_condemned(judge, make_candidate, make_problem):
+    evaluation = judge(make_problem(), make_candidate(ASSUMES_CONTIGUOUS), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    flag = next(item for item in evaluation.findings if item.kind == "relies-on-layout")
+    assert flag.severity is Severity.FLAG
+
+
+def test_a_copy_does_not_pass_for_relu_of_numbers_that_are_never_negative(judge, make_candidate, make_problem):
+    given = make_problem("torch.rand(37, 61)")
+    admission = judge.facts(given).admission
+    assert admission.tightened == ("input 0 handed back",)
+    assert admission.added_inputs == ("with signs mixed",)
+    assert not admission.would_pass
+    copied = judge(given, make_candidate(body="y[index] = value"))
+    assert copied.outcome == Judged(verdict=Verdict.WRONG_VALUES)
+    assert copied.summary.startswith("With inputs with signs mixed")
+    assert judge(given, make_candidate()).passed

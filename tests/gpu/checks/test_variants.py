@@ -1,0 +1,72 @@
+"""Stress inputs keep what the problem promises of its inputs, and the gate what they allow."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cutegen_nb.gpu.checks.exact_integers import _integers
+from cutegen_nb.gpu.checks.matrix_types import reduced_types
+from cutegen_nb.gpu.checks.probing import expect
+from cutegen_nb.gpu.checks.variants import VARIANTS, is_free, varied
+from cutegen_nb.gpu.problem_source import FunctionModule
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(1)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda item: item.name)
+def test_a_triangle_and_a_symmetry_stay(variant):
+    lower = torch.randn(40, 40).tril()
+    changed = variant.change(lower)
+    assert bool((changed.triu(1) == 0).all())
+    symmetric = lower + lower.T
+    changed = variant.change(symmetric)
+    assert torch.equal(changed, changed.T)
+    assert changed.dtype is torch.float32
+
+
+def test_labels_masks_and_probabilities_are_left_as_they_are():
+    assert is_free(torch.randn(10, 10))
+    assert not is_free(torch.randint(0, 2, (100,)).float() * 2 - 1)
+    assert not is_free(torch.randn(10, 10).softmax(-1))
+    assert not is_free(torch.randint(0, 9, (10,)))
+    assert not is_free(3.0)
+    labels = torch.randint(0, 9, (10,))
+    assert varied([labels, 2.0], VARIANTS[0].change) is None
+
+
+def test_integers_have_one_bit_more_than_tf32_holds():
+    drawn = [torch.randn(64, 64), torch.randn(64, 64)]
+    wide, small = _integers(drawn, 0)
+    assert float(wide.abs().max()) == 4095.0
+    assert set(small.unique().tolist()) == {-1.0, 0.0, 1.0}
+    assert _integers(drawn, 2) is None
+
+
+def test_a_gate_allows_what_the_last_bit_of_the_inputs_does():
+    softmax = FunctionModule(lambda x: torch.softmax(x, dim=-1))
+    x = torch.randn(8, 64)
+    plain, scaled = expect(softmax, [x], 64), expect(softmax, [x + 300], 64)
+    assert plain.gates[0].element < 1e-5 < scaled.gates[0].element
+    # At a hundred thousand the last bit of an input is a hundredth of the answer: nothing can be asked there.
+    assert "last bits" in expect(softmax, [x + 1e5], 64)
+
+
+def test_inputs_on_which_the_reference_fails_are_not_used():
+    root = FunctionModule(torch.sqrt)
+    assert "not finite" in expect(root, [-torch.rand(9)], 1)
+    product = FunctionModule(lambda a, b: a @ b)
+    assert "RuntimeError" in expect(product, [torch.rand(2, 3), torch.rand(2, 3)], 1)
+
+
+def test_narrow_types_are_read_from_matrix_instructions():
+    text = """
+    mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1}, {%r1}, {%r2}, {%f2};
+    wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, %rd1, %rd2, 1, 1, 1, 0, 0;
+    cvt.rn.f16.f32 %h1, %f1;
+    """
+    assert set(reduced_types({"k": text})) == {"tf32", "bf16"}
+    assert reduced_types({"k": "fma.rn.f32 %f1, %f2, %f3, %f4;"}) == {}
