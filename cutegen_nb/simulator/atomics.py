@@ -96,10 +96,13 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
             flushes = single and not np.may_share_memory(elements, lanes.shared)
             for element in range(count):
                 parts = [one[element] if chosen is None else one[element][chosen] for one in given]
+                first, raw = _first_seen(elements, index + element) if single and wanted else (None, None)
                 if flushes:
                     parts = [formats.flushed(np.ascontiguousarray(one).view(F32)) for one in parts]
                     _settle(elements, index + element, flush=True)
                 old = apply(elements, index + element, parts, function, wanted=wanted)
+                if first is not None and old is not None:
+                    old[first] = raw
                 if single:
                     _settle(elements, index + element, flush=flushes)
                 if old is not None:
@@ -108,6 +111,12 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
             put(lanes, mask, old.reshape(lanes.ctas, lanes.threads))
 
     return run
+
+
+def _first_seen(elements: Array, index: Array) -> tuple[Array, Array]:
+    """Which thread is the first at each address, and the bits that it finds there, as they are."""
+    places, first = np.unique(index, return_index=True)
+    return first, elements[places]
 
 
 def _settle(elements: Array, index: Array, *, flush: bool) -> None:

@@ -75,8 +75,8 @@ def _before(  # noqa: PLR0913 - one for each modifier
 ) -> Function:
     """What modifiers do to the exact number before it is rounded; rounding keeps the order."""
     steps: list[Function] = []
-    if flush and kind == "f32":
-        steps.append(formats.flushed)
+    if flush and kind == "f32" and wanted not in {"f16", "bf16"}:
+        steps.append(formats.flushed)  # the H200 keeps a subnormal that it rounds to a half
     if clamp and wanted in _FLOATS:
         steps.append(lambda x: formats.saturated(x if x.dtype.kind == "f" else x.astype(F64)))
     if rectified:
@@ -188,7 +188,7 @@ def _narrowing(wanted: str, kind: str, mode: str) -> Function:
         return lambda x: x.astype(F64)
     if wanted == "f32":
         if kind in {"f32", "f16", "bf16"}:
-            return lambda x: x.astype(F32)
+            return lambda x: formats.canonical(x.astype(F32)) if kind == "f32" else x
         return lambda x: rounding.toward(x.astype(F64), mode)
     if mode == "rn" and kind in {"f32", "f16", "bf16"}:
         nearest = formats.single_to_half if wanted == "f16" else formats.single_to_bfloat

@@ -114,15 +114,17 @@ def cvt_tf32(
     def function(x: Value) -> Value:
         bits = tf32_bits(_rectified(x, rectified), mode)
         if finite:
-            inside = np.clip(bits.view(F32), -_GREATEST["tf32"], _GREATEST["tf32"])
-            return formats.canonical(inside)
+            return np.clip(bits.view(F32), -_GREATEST["tf32"], _GREATEST["tf32"])
         return bits
 
     return lowering.assign(instruction, plain1(function, F32, slot))
 
 
 def tf32_bits(x: Value, mode: str) -> Value:
-    """float32 → bits with the lowest 13 zero, rounded; infinities stay, NaN becomes the canonical one."""
+    """float32 → bits with the lowest 13 zero, rounded; infinities stay.
+
+    NaN is cut for rna and becomes 0x7FFFE000 for rn and rz, as on an H200; the PTX ISA leaves it open.
+    """
     bits = x.view(U32)
     kept = np.uint32(0xFFFFE000)
     if mode == "rz":
@@ -131,7 +133,8 @@ def tf32_bits(x: Value, mode: str) -> Value:
         rounded = (bits + np.uint32(0x1000)) & kept
     else:
         rounded = (bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))) & kept
-    return np.where(np.isnan(x), np.uint32(0x7FFFFFFF), np.where(np.isinf(x), bits, rounded))
+    special = np.where(np.isnan(x), (bits & kept) if mode == "rna" else np.uint32(0x7FFFE000), bits)
+    return np.where(np.isfinite(x), rounded, special)
 
 
 # -- cvt.pack ------------------------------------------------------------------------------------------------

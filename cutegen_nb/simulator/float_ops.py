@@ -56,10 +56,11 @@ def arithmetic(  # noqa: PLR0913 - one call says all that a float instruction is
     widen, narrow = _WIDEN[half], _NARROW[half]
 
     settle = _flusher(half) if flush else _same
+    finish = _bit_flusher(half) if flush else _same
 
     def on_bits(*bits: Value) -> Value:
         result = function(*(settle(widen(one)) for one in bits))
-        return narrow(settle(formats.saturated(result) if clamp else result))
+        return finish(narrow(formats.saturated(result) if clamp else result))
 
     if kind == half:
         return lowering.assign(instruction, _direct(on_bits, U16, slots))
@@ -78,6 +79,16 @@ def _flusher(half: str) -> Function:
 
     def flush(x: Value) -> Value:
         return np.where(np.abs(x) < smallest, np.copysign(x.dtype.type(0), x), x)
+
+    return flush
+
+
+def _bit_flusher(half: str) -> Function:
+    """Function that does the same to a half type's bits: a result is judged after it is rounded."""
+    smallest = np.uint16(0x0400 if half == "f16" else 0x0080)
+
+    def flush(bits: Value) -> Value:
+        return np.where((bits & _MAGNITUDE) < smallest, bits & _SIGN, bits)
 
     return flush
 
@@ -190,7 +201,7 @@ def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     if half in _WIDEN:
         if mode != "rn":
             raise unsupported(instruction, f"rounding .{mode} of {kind}")
-        finish = _finisher(half, flush=flush, clamp=clamp, rectified=rectified)
+        finish = _finisher(clamp=clamp, rectified=rectified)
         return _half_fma(instruction, lowering, kind, finish)
     if rectified or (kind == "f64" and (flush or clamp)) or kind not in {"f32", "f64", "f32x2"}:
         raise unsupported(instruction)
@@ -208,16 +219,15 @@ def _madc(instruction: Instruction, lowering: Lowering) -> Operation:
     return integer_ops.integer_mad(instruction, lowering)
 
 
-def _finisher(half: str, *, flush: bool, clamp: bool, rectified: bool) -> Function:
+def _finisher(*, clamp: bool, rectified: bool) -> Function:
     """What is done to the exact result before it is rounded."""
-    settle = _flusher(half) if flush else _same
 
     def finish(result: Value) -> Value:
         if clamp:
             result = formats.saturated(result)
         if rectified:
             result = np.maximum(result, np.float64(0)) + np.float64(0)  # −0 becomes +0, NaN stays
-        return settle(result)
+        return result
 
     return finish
 
@@ -225,11 +235,12 @@ def _finisher(half: str, *, flush: bool, clamp: bool, rectified: bool) -> Functi
 def _half_fma(instruction: Instruction, lowering: Lowering, kind: str, finish: Function) -> Operation:
     half = kind.removesuffix("x2")
     widen = _WIDEN[half]
-    settle = _flusher(half) if "ftz" in instruction.modifiers else _same
+    flush = "ftz" in instruction.modifiers
+    settle, last = (_flusher(half), _bit_flusher(half)) if flush else (_same, _same)
 
     def on_bits(x: Value, y: Value, z: Value) -> Value:
         operands = (settle(widen(one)) for one in (x, y, z))
-        return rounding.narrow_bits(finish(rounding.multiply_add_odd(*operands)), half, "rn")
+        return last(rounding.narrow_bits(finish(rounding.multiply_add_odd(*operands)), half, "rn"))
 
     a, b, c = lowering.sources(instruction, (kind, kind, kind))
     if kind == half:
@@ -313,10 +324,13 @@ def _sign(instruction: Instruction, lowering: Lowering) -> Operation:
     if half not in _WIDEN:
         raise unsupported(instruction)
 
+    infinity = np.uint16(0x7C00 if half == "f16" else 0x7F80)
+    settle = _bit_flusher(half) if flush else _same
+
     def on_bits(x: Value) -> Value:
-        if flush:
-            x = _NARROW[half](_flusher(half)(_WIDEN[half](x)))
-        return x & _MAGNITUDE if instruction.opcode == "abs" else x ^ _SIGN
+        x = settle(x)
+        result = x & _MAGNITUDE if instruction.opcode == "abs" else x ^ _SIGN
+        return np.where((x & _MAGNITUDE) > infinity, _MAGNITUDE, result)
 
     if kind.endswith("x2"):
         return lowering.assign(instruction, lambda registers: formats.paired(on_bits, registers[a]))

@@ -279,7 +279,7 @@ def _quotient(x: Value, y: Value) -> Value:
 
 def _remainder(x: Value, y: Value) -> Value:
     safe = np.where(y == 0, y.dtype.type(1), y)
-    return np.where(y == 0, x, np.fmod(x, safe))
+    return np.where(y == 0, np.invert(y), np.fmod(x, safe))
 
 
 def integer_extreme(instruction: Instruction, lowering: Lowering) -> Operation:
