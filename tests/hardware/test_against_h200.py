@@ -1,6 +1,8 @@
 """The simulator against results recorded on an NVIDIA H200: the same kernels, compiled alike, on the same inputs."""
 
+import io
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from suite import batches, comparison, samples
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
-RECORD, VALUES, EXPLAINED = DATA / "h200.json", DATA / "h200.npz", DATA / "explained.json"
+RECORD, VALUES, EXPLAINED = DATA / "h200.json", DATA / "h200.npz.xz", DATA / "explained.json"
 CASES = {one.name: one for one in batches.all_cases()}
 FAMILIES = list(dict.fromkeys(one.family for one in CASES.values()))
 
@@ -61,7 +63,7 @@ def simulated(tmp_path_factory):
 @pytest.fixture(scope="module")
 def recorded():
     record = json.loads(RECORD.read_text())
-    with np.load(VALUES) as loaded:
+    with np.load(io.BytesIO(lzma.decompress(VALUES.read_bytes()))) as loaded:
         return {
             name: (digest, loaded[f"case{index}"])
             for index, (name, digest) in enumerate(record["cases"].items())

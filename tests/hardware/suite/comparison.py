@@ -125,7 +125,7 @@ def _approximate(case: Case, hardware: Array, simulated: Array, wide: list[Array
 
 
 def _allowed(case: Case, exact: Array, given: list[Array], kind: str) -> Array:
-    """The documented error and half a unit of the last place, in which results of few digits can be given at all."""
+    """The documented error, and half a unit of the last place: results cannot be given more finely."""
     rule = case.rule
     place = np.exp2(np.floor(np.log2(np.maximum(np.abs(exact), _LEAST_NORMAL[kind]))) - _PLACES[kind])
     if rule.function in {"sin", "cos"}:
@@ -133,7 +133,9 @@ def _allowed(case: Case, exact: Array, given: list[Array], kind: str) -> Array:
     if rule.function == "lg2":
         near = (given[0] > 0.5) & (given[0] < 2)
         return np.where(near, rule.absolute, rule.relative * np.abs(exact)) + place / 2
-    return rule.relative * np.abs(exact) + rule.absolute + rule.ulps * place + place / 2 * (rule.ulps == 0)
+    # Below the least normal number the last place is coarser than any relative error.
+    least = np.where(np.abs(exact) < _LEAST_NORMAL[kind], place, place / 2)
+    return rule.relative * np.abs(exact) + rule.absolute + np.maximum(rule.ulps * place, least)
 
 
 def _documented(case: Case, given: list[Array]) -> Array:
