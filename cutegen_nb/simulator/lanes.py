@@ -221,7 +221,9 @@ class Lanes:
 def _filled(shape: tuple[int, ...], filling: Array) -> Array:
     if (filling == filling[0]).all():
         return np.full(shape, filling[0], np.uint8)
-    return np.ascontiguousarray(np.broadcast_to(np.resize(filling, shape[-1]), shape))
+    memory = np.empty(shape, np.uint8)
+    memory[...] = np.resize(filling, shape[-1])
+    return memory
 
 
 def _padded(size: int) -> int:

@@ -24,6 +24,7 @@ from cutegen_nb.simulator import (
     load_store,
     matrix_moves,
     matrix_ops,
+    matrix_products,
     mbarrier_ops,
     move_ops,
     print_ops,
@@ -245,7 +246,7 @@ class _Assembler:
                 operations.append(lower(item, lowering))
         wide = body[0] if body and _is_warp_wide(body[0]) else None
         segment = Segment(
-            instructions=instructions, operations=matrix_ops.grouped(operations), end=end,
+            instructions=instructions, operations=matrix_products.grouped(operations), end=end,
             end_tally=instructions[-1][1] if instructions else InstructionTally(),
             warp_wide=wide, member=_member(wide, lowering), wait=mbarrier_ops.wait_of(operations),
         )  # fmt: skip

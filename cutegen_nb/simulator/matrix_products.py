@@ -1,0 +1,239 @@
+"""Products of whole tiles: neighbouring ``mma.sync`` that do not depend on each other as one matrix product.
+
+Fragments that several of them share are unpacked once. Sums are laid out by register, so that each register
+of D is a slice of one array; where the next products add to just these registers, that array is their C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.simulator.async_ops import no_effect
+from cutegen_nb.simulator.formats import F16
+from cutegen_nb.simulator.lanes import Lanes, Mask
+from cutegen_nb.simulator.lowering import Operation
+from cutegen_nb.simulator.matrix_fragments import (
+    GROUPS,
+    INTEGERS,
+    PLACES,
+    Element,
+    by_lane,
+    chosen_warps,
+    gathered,
+    half,
+    require_whole_warps,
+    words_of,
+)
+from cutegen_nb.simulator.ptx_model import Instruction
+from cutegen_nb.simulator.values import F32, F64, S32, S64, U32, Array, Value
+
+RegisterWriter = Callable[[Lanes, Mask | None, Value], None]
+_ACCUMULATORS: dict[str, np.dtype[Any]] = {"f32": F32, "f64": F64, "s32": S32}
+_AT_ONCE = 1 << 19
+"""Sums computed at once: 4 MiB of float64, which bounds the memory of large batches."""
+_KEPT = 4
+"""Arrays of sums remembered as a possible C."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Shape and types of a product."""
+
+    m: int
+    """Rows of A and D."""
+    n: int
+    """Columns of B and D."""
+    k: int
+    """Columns of A and rows of B."""
+    a: Element
+    """Type of A."""
+    b: Element
+    """Type of B."""
+    c: str
+    """Type of C."""
+    d: str
+    """Type of D."""
+    saturate: bool = False
+    """Whether integer results are clamped to 32 bits instead of wrapping (``.satfinite``)."""
+    xor: bool = False
+    """Whether bits are combined by exclusive or instead of and."""
+
+    @property
+    def flops(self) -> int:
+        """Floating-point or integer operations of a warp."""
+        return 2 * self.m * self.n * self.k
+
+
+class Product:
+    """One mma.sync, ready to run."""
+
+    def __init__(
+        self,
+        form: Form,
+        instruction: Instruction,
+        slots: Sequence[tuple[int, ...]],
+        puts: Sequence[RegisterWriter],
+    ) -> None:
+        self.form = form
+        self.instruction = instruction
+        self.a, self.b, self.c, self.d = slots
+        """Slots of the registers of A, B, C and D."""
+        self.puts = tuple(puts)
+        """Writers of D's registers."""
+        self._alone = Group((self,))
+
+    def __call__(self, lanes: Lanes, mask: Mask | None) -> None:
+        """Run it alone."""
+        self._alone(lanes, mask)
+
+
+class Group:
+    """Products of one form that do not depend on each other."""
+
+    def __init__(self, products: Sequence[Product]) -> None:
+        self._first = products[0]
+        self._lefts = list(dict.fromkeys(one.a for one in products))
+        self._rights = list(dict.fromkeys(one.b for one in products))
+        pairs = [(self._lefts.index(one.a), self._rights.index(one.b)) for one in products]
+        whole = len(self._lefts) * len(self._rights)
+        self._grid = len(set(pairs)) == len(pairs) == whole
+        """Whether every A meets every B once."""
+        self._pairs = sorted(pairs) if self._grid else pairs
+        order = sorted(range(len(pairs)), key=pairs.__getitem__) if self._grid else range(len(pairs))
+        self._products = [products[index] for index in order]
+        self._slots = [slot for one in self._products for slot in one.c]
+
+    def __call__(self, lanes: Lanes, mask: Mask | None) -> None:
+        """Run them for the active warps.
+
+        Raises:
+            PartialWarp: a warp executes them with some of its threads only.
+        """
+        form = self._first.form
+        require_whole_warps(lanes, mask, self._first.instruction)
+        warps = chosen_warps(lanes, mask)
+        left = gathered(lanes, self._lefts, form.m, form.a, warps)
+        right = gathered(lanes, self._rights, form.n, form.b, warps)
+        if form.a.name not in INTEGERS:
+            left, right = left.astype(F64), right.astype(F64)
+        count = len(left)
+        added = self._added(lanes, warps, count)
+        result = np.empty((len(self._products), form.m // GROUPS, 2, count, GROUPS, PLACES), _held(form.d))
+        step = max(1, _AT_ONCE // (len(self._products) * form.m * form.n))
+        for start in range(0, count, step):
+            some = slice(start, start + step)
+            sums = self._sums(left[some], right[some])
+            _add(form, sums, added[:, :, :, some] if added.ndim else added, result[:, :, :, some])
+        self._put(lanes, mask, result, warps)
+
+    def _sums(self, left: Array, right: Array) -> Array:
+        """Sums of products, (products, upper half, odd column, warps, groups, places)."""
+        form = self._first.form
+        shape = (len(left), -1, form.m // GROUPS, GROUPS)
+        if self._grid:
+            sums = _product(form, left, right).reshape(*shape, len(self._rights), PLACES, 2)
+            laid = sums.transpose(1, 4, 2, 6, 0, 3, 5)
+            return laid.reshape(-1, *laid.shape[2:]) if 1 in laid.shape[:2] else laid
+        each = []
+        for row, column in self._pairs:
+            rows, columns = row * form.m, column * form.n
+            tile = _product(form, left[:, rows : rows + form.m], right[:, columns : columns + form.n])
+            each.append(tile.reshape(len(left), form.m // GROUPS, GROUPS, PLACES, 2).transpose(1, 4, 0, 2, 3))
+        return np.stack(each)
+
+    def _added(self, lanes: Lanes, warps: Array | None, count: int) -> Array:
+        """C in the layout of :meth:`_sums`, or one number where all of it is the same."""
+        form, registers = self._first.form, lanes.registers
+        values = [registers[slot] for slot in self._slots]
+        first = values[0]
+        if first.ndim == 0 and form.c != "f16" and all(one is first for one in values):
+            same: Array = np.asarray(first.view(_ACCUMULATORS[form.c]))
+            return same
+        halves = form.m // GROUPS
+        known = lanes.sums.get(tuple(map(id, values))) if warps is None and form.c != "f16" else None
+        if known is not None:
+            return known[1].view(_ACCUMULATORS[form.c]).reshape(-1, halves, 2, count, GROUPS, PLACES)
+        if form.c == "f16":
+            words = np.empty((len(self._products), halves, count, GROUPS, PLACES), U32)
+            for index, slot in enumerate(self._slots):
+                words[divmod(index, halves)] = words_of(lanes, slot, U32, warps)
+            return half(words).reshape(*words.shape, 2).transpose(0, 1, 5, 2, 3, 4)
+        dtype = _ACCUMULATORS[form.c]
+        result = np.empty((len(self._products) * halves * 2, count, GROUPS, PLACES), dtype)
+        for index, slot in enumerate(self._slots):
+            result[index] = words_of(lanes, slot, dtype, warps)
+        return result.reshape(-1, halves, 2, count, GROUPS, PLACES)
+
+    def _put(self, lanes: Lanes, mask: Mask | None, result: Array, warps: Array | None) -> None:
+        form = self._first.form
+        if form.d == "f16":
+            pairs = np.ascontiguousarray(np.moveaxis(result, 2, -1)).view(U32)[..., 0]
+            each = pairs.reshape(-1, *pairs.shape[2:])
+        else:
+            each = result.reshape(-1, *result.shape[3:])
+        views = [by_lane(lanes, one, warps) for one in each]
+        puts = [put for one in self._products for put in one.puts]
+        for put, view in zip(puts, views, strict=True):
+            put(lanes, mask, view)
+        if mask is None and form.d != "f16":
+            while len(lanes.sums) >= _KEPT:
+                lanes.sums.pop(next(iter(lanes.sums)))
+            lanes.sums[tuple(map(id, views))] = (views, result)
+
+
+def _held(kind: str) -> np.dtype[Any]:
+    return F16 if kind == "f16" else _ACCUMULATORS[kind]
+
+
+def _product(form: Form, left: Array, right: Array) -> Array:
+    """Sums of products, (warps, rows, K) by (warps, columns, K)."""
+    sums: Array = np.matmul(left, right.transpose(0, 2, 1))
+    if form.xor:
+        # A bit of a ^ b is set where one of the two is: |a| + |b| − 2 |a & b|.
+        return left.sum(axis=2)[:, :, None] + right.sum(axis=2)[:, None, :] - 2 * sums
+    return sums
+
+
+def _add(form: Form, sums: Array, added: Array, result: Array) -> None:
+    """Write sums plus C into ``result``, rounded once."""
+    shape = sums.shape
+    if added.ndim:
+        added = added.reshape(*shape[: len(shape) - 5], *added.shape[1:])
+    total = np.add(sums, added, order="C").reshape(result.shape)
+    if form.d != "s32":
+        result[...] = total
+    elif form.saturate:
+        result[...] = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    else:
+        result[...] = total.astype(S64)
+
+
+# -- which run together --------------------------------------------------------------------------------------
+def grouped(operations: Sequence[Operation]) -> list[Operation]:
+    """Operations with each run of independent products of one form joined, at the place of its first."""
+    result = list(operations)
+    start = 0
+    while start < len(result):
+        run = _independent(result, start)
+        if len(run) > 1:
+            result[start : start + len(run)] = [Group(run), *[no_effect] * (len(run) - 1)]
+        start += max(1, len(run))
+    return result
+
+
+def _independent(operations: Sequence[Operation], start: int) -> list[Product]:
+    """Products from ``start`` on that have one form and do not read what another of them writes."""
+    run: list[Product] = []
+    written: set[int] = set()
+    for one in operations[start:]:
+        if not isinstance(one, Product) or (run and one.form != run[0].form):
+            break
+        if written & {*one.a, *one.b, *one.c, *one.d}:
+            break
+        written.update(one.d)
+        run.append(one)
+    return run
