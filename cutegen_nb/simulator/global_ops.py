@@ -169,7 +169,7 @@ def resolve(lanes: Lanes, request: Listed, form: GlobalForm) -> list[tuple[Alloc
         found.extend(_groups(lanes, request, form))
     if int(np.bitwise_or.reduce(addresses)) & (form.size - 1):
         where = lanes.memory.describe(
-            int(addresses[np.flatnonzero(addresses & (form.size - 1))[0]]), form.size
+            int(addresses[np.flatnonzero(addresses & (form.size - 1))[0]]), form.size, form.width
         )
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, where)
     for allocation, positions in found:
@@ -187,7 +187,7 @@ def _groups(lanes: Lanes, request: Listed, form: GlobalForm) -> list[tuple[Alloc
             verb = "writes" if form.stores else "reads"
             addressing.raise_outside(
                 lanes, request.lane(int(left[0])), form.instruction,
-                f"{verb} {form.size} bytes {lanes.memory.describe(address, form.size)}",
+                f"{verb} {form.size} bytes {lanes.memory.describe(address, form.size, form.width)}",
             )  # fmt: skip
         inside = (request.addresses[left] >= allocation.address) & (
             request.addresses[left] + form.size <= allocation.end

@@ -164,8 +164,11 @@ class GlobalMemory:
         found = self._allocations[at]
         return found if high <= found.end else None
 
-    def describe(self, address: int, width: int) -> str:
-        """Where an address lies, relative to the nearest registered range."""
+    def describe(self, address: int, width: int, element: int = 0) -> str:
+        """Where ``width`` bytes at an address lie, relative to the nearest registered range.
+
+        Elements are counted where their size is given.
+        """
         if not self._allocations:
             return "no tensor is registered"
         nearest = min(self._allocations, key=lambda one: _distance(one, address))
@@ -173,6 +176,9 @@ class GlobalMemory:
             return f"at address {address:#x}, nowhere near a tensor"
         size = nearest.end - nearest.address
         name = f"tensor {nearest.label!r} ({size} bytes)"
+        if element:
+            index = (address - nearest.address) // element
+            name += f", element {index} of {size // element} ({element} bytes each)"
         if address < nearest.address:
             return f"{nearest.address - address} bytes before the start of {name}"
         if address >= nearest.end:

@@ -1,6 +1,7 @@
 """Launches PTX on the machine with NumPy arrays as global memory."""
 
 import importlib.util
+import math
 import struct
 from pathlib import Path
 
@@ -25,8 +26,9 @@ def aligned(values, dtype=None):
 
 
 def launch_text(  # noqa: PLR0913 - a launch has this many parts
-    text, *, grid=1, block=32, arrays=(), scalars=(), smem=0, labels=None, kernel=None
-):
+    text, *, grid=1, block=32, arrays=(), scalars=(), smem=0, labels=None, kernel=None, findings=None,
+    stop_at=math.inf, **more,
+):  # fmt: skip
     """Run a kernel whose parameters are the arrays' addresses and then the scalars' bytes."""
     module = parse(text)
     chosen = module.kernels[kernel] if kernel else next(iter(module.kernels.values()))
@@ -38,8 +40,8 @@ def launch_text(  # noqa: PLR0913 - a launch has this many parts
     given.extend(scalars)
     sized = [one.ljust(item.size_bytes, b"\0") for one, item in zip(given, chosen.parameters, strict=True)]
     extents = [value if isinstance(value, tuple) else (value, 1, 1) for value in (grid, block)]
-    launch = Launch(grid=extents[0], block=extents[1], dynamic_smem_bytes=smem)
-    return run(module, chosen.name, launch, tuple(sized), memory)
+    launch = Launch(grid=extents[0], block=extents[1], dynamic_smem_bytes=smem, **more)
+    return run(module, chosen.name, launch, tuple(sized), memory, findings=findings, stop_at=stop_at)
 
 
 def kernel_text(body, *, parameters=0, before=""):
