@@ -1,0 +1,57 @@
+"""What kernels read has to come from somewhere that was seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.core.evaluation import Judged, Verdict
+
+FORWARD = "        self.compiled(*flat, x.numel())\n        return y\n"
+COPIES = {
+    "numpy": "given = torch.from_numpy(np.maximum(x.cpu().numpy(), 0.0))",
+    "in place by numpy": "given = x.clone(); np.maximum(given.numpy(), 0.0, out=given.numpy())",
+    "into empty memory": "given = torch.empty_like(x); np.maximum(x.numpy(), 0.0, out=given.numpy())",
+    "cloned afterwards": "given = torch.from_numpy(np.maximum(x.numpy(), 0.0)).clone()",
+    "modes off": "with off(): given = torch.relu(x)",
+    "another thread": "with Pool(1) as pool: given = pool.submit(torch.relu, x).result()",
+    "kept memory": "given = np.maximum(x.numpy(), 0.0, out=self.__dict__.setdefault('kept', x.numpy().copy())); "
+    "given = torch.from_numpy(given)",
+}
+HONEST = {
+    "the input": "given = x",
+    "a contiguous copy": "given = x.t().contiguous().t().contiguous()",
+    "filled memory": "given = torch.zeros_like(x); given.copy_(x)",
+    "a table made once": "self.__dict__.setdefault('table', torch.from_numpy(np.arange(99999))); given = x",
+    "a small table each time": "table = torch.tensor([1.0, 2.0, 3.0]); given = x",
+}
+
+
+def reading(judge, line):
+    """A right kernel that reads `given`, made by this line of its forward."""
+    source = judge.source("relu").replace(
+        "import torch\n",
+        "import numpy as np\nimport torch\nfrom concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "from torch.utils._python_dispatch import _disable_current_modes as off\n",
+        1,
+    )
+    body = "".join(f"        {part.strip()}\n" for part in line.split("; "))
+    return source.replace(
+        "        y = torch.empty_like(x)\n", f"{body}        y = torch.empty_like(x)\n"
+    ).replace("for t in (x, y)", "for t in (given, y)")
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_an_answer_computed_unseen_is_found_by_its_reading(judge, how):
+    evaluation = judge("relu", reading(judge, COPIES[how]))
+    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.findings[0].kind == "read-from-host", evaluation.summary
+    (exhibit,) = evaluation.exhibits
+    assert "bytes" in exhibit.statement
+    assert exhibit.addresses
+    assert exhibit.inputs
+
+
+@pytest.mark.parametrize("how", HONEST)
+def test_what_was_seen_or_made_once_is_explained(judge, how):
+    evaluation = judge("relu", reading(judge, HONEST[how]))
+    assert evaluation.passed, evaluation.summary
