@@ -117,7 +117,9 @@ class Setting:
 class Lanes:
     """One batch: CTAs of ``threads`` threads that run side by side."""
 
-    def __init__(self, setting: Setting, registers: list[Value], cta_numbers: Array) -> None:
+    def __init__(  # noqa: PLR0915 - a batch has this many parts
+        self, setting: Setting, registers: list[Value], cta_numbers: Array
+    ) -> None:
         self.registers = registers
         """Value of every slot of the program."""
         self.cta_numbers = cta_numbers

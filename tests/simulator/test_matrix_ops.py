@@ -431,6 +431,27 @@ def test_a_warp_that_is_elsewhere_keeps_its_registers(machine):
     assert profile.counters.flops == {"tensor.f16": 2 * 16 * 8 * 8}
 
 
+@pytest.mark.parametrize("ctas", [1, 3])
+def test_warps_that_loop_differently_often_add_up_their_own_products(machine, ctas):
+    """Warp w of CTA c multiplies w + c + 1 times, each adding 8 to every sum."""
+    text = machine.kernel(
+        f"""mov.u32 %r97, %ctaid.x; shr.u32 %r20, %r99, 5; add.u32 %r20, %r20, %r97; mov.b32 %r21, 0;
+        mov.b32 %r10, 0x3c003c00; mov.b32 %r11, 0x3c003c00; mov.b32 %r12, 0x3c003c00;
+        mov.b32 %r13, 0; mov.b32 %r14, 0; mov.b32 %r15, 0; mov.b32 %r16, 0;
+        LOOP: {NAME} {OPERANDS};
+        mov.b32 %r13, %r1; mov.b32 %r14, %r2; mov.b32 %r15, %r3; mov.b32 %r16, %r4;
+        add.u32 %r21, %r21, 1; setp.le.u32 %p1, %r21, %r20; @%p1 bra LOOP;
+        mov.u32 %r96, %ntid.x; mad.lo.u32 %r95, %r97, %r96, %r99;
+        mad.wide.u32 %rd1, %r95, 8, %rd90; st.global.v2.b32 [%rd1], {{%r13, %r16}};""",
+        parameters=1,
+    )
+    result = machine.align(np.zeros((ctas, 4, 32, 2), np.float32))
+    profile = machine.launch(text, grid=ctas, block=128, arrays=[result])
+    times = np.arange(ctas)[:, None] + np.arange(4) + 1
+    assert (result == 8 * times[..., None, None]).all()
+    assert profile.counters.flops == {"tensor.f16": int(times.sum()) * 2 * 16 * 8 * 8}
+
+
 def test_a_guard_that_holds_for_part_of_a_warp_is_named(machine):
     text = machine.kernel(f"setp.lt.u32 %p1, %r99, 37; .loc 1 33 1\n@%p1 {NAME} {OPERANDS};")
     with pytest.raises(PartialWarp, match=r"Warp 1 of CTA .* 5 of its 32 threads .*whole warps") as caught:
