@@ -26,44 +26,72 @@ def passed(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
     end = segment.end
     assert end is not None
     if "arrive" in end.modifiers:
-        number = int(_operand(segment, lanes, 0))
-        warps = (
-            np.full((1, 1), lanes.warps_per_cta)
-            if mask is None
-            else (mask.bits() != 0).sum(axis=1, keepdims=True)
-        )
-        lanes.arrivals[number] = lanes.arrivals.get(number, np.zeros((1, 1), np.int64)) + warps * WARP
-        lanes.released(mask, ("barrier", number))
+        for (number, _), named in _barriers(segment, lanes):
+            active = _active(mask) if named is None else _active(mask) & named
+            _arrived(lanes, number, active)
         return
     if mask is None and lanes.watch is not None:
         lanes.watch.met(None)
-    if segment.put is None:
-        return
+    if segment.put is not None:
+        segment.put(lanes, mask, _reduced(segment, lanes, _active(mask)))
+
+
+def _active(mask: Mask | None) -> Array:
+    return np.ones((1, 1), np.bool_) if mask is None else mask.array
+
+
+def _arrived(lanes: Lanes, number: int, active: Array) -> None:
+    """Note warps that arrive without waiting."""
+    who = Mask(lanes, active)
+    warps = (who.bits() != 0).sum(axis=1, keepdims=True)
+    lanes.arrivals[number] = lanes.arrivals.get(number, np.zeros((1, 1), np.int64)) + warps * WARP
+    lanes.released(who, ("barrier", number))
+
+
+def _reduced(segment: Segment, lanes: Lanes, active: Array) -> Array:
+    """What ``bar.red`` gives each thread: the vote of the threads at its barrier."""
+    assert segment.end is not None
     predicate = lanes.full(lanes.registers[segment.operand_slots[0]], BOOL)
-    active = np.ones((1, 1), np.bool_) if mask is None else mask.array
+    result: Array | None = None
+    for _, named in _barriers(segment, lanes):
+        there = active if named is None else active & named
+        one = _vote(segment.end, predicate, there)
+        result = one if result is None or named is None else np.where(named, one, result)
+    assert result is not None
+    return result
+
+
+def _vote(end: Instruction, predicate: Array, active: Array) -> Array:
     votes = predicate & active
     if "popc" in end.modifiers:
-        result = votes.sum(axis=1, keepdims=True).astype(U32)
-    elif "and" in end.modifiers:
-        result = (predicate | ~active).all(axis=1, keepdims=True)
-    elif "or" in end.modifiers:
-        result = votes.any(axis=1, keepdims=True)
-    else:
-        raise unsupported(end)
-    segment.put(lanes, mask, result)
+        return votes.sum(axis=1, keepdims=True).astype(U32)
+    if "and" in end.modifiers:
+        return np.asarray((predicate | ~active).all(axis=1, keepdims=True))
+    if "or" in end.modifiers:
+        return np.asarray(votes.any(axis=1, keepdims=True))
+    raise unsupported(end)
 
 
-def _operand(segment: Segment, lanes: Lanes, index: int) -> int:
-    """Barrier number (0) or thread count (1), 0 where none is given."""
+def _barriers(segment: Segment, lanes: Lanes) -> list[tuple[tuple[int, int], Array | None]]:
+    """Number and thread count (0 where none is given) of the barrier that a segment ends in.
+
+    Threads may name different ones: then the threads of each, bool of shape (1 or ctas, threads).
+    """
+    number, count = (_operand(segment, lanes, index) for index in (0, 1))
+    if number.size == 1 and count.size == 1:
+        return [((int(number.flat[0]), int(count.flat[0])), None)]
+    both = np.broadcast_to(number.astype(np.uint64) << np.uint64(32) | count, (lanes.ctas, lanes.threads))
+    return [((int(one) >> 32, int(one) & 0xFFFFFFFF), both == one) for one in np.unique(both)]
+
+
+def _operand(segment: Segment, lanes: Lanes, index: int) -> Array:
+    """Barrier number (0) or thread count (1): one number where all threads have the same, 0 for none."""
     assert segment.end is not None
     slots = segment.operand_slots[1:] if "red" in segment.end.modifiers else segment.operand_slots
     if index >= len(slots):
-        return 0
-    value = lanes.registers[slots[index]]
-    plain = value.view(U32)
-    if plain.size and (plain == plain.flat[0]).all():
-        return int(plain.flat[0])
-    raise unsupported(segment.end, "a barrier number or count that differs between threads")
+        return np.zeros(1, U32)
+    plain = np.asarray(lanes.registers[slots[index]].view(U32))
+    return plain.reshape(-1)[:1] if (plain == plain.flat[0]).all() else plain
 
 
 def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array) -> Array:
@@ -85,9 +113,10 @@ def released(lanes: Lanes, segments: Sequence[Segment], pc: Array, before: Array
         end = segments[at].end
         if end is None or not waiting.any():
             continue
-        key = (_operand(segments[at], lanes, 0), _operand(segments[at], lanes, 1))
-        groups[key] = groups[key] | waiting if key in groups else waiting
-        meeting.setdefault(key, []).append(end)
+        for key, named in _barriers(segments[at], lanes):
+            there = waiting if named is None else waiting & named
+            groups[key] = groups[key] | there if key in groups else there
+            meeting.setdefault(key, []).append(end)
     for (number, count), waiting in groups.items():
         if not count:
             complete = waiting.sum(axis=1, keepdims=True) == live
@@ -200,8 +229,11 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array) -> Deadlock:
         warps = sorted({int(one) // WARP for one in threads})
         detail = ""
         if is_barrier(segment):
-            count = _operand(segment, lanes, 1)
-            detail = f" (barrier {_operand(segment, lanes, 0)}{f', for {count} threads' if count else ''})"
+            names = [
+                f"{number}{f', for {count} threads' if count else ''}"
+                for (number, count), _ in _barriers(segment, lanes)
+            ]
+            detail = f" (barrier {' or '.join(names)})"
         parts.append(
             f"{len(threads)} threads of {_listed(warps)} wait at {instruction.name}{detail} "
             f"{place(instruction)}"

@@ -384,3 +384,13 @@ def test_the_element_of_an_access_outside_is_named(machine):
     body = "mad.wide.u32 %rd80, %r98, 4, %rd90; st.global.v2.b32 [%rd80+248], {%r98, %r98};"
     with pytest.raises(OutOfBounds, match=r"element 64 of 64 \(4 bytes each\)"):
         findings(machine, body.replace("%rd80, %r98, 4", "%rd80, %r98, 8"), arrays=[result])
+
+
+def test_threads_that_name_different_barriers_meet_at_their_own(machine):
+    body = f"""
+    setp.ge.u32 %p1, %r99, 32; selp.b32 %r31, 2, 1, %p1;
+    and.b32 %r32, %r99, 3; setp.eq.u32 %p2, %r32, 0; setp.lt.u32 %p3, %r99, 16; or.pred %p2, %p2, %p3;
+    barrier.cta.red.popc.aligned.u32 %r50, %r31, 32, %p2; {STORE}"""
+    found, _, result = findings(machine, body)
+    assert found == []
+    assert result.tolist() == [16 + 4] * 32 + [8] * 32
