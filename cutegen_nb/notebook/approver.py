@@ -19,6 +19,7 @@ _SAID = {
     Action.STEER: "steered",
     Action.EDIT: "edited",
     Action.BRANCH: "branched",
+    Action.OVERRULE: "overruled",
     Action.STOP: "stopped",
 }
 
@@ -155,6 +156,8 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
         raise UsageError(f"a prompt cannot be answered with {action.value}: approve, steer, edit or stop")
     if action is Action.APPROVE and gate.kind == "revision":
         _check_passed(gate)
+    if action is Action.OVERRULE:
+        _check_overrules(gate, answer)
     if action is Action.STEER and not answer.reason.strip():
         raise UsageError("steer needs words: what should the next request ask for?")
     if action is Action.EDIT and not answer.edited.strip():
@@ -174,6 +177,18 @@ def _check_passed(gate: Gate) -> None:
     found = gate.evaluation
     if found is None or not found.passed:
         label = found.label if found else "not evaluated"
+        other = ", `%cutegen overrule WHY`" if found is not None and found.may_be_overruled else ""
         raise UsageError(
-            f"r{gate.number} is {label}, and only what passed can be built upon: reject, edit or stop"
+            f"r{gate.number} is {label}, and only what passed can be built upon: reject, edit{other} or stop"
         )
+
+
+def _check_overrules(gate: Gate, answer: Answer) -> None:
+    found = gate.evaluation
+    if found is None or not found.may_be_overruled:
+        label = found.label if found else "not evaluated"
+        raise UsageError(
+            f"r{gate.number} is {label}, which rests on no inference: there is nothing to overrule"
+        )
+    if not answer.reason.strip():
+        raise UsageError("overrule needs words: why is the evidence wrong? They are recorded with it")

@@ -150,6 +150,9 @@ def _make_parsers() -> dict[str, _Parser]:
         "status": _stored("status", "Say what the session is doing, or what it waits for."),
         "approve": _plain("approve", "Send the prompt, or build on the revision."),
         "reject": _plain("reject", "Do not build on the revision, and say why: %cutegen reject WORDS"),
+        "overrule": _plain(
+            "overrule", "Build on a revision that the evidence speaks against: %cutegen overrule WHY"
+        ),
         "steer": _plain("steer", "Ask something of the next request: %cutegen steer WORDS"),
         "edit": _plain(
             "edit", "Put the prompt or the kernel into a new cell to edit, or take it from a file."
@@ -226,7 +229,7 @@ SIMULATE_CELL = _simulate_parser(
 )
 SIMULATE_FILE = _simulate_file_parser()
 PARSERS = _make_parsers()
-WORDY = ("reject", "steer", "stop", "approve")
+WORDY = ("reject", "overrule", "steer", "stop", "approve")
 """Commands whose rest is the person's own words, quotes and dashes included."""
 
 

@@ -258,6 +258,7 @@ COMMANDS: dict[str, Command] = {
     "status": status,
     "approve": _decide(Action.APPROVE),
     "reject": _decide(Action.REJECT),
+    "overrule": _decide(Action.OVERRULE),
     "steer": _decide(Action.STEER),
     "edit": edit,
     "branch": branch,

@@ -66,6 +66,7 @@ class RecordedEvaluator:
         self._evaluations = dict(evaluations)
         self._closer = dict(closer or {})
         self.tiers: list[Tier] = []
+        """Of every evaluation asked for, in order."""
         self.closed = False
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's

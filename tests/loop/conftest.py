@@ -55,13 +55,19 @@ def stage(tmp_path: Path):
         *,
         menu: tuple[Strategy, ...] | None = None,
         approver: Approver | None = None,
+        closer: Mapping[str, Evaluation] | None = None,
     ) -> Stage:
         model = ScriptedModel(answers, menu=examples.strategies() if menu is None else menu)
         progress: list[str] = []
-        evaluations = {source_digest(examples.kernel_source(mark)): value for mark, value in found.items()}
+        evaluations, above = (
+            {source_digest(examples.kernel_source(mark)): value for mark, value in given.items()}
+            for given in (found, closer or {})
+        )
         effects = Effects(
             author=model,
-            evaluator=RecordedEvaluator(examples.relu_facts(), examples.simulated_device(), evaluations),
+            evaluator=RecordedEvaluator(
+                examples.relu_facts(), examples.simulated_device(), evaluations, above
+            ),
             approver=approver or AutoApprover(),
             clock=FixedClock(step_s=1.0),
             library=shipped_library(),

@@ -104,3 +104,20 @@ def test_nothing_can_be_decided_before_a_gate_is_open():
     approver = PanelApprover(person="ada", on_gate=lambda _: None)
     with pytest.raises(UsageError, match="nothing to approve"):
         approver.take(Answer(action=Action.APPROVE))
+
+
+def test_an_accusation_may_be_overruled_with_words_and_a_crash_may_not():
+    said, decision = at_revision(
+        examples.failed(Verdict.CHEATED, "No kernel was launched."),
+        Answer(action=Action.OVERRULE),
+        Answer(action=Action.OVERRULE, reason="the trace missed it"),
+    )
+    assert "needs words" in str(said[0])
+    assert (decision.action, decision.reason) == (Action.OVERRULE, "the trace missed it")
+    said, decision = at_revision(
+        examples.failed(Verdict.CRASHED, "Crashed."),
+        Answer(action=Action.OVERRULE, reason="no"),
+        Answer(action=Action.REJECT),
+    )
+    assert "nothing to overrule" in str(said[0])
+    assert decision.action is Action.REJECT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-KERNEL = '''
+KERNEL = """
 import cutlass
 import numpy as np
 import torch
@@ -45,10 +45,10 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
 {forward}
-'''
+"""
 BODY = "y[index] = cutlass.max(value, cutlass.Float32(0.0))"
 FORWARD = "return self.launch(x, torch.empty_like(x))"
-PROBLEM = '''
+PROBLEM = """
 import torch
 
 
@@ -63,7 +63,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 
 def candidate(forward=FORWARD, body=BODY, before=""):

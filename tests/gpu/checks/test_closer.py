@@ -69,15 +69,16 @@ def test_an_honest_kernel_passes_every_tier_and_says_what_ran(judge, make_candid
 
 
 @pytest.mark.parametrize(
-    ("change", "check", "words"),
+    ("change", "seen"),
     [
-        ({"body": SATURATES}, "exact integer inputs", "With integers"),
-        ({"body": HALF_ABOVE}, "exact integer inputs", "With integers"),
-        ({"forward": SKIPS}, "many calls", "more calls"),
+        ({"body": SATURATES}, ("exact integer inputs", "With integers")),
+        ({"body": HALF_ABOVE}, ("exact integer inputs", "With integers")),
+        ({"forward": SKIPS}, ("many calls", "more calls")),
     ],
     ids=["saturates", "bfloat16 above a magnitude", "skips after calls"],
 )
-def test_right_at_tier_a_and_wrong_at_tier_b(judge, make_candidate, make_problem, change, check, words):
+def test_right_at_tier_a_and_wrong_at_tier_b(judge, make_candidate, make_problem, change, seen):
+    check, words = seen
     source = make_candidate(**change)
     assert judge(make_problem(), source).passed
     evaluation = judge(make_problem(), source, Tier.B)
@@ -123,7 +124,9 @@ def test_a_kernel_that_relies_on_layout_is_flagged_and_not_condemned(judge, make
     assert flag.severity is Severity.FLAG
 
 
-def test_a_copy_does_not_pass_for_relu_of_numbers_that_are_never_negative(judge, make_candidate, make_problem):
+def test_a_copy_does_not_pass_for_relu_of_numbers_that_are_never_negative(
+    judge, make_candidate, make_problem
+):
     given = make_problem("torch.rand(37, 61)")
     admission = judge.facts(given).admission
     assert admission.tightened == ("input 0 handed back",)

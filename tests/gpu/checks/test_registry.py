@@ -46,4 +46,6 @@ def test_the_command_lists_every_check_and_imports_no_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)["checks"]
     assert [item["name"] for item in found] == [item.name for item in CHECKS]
-    assert {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator"} == set(found[0])
+    assert {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator"} == set(
+        found[0]
+    )

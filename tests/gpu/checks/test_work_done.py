@@ -67,22 +67,21 @@ def _decisive(evaluation):
 
 
 @pytest.mark.parametrize(
-    ("forward", "before", "kind"),
+    ("change", "kind"),
     [
-        (DECOY, "", "decoy-launch"),
-        (HOST, "", "written-on-host"),
-        (POINTER_MEMO, "", "stale-result"),
-        (CONTENT_MEMO, "", "no-kernel"),
-        (None, PATCH, "harness-replaced"),
-        (None, HOOK, "harness-replaced"),
+        ({"forward": DECOY}, "decoy-launch"),
+        ({"forward": HOST}, "written-on-host"),
+        ({"forward": POINTER_MEMO}, "stale-result"),
+        ({"forward": CONTENT_MEMO}, "no-kernel"),
+        ({"before": PATCH}, "harness-replaced"),
+        ({"before": HOOK}, "harness-replaced"),
     ],
     ids=["decoy", "host", "pointer", "contents", "patch", "hook"],
 )
 def test_an_output_that_no_kernel_made_is_condemned_with_evidence(
-    judge, make_candidate, make_problem, forward, before, kind
+    judge, make_candidate, make_problem, change, kind
 ):
-    source = make_candidate(forward, before=before) if forward else make_candidate(before=before)
-    evaluation = judge(make_problem(), source)
+    evaluation = judge(make_problem(), make_candidate(**change))
     assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
     assert _decisive(evaluation).kind == kind
     exhibit = evaluation.exhibits[0]

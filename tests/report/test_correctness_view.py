@@ -1,0 +1,96 @@
+"""An accusation is shown with what it rests on, and a verdict with what was checked and what was not."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Correctness,
+    Evaluation,
+    Exhibit,
+    Finding,
+    Judged,
+    Tier,
+    Verdict,
+)
+from cutegen_nb.report.correctness_view import render
+
+SOURCE = "import torch\n\ndef forward(x):\n    return torch.relu(x)  # <b>\n"
+EXHIBIT = Exhibit(
+    kind="torch-compute",
+    statement="PyTorch's aten.relu ran inside <forward>.",
+    inputs=("input 0, float32[2]: -1, 2",),
+    outputs=("output 0, float32[2]: 0, 2",),
+    expected=("output 0, float32[2]: 0, 2",),
+    trace=tuple(f"operation {number}" for number in range(20)),
+    addresses=("output 0 at 0x10, 8 bytes",),
+    lines=(4, 4),
+)
+ACCUSED = Evaluation(
+    outcome=Judged(verdict=Verdict.CHEATED),
+    summary=EXHIBIT.statement,
+    device="simulator (sm_80)",
+    findings=(Finding(kind="torch-compute", message=EXHIBIT.statement, line=4),),
+    tier=Tier.B,
+    exhibits=(EXHIBIT,),
+    checks=(
+        CheckResult(name="outputs poisoned", tier=Tier.A, state=CheckState.RAN),
+        CheckResult(name="PyTorch computation intercepted", tier=Tier.A, state=CheckState.FOUND, note="relu"),
+        CheckResult(name="physical floor", tier=Tier.A, state=CheckState.NOT_RUN, note="it needs a GPU"),
+        CheckResult(name="many calls", tier=Tier.B, state=CheckState.NOT_RUN, note="it ended before"),
+    ),
+    candidate_digest="c" * 64,
+    problem_digest="d" * 64,
+    confinement="Landlock: own folder only.",
+)
+
+
+def test_evidence_is_readable_and_its_line_is_shown():
+    html = render(ACCUSED, SOURCE)
+    for words in (
+        "Evidence: torch-compute",
+        "input 0, float32[2]",
+        "The reference gives",
+        "0x10",
+        "… 8 more",
+    ):
+        assert words in html
+    assert "torch" in html
+    assert "<forward>" not in html, "what a candidate named is escaped"
+    assert "<b>" not in html
+
+
+def test_checks_say_what_ran_what_did_not_and_on_what():
+    html = render(ACCUSED, SOURCE)
+    assert "Checks of tier B: 2 ran, 2 did not" in html
+    assert "physical floor (it needs a GPU)" in html
+    assert "PyTorch computation intercepted (found: relu)" in html
+    assert "c" * 64 in html
+    assert "Landlock" in html
+
+
+def test_a_record_of_an_older_version_still_lists_its_checks():
+    old = Evaluation(
+        outcome=Judged(verdict=Verdict.PASSED),
+        summary="Right.",
+        device="simulator (sm_80)",
+        correctness=Correctness(
+            seeds=(1,), outputs=(), checks=("outputs poisoned",), checks_not_run=("timing: no GPU",)
+        ),
+    )
+    html = render(old, SOURCE)
+    assert "Checks of tier A: 1 ran, 1 did not" in html
+    assert "timing: no GPU" in html
+    assert checks_line(old) == ""
+
+
+def test_the_same_in_plain_words():
+    lines = exhibit_lines(EXHIBIT)
+    assert lines[0] == "evidence (torch-compute): PyTorch's aten.relu ran inside <forward>."
+    assert "    input 0, float32[2]: -1, 2" in lines
+    assert lines[-1] == "  source: line 4"
+    assert checks_line(ACCUSED) == (
+        "Tier B: 2 checks ran; not run: physical floor (it needs a GPU); many calls (it ended before); "
+        "tier C was not asked for."
+    )
