@@ -17,6 +17,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError, UsageError
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Admission, Problem
+from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.session import open_session, run_session
@@ -178,7 +179,15 @@ def _evaluated(found: Evaluation, candidate: Candidate, admission: Admission | N
     lines = [evaluation_text(found, candidate).rstrip()]
     lines += [line for exhibit in found.exhibits for line in exhibit_lines(exhibit)]
     lines += [line for line in (checks_line(found), admission_text(admission)) if line]
+    if found.profile:
+        lines += ["", _counts(found.profile, candidate.source)]
     return "\n".join(lines)
+
+
+def _counts(profile: Profile, source: str) -> str:
+    from cutegen_nb.report.counts_text import counts_text  # noqa: PLC0415 - only a readable result needs it
+
+    return counts_text(profile, source)
 
 
 def _read_source(path: str) -> str:
