@@ -241,7 +241,9 @@ def simulated() -> dict[str, dict[str, object]]:
                 simulation.reset()
                 try:
                     launch()
-                    counted[name] = {"group": group, **dataclasses.asdict(simulation.launches[-1].counters)}
+                    told = [f"{one.kind}: {one.message}" for one in simulation.findings]
+                    counters = dataclasses.asdict(simulation.launches[-1].counters)
+                    counted[name] = {"group": group, "findings": told, **counters}
                 except Exception:  # noqa: BLE001 - each kernel for itself
                     counted[name] = {"group": group, "failure": traceback.format_exc()[-600:]}
     return counted

@@ -133,6 +133,8 @@ def _run_child(pending, arguments, stop_at, results, failures) -> tuple[int, boo
 
 
 def _take(answer, folder: Path, results, failures) -> None:
+    for one in answer["findings"]:
+        print(f"FINDING in batch {answer['batch']}: {one}", flush=True)
     if answer["failure"]:
         failures.update(dict.fromkeys(answer["cases"], answer["failure"]))
         print(
@@ -244,7 +246,14 @@ def _child(arguments) -> int:
                 )
             except Exception:  # noqa: BLE001 - the child's worker main: whatever it is, the parent records it
                 failure = traceback.format_exc()[-3000:]
-            answer = {"batch": batch, "cases": names, "seconds": time.monotonic() - began, "failure": failure}
+            told = [f"{one.kind}: {one.message}" for one in simulation.findings] if simulation else []
+            answer = {
+                "findings": told,
+                "batch": batch,
+                "cases": names,
+                "seconds": time.monotonic() - began,
+                "failure": failure,
+            }
             print("RESULT " + json.dumps(answer), flush=True)
             if failure and not simulation and not _works():
                 return 1

@@ -28,7 +28,7 @@ def as_counters(found):
         name: {kind: Access(**one) for kind, one in found[name].items()}
         for name in ("gmem_accesses", "smem_accesses")
     }
-    plain = {name: value for name, value in found.items() if name not in {"group", *accesses}}
+    plain = {name: value for name, value in found.items() if name not in {"group", "findings", *accesses}}
     return Counters(**plain, **accesses)
 
 
@@ -64,6 +64,10 @@ def test_every_pattern_runs_and_has_a_name_of_its_own(counted):
     assert len(set(names)) == len(names)
     assert {name: one["failure"] for name, one in counted.items() if "failure" in one} == {}
     assert set(names) <= set(counted)
+
+
+def test_no_pattern_is_accused_of_a_fault(counted):
+    assert {name: one["findings"] for name, one in counted.items() if one.get("findings")} == {}
 
 
 def test_a_pattern_is_found_by_its_kernels_name():
