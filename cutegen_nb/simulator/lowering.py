@@ -278,15 +278,21 @@ def lower(instruction: Instruction, lowering: Lowering) -> Operation:
         operation = stops(fault)
     except MISTAKES as problem:
         operation = stops(unsupported(instruction, f"operands: {problem}"))
+    return _under_guard(operation, instruction, lowering)
+
+
+def _under_guard(operation: Operation, instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.guard is None:
         return operation
-    return _guarded(operation, instruction.guard, lowering)
+    try:
+        return _guarded(operation, instruction.guard, lowering)
+    except LookupError as problem:
+        return stops(unsupported(instruction, f"guard: {problem}"))
 
 
 def refuse(instruction: Instruction, why: str, lowering: Lowering) -> Operation:
     """An operation that stops the launch where the instruction is reached and its guard holds."""
-    operation = stops(unsupported(instruction, why))
-    return operation if instruction.guard is None else _guarded(operation, instruction.guard, lowering)
+    return _under_guard(stops(unsupported(instruction, why)), instruction, lowering)
 
 
 @dataclass(frozen=True, slots=True)

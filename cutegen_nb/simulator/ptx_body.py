@@ -216,6 +216,8 @@ class BodyReader(Cursor):
         kind = self.take().lstrip(".")
         while self.peek().startswith("."):
             kind = self.take().lstrip(".")  # .v2 and .v4 registers keep their element type
+        if kind not in TYPE_BYTES:
+            raise PtxSyntaxError(f"PTX line {self.line()}: {kind!r} is no type of a register.")
         scope = draft.scopes[-1]
         while not self.accept(";"):
             if self.accept(","):

@@ -21,8 +21,15 @@ _TOKEN = re.compile(
 )
 
 
+_LONGEST = 300
+"""Characters of a message: a token may be as long as the text."""
+
+
 class PtxSyntaxError(ValueError):
     """The text is not PTX that this parser knows; names the line and what stood there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= _LONGEST else f"{message[:_LONGEST]} …")
 
 
 @dataclass(frozen=True, slots=True)
