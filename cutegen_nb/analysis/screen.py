@@ -23,7 +23,9 @@ _COMPUTE = frozenset({
 })  # fmt: skip
 """Names that compute, when they are called on ``torch`` or ``torch.nn.functional``."""
 _TORCH_MODULES = frozenset({"torch", "torch.nn.functional", "torch.special", "torch.linalg"})
-_REACHES_INSIDE = frozenset({"ctypes", "gc", "inspect", "mmap", "marshal", "dis", "faulthandler"})
+_REACHES_INSIDE = frozenset(
+    {"ctypes", "gc", "inspect", "linecache", "mmap", "marshal", "dis", "faulthandler"}
+)
 _REACHES_OUT = frozenset(
     {
         "socket",
@@ -41,6 +43,22 @@ _REACHES_OUT = frozenset(
 )
 _THREADS = frozenset({"threading", "concurrent", "asyncio", "_thread"})
 _RUNS_TEXT = frozenset({"exec", "eval", "compile", "__import__"})
+_TELLING_ATTRIBUTES = {
+    "_getframe": ("inside-python", "_getframe reads other functions' variables"),
+    "f_back": ("inside-python", "f_back reads other functions' variables"),
+    "f_locals": ("inside-python", "f_locals reads other functions' variables"),
+    "f_globals": ("inside-python", "f_globals reads other functions' variables"),
+    "__subclasses__": ("inside-python", "__subclasses__ finds classes of other modules"),
+    "_version": ("kept-result", "_version may be what a kept result is found by"),
+    "_make_subclass": ("tensor-subclass", "a tensor's subclass may compute when it is looked at"),
+    "_disable_current_modes": ("modes-off", "PyTorch's modes are switched off, and with them who looks on"),
+    "accessPolicyWindow": ("l2-policy", "lines kept in the L2 make a timed call look faster"),
+    "set_float32_matmul_precision": ("global-setting", "the precision of PyTorch's own products is changed"),
+    "register_module_forward_hook": ("patched", "a hook on every module sees and changes the reference too"),
+}
+"""Attributes, and imported names, that say more than they seem to: kind and sentence."""
+_PATCHED = frozenset({"torch", "time", "builtins", "sys"})
+"""Modules whose attributes a candidate has no reason to set; torch.backends is a setting."""
 _FORKS = frozenset({"fork", "forkpty", "system", "popen", "posix_spawn", "execv", "execve", "kill", "_exit"})
 
 
@@ -127,13 +145,12 @@ def _flags(tree: ast.Module, names: _Aliases) -> Iterator[Finding]:
             yield _flag("try-except", "try/except may hide a kernel that fails behind another way", node)
         elif isinstance(node, ast.Attribute) and names.full_name(node) == "sys.modules":
             yield _flag("inside-python", "sys.modules reaches into other modules", node)
-        elif isinstance(node, ast.Attribute) and node.attr in {
-            "_getframe",
-            "f_back",
-            "f_locals",
-            "f_globals",
-        }:
-            yield _flag("inside-python", f"{node.attr} reads other functions' variables", node)
+        elif isinstance(node, ast.Attribute) and node.attr in _TELLING_ATTRIBUTES:
+            yield _flag(*_TELLING_ATTRIBUTES[node.attr], node)
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            yield from _assigned(node, names)
+        elif isinstance(node, ast.FunctionDef) and node.name in {"__torch_function__", "__torch_dispatch__"}:
+            yield _flag("tensor-subclass", f"{node.name} may compute when a tensor is looked at", node)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             yield _flag("torch-compute", "the @ operator may be PyTorch's matrix product", node)
     if not launches:
@@ -158,6 +175,20 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
             yield _flag("harness-import", f"it imports {module}, the harness that judges it", node)
         elif top == "reference" or top.startswith("problem"):
             yield _flag("reference-import", f"it imports {module}, which may be the reference", node)
+    if isinstance(node, ast.ImportFrom):
+        for item in node.names:
+            if item.name in _TELLING_ATTRIBUTES:
+                yield _flag(*_TELLING_ATTRIBUTES[item.name], node)
+
+
+def _assigned(node: ast.Assign | ast.AugAssign, names: _Aliases) -> Iterator[Finding]:
+    """Attributes of modules set to something else."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        name = names.full_name(target) if isinstance(target, ast.Attribute) else ""
+        if name.startswith("torch.backends."):
+            yield _flag("global-setting", f"{name} changes what PyTorch computes for everybody", node)
+        elif name.partition(".")[0] in _PATCHED:
+            yield _flag("patched", f"{name} is replaced for everybody, the judge included", node)
 
 
 def _call(node: ast.Call, names: _Aliases) -> Iterator[Finding]:
