@@ -7,6 +7,7 @@ counted by segment.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,10 +32,10 @@ from cutegen_nb.simulator import (
     warp_ops,
 )
 from cutegen_nb.simulator.counters import InstructionTally
-from cutegen_nb.simulator.faults import MISTAKES, unsupported
+from cutegen_nb.simulator.faults import MISTAKES, UnsupportedOpcode, unsupported
 from cutegen_nb.simulator.flatten import FlatKernel, flatten
 from cutegen_nb.simulator.lanes import Lanes, Mask
-from cutegen_nb.simulator.lowering import REGISTRY, Lowering, Operation, lower, refuse, stops
+from cutegen_nb.simulator.lowering import Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ptx_model import (
     Address,
     Instruction,
@@ -254,9 +255,10 @@ class _Assembler:
             return segment
         try:
             self._finish(segment, end, lowering, number)
-        except MISTAKES as problem:
+        except (UnsupportedOpcode, *MISTAKES) as problem:
+            known = isinstance(problem, UnsupportedOpcode)
             segment.end = None
-            segment.operations.append(stops(unsupported(end, f"operands: {problem}")))
+            segment.operations.append(stops(problem if known else unsupported(end, f"operands: {problem}")))
         return segment
 
     def _finish(self, segment: Segment, end: Instruction, lowering: Lowering, number: dict[int, int]) -> None:
@@ -302,9 +304,10 @@ def _member(wide: Instruction | None, lowering: Lowering) -> int:
     """Slot of the threads that meet at an instruction."""
     if wide is None:
         return -1
-    if wide.opcode in _WHOLE_WARP:
-        return lowering.constant(np.uint32(0xFFFFFFFF))
-    return lowering.source(wide, wide.operands[-1], "b32")
+    if wide.opcode not in _WHOLE_WARP:
+        with contextlib.suppress(UnsupportedOpcode, *MISTAKES):  # lowering it says what is wrong
+            return lowering.source(wide, wide.operands[-1], "b32")
+    return lowering.constant(np.uint32(0xFFFFFFFF))
 
 
 def _meet_once(body: Sequence[Instruction], starts: set[int]) -> None:
@@ -385,10 +388,4 @@ def _names(operand: Operand) -> set[str]:
     return set()
 
 
-def supported_opcodes() -> dict[str, str]:
-    """Every opcode the machine knows, with its forms."""
-    forms = {name: entry.forms for name, entry in REGISTRY.items()}
-    return dict(sorted((forms | CONTROL).items()))
-
-
-__all__ = ["CONTROL", "Program", "Segment", "program_of", "supported_opcodes"]
+__all__ = ["CONTROL", "Program", "Segment", "program_of"]
