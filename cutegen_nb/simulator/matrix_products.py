@@ -29,7 +29,7 @@ from cutegen_nb.simulator.matrix_fragments import (
     words_of,
 )
 from cutegen_nb.simulator.ptx_model import Instruction
-from cutegen_nb.simulator.values import F32, F64, S32, S64, U32, Array, Value
+from cutegen_nb.simulator.values import F32, F64, S32, S64, U32, Array, Separable, Value
 
 RegisterWriter = Callable[[Lanes, Mask | None, Value], None]
 _ACCUMULATORS: dict[str, np.dtype[Any]] = {"f32": F32, "f64": F64, "s32": S32}
@@ -150,7 +150,8 @@ class Group:
         form, registers = self._first.form, lanes.registers
         values = [registers[slot] for slot in self._slots]
         first = values[0]
-        if first.ndim == 0 and form.c != "f16" and all(one is first for one in values):
+        plain = first.__class__ is not Separable and first.ndim == 0
+        if plain and form.c != "f16" and all(one is first for one in values):
             same: Array = np.asarray(first.view(_ACCUMULATORS[form.c]))
             return same
         halves = form.m // GROUPS
