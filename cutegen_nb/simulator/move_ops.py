@@ -65,6 +65,7 @@ def _clock(instruction: Instruction, lowering: Lowering, kind: str) -> Operation
     first = _CLOCKS[origin.name]
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
+        lanes.clock += 1  # segments count as a whole, so that two readings in one would be the same
         put(lanes, mask, unsigned.type((lanes.clock >> first) & ones))
 
     return run

@@ -87,7 +87,7 @@ def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
             moved = (
                 warps.take(source, axis=2)
                 if mode != "bfly" or not inside.all()
-                else _butterfly(warps, int(amount))
+                else _butterfly(warps, int(amount) & 31)
             )
             truth = np.broadcast_to(inside, warps.shape)
         else:
