@@ -109,6 +109,17 @@ def test_counts_are_within_one_percent_of_nsight_compute_or_the_difference_is_ex
 
 
 @recorded_only
+def test_every_counterpart_is_put_to_the_test_somewhere():
+    kernels = nsights().values()
+    idle = [
+        one.figures
+        for one in COUNTERPARTS
+        if one.metrics and not any(sum(metrics.get(name, 0) for name in one.metrics) for metrics in kernels)
+    ]
+    assert idle == []
+
+
+@recorded_only
 def test_every_pattern_was_profiled():
     kernels = nsights()
     assert {pattern.name for pattern in traffic.patterns()} <= set(kernels)
