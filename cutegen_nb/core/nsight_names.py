@@ -45,75 +45,83 @@ def figure(counters: Counters, path: str) -> int:
     return int(getattr(value[kind], name)) if kind in value else 0
 
 
-def _global(kinds: tuple[str, ...], operations: tuple[str, ...], note: str = "") -> tuple[Counterpart, ...]:
-    return tuple(
-        Counterpart(
-            figures=tuple(f"gmem_accesses.{kind}.{figure}" for kind in kinds),
-            metrics=tuple(f"l1tex__t_{what}_pipe_lsu_mem_global_op_{name}" for name in operations),
-            note=note,
-        )
-        for what, figure in (("requests", "requests"), ("sectors", "passes"))
-    )
-
-
-_ASYNC = "cp.async.ca is counted as cache_access, cp.async.cg as cache_bypass"
+_SECTORS = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_"
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_"
+_WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
+_EXACT = (
+    "counted by instruction; the unit's own counter, l1tex__t_sectors_pipe_lsu_mem_global_op_{}, counts a "
+    "few more now and then"
+)
+_TURNS = "the assembler makes a reduction of an atomic nobody reads"
 _IDEAL = "Nsight's ideal takes every thread's bytes as different; ours counts bytes asked for twice once"
 _MACHINE = "PTX instructions; the machine executes others"
+_HMMA = (
+    "the metric counts HFMA2.MMA too, with which the machine makes constants: take "
+    "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2 from it. m8n8k4 is several instructions"
+)
 
 COUNTERPARTS: tuple[Counterpart, ...] = (
-    *_global(("load",), ("ld",)),
-    *_global(("store",), ("st",)),
-    *_global(
-        ("atomic", "reduction"), ("atom", "red"), "the assembler makes a reduction of an atomic nobody reads"
+    Counterpart(
+        figures=("gmem_accesses.load.requests", "gmem_accesses.async-copy.requests"),
+        metrics=(f"{_REQUESTS}ld",),
+        note="the unit counts requests of asynchronous copies with those of loads",
+    ),
+    Counterpart(figures=("gmem_accesses.store.requests",), metrics=(f"{_REQUESTS}st",)),
+    Counterpart(
+        figures=("gmem_accesses.atomic.requests", "gmem_accesses.reduction.requests"),
+        metrics=(f"{_REQUESTS}atom", f"{_REQUESTS}red"),
+        note=_TURNS,
     ),
     Counterpart(
         figures=("gmem_accesses.async-copy.requests",),
-        metrics=(
-            "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access",
-            "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts_cache_bypass",
-        ),
-        note=_ASYNC,
+        metrics=("smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts",),
     ),
     Counterpart(
-        figures=("gmem_accesses.async-copy.passes",),
-        metrics=(
-            "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access",
-            "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass",
-        ),
-        note=_ASYNC,
+        figures=("gmem_accesses.load.passes",),
+        metrics=(f"{_SECTORS}ld",),
+        note=f"{_EXACT.format('ld')}, and those of asynchronous copies with them",
     ),
+    Counterpart(
+        figures=("gmem_accesses.store.passes",), metrics=(f"{_SECTORS}st",), note=_EXACT.format("st")
+    ),
+    Counterpart(
+        figures=("gmem_accesses.atomic.passes", "gmem_accesses.reduction.passes"),
+        metrics=(f"{_SECTORS}atom", f"{_SECTORS}red"),
+        note=f"{_TURNS}; the unit's own counters count a sector again for each turn at one of its words",
+    ),
+    Counterpart(figures=("gmem_accesses.async-copy.passes",), metrics=(f"{_SECTORS}ldgsts",)),
     Counterpart(figures=("gmem_ideal_sectors",), note=_IDEAL),
-    Counterpart(figures=("smem_wavefronts",), metrics=("l1tex__data_pipe_lsu_wavefronts_mem_shared",)),
     Counterpart(
-        figures=("smem_accesses.load.passes",),
-        metrics=("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld",),
-        note="the hardware counter l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld contains ldmatrix too",
+        figures=("smem_wavefronts",),
+        metrics=tuple(f"{_WAVEFRONTS}{name}" for name in ("ld", "ldsm", "st", "stsm", "atom", "ldgsts")),
+        note="the unit's own sum, l1tex__data_pipe_lsu_wavefronts_mem_shared, contains what every warp and "
+        "every barrier causes, and lacks copies past the L1 cache",
     ),
+    Counterpart(figures=("smem_accesses.load.passes",), metrics=(f"{_WAVEFRONTS}ld",)),
+    Counterpart(figures=("smem_accesses.load-matrix.passes",), metrics=(f"{_WAVEFRONTS}ldsm",)),
+    Counterpart(figures=("smem_accesses.store.passes",), metrics=(f"{_WAVEFRONTS}st",)),
+    Counterpart(figures=("smem_accesses.store-matrix.passes",), metrics=(f"{_WAVEFRONTS}stsm",)),
     Counterpart(
-        figures=("smem_accesses.load-matrix.passes",),
-        metrics=("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm",),
+        figures=("smem_accesses.atomic.passes", "smem_accesses.reduction.passes"),
+        metrics=(f"{_WAVEFRONTS}atom",),
+        note="where one lane acts for a warp that meets at one word, the assembler may take another way",
     ),
-    Counterpart(
-        figures=("smem_accesses.store.passes",),
-        metrics=("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st",),
-    ),
-    Counterpart(
-        figures=("smem_accesses.atomic.passes",),
-        metrics=("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_atom",),
-        note="threads that meet at one address take turns in hardware; we count the passes over the banks",
-    ),
-    Counterpart(
-        figures=("smem_accesses.async-copy.passes",),
-        metrics=("smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts",),
-    ),
+    Counterpart(figures=("smem_accesses.async-copy.passes",), metrics=(f"{_WAVEFRONTS}ldgsts",)),
     Counterpart(figures=("smem_ideal_wavefronts",), note=_IDEAL),
     Counterpart(
         figures=("instructions.tensor.f16", "instructions.tensor.bf16", "instructions.tensor.tf32"),
         metrics=("sm__inst_executed_pipe_tensor_op_hmma",),
-        note="an m8n8k4 product is several instructions of the machine",
+        note=_HMMA,
     ),
-    Counterpart(figures=("instructions.tensor.s8",), metrics=("sm__inst_executed_pipe_tensor_op_imma",)),
+    Counterpart(
+        figures=("instructions.tensor.s8", "instructions.tensor.b1"),
+        metrics=("sm__inst_executed_pipe_tensor_op_imma",),
+    ),
     Counterpart(figures=("instructions.tensor.f64",), metrics=("sm__inst_executed_pipe_tensor_op_dmma",)),
+    Counterpart(
+        figures=("instructions.tensor.s4", "instructions.tensor.fp8"),
+        note="no unit of their own on sm_90: the assembler writes them out with others (hmma, imma)",
+    ),
     Counterpart(figures=("warp_instructions",), note=f"{_MACHINE}: smsp__inst_executed is another count"),
     Counterpart(
         figures=("thread_instructions",), note=f"{_MACHINE}: smsp__thread_inst_executed is another count"

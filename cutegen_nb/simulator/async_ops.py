@@ -12,6 +12,7 @@ import numpy as np
 
 from cutegen_nb.simulator import global_ops, mbarrier_objects, shared_ops
 from cutegen_nb.simulator.addressing import At
+from cutegen_nb.simulator.async_counts import CopyCount
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.global_ops import GlobalForm
 from cutegen_nb.simulator.lanes import Lanes, Mask
@@ -88,9 +89,11 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
     words = size // width
     reading = GlobalForm(instruction=instruction, tally=lowering.tally, width=width, count=words)
     writing = SharedForm(instruction=instruction, tally=lowering.tally, width=width, count=words, stores=True)
+    tally, bypass = lowering.tally, "cg" in instruction.modifiers
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         registers = lanes.registers
+        counted = CopyCount(tally)
         whole = mask
         asked = np.uint32(size) if valid is None else registers[valid]
         if ignores:  # the source is left alone and zeros are written where the predicate holds
@@ -103,7 +106,10 @@ def _begin(instruction: Instruction, lowering: Lowering) -> Operation:
             data = global_ops.load(lanes, active, At(registers[source], source_offset), reading)
         if asked.ndim or int(asked) != size:
             data = [_kept(one, asked.astype(S64) - index * width) for index, one in enumerate(data)]
-        begin(lanes, whole, At(registers[target], offset), data, writing)
+        there, here = At(registers[source], source_offset), At(registers[target], offset)
+        begin(lanes, whole, here, data, writing)
+        reads = None if active is whole else np.atleast_2d(asked != 0)
+        counted.settle(lanes, whole, reads, there, here, size, bypass=bypass)
 
     return run
 

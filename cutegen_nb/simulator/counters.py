@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES, Access, Counters, LaunchProfile, LineCounters
+from cutegen_nb.simulator.banks import Service
 from cutegen_nb.simulator.pipes import access_of, pipe_of
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import Array
@@ -23,7 +24,7 @@ class InstructionTally:
     __slots__ = (
         "access", "atomic_sectors", "bytes_atomic", "bytes_loaded", "bytes_stored", "divergent", "flop_kind",
         "flops_each", "guarded", "guarded_threads", "ideal", "load_sectors", "local_loaded", "local_stored",
-        "pipe", "requests", "shared_ideal", "shared_loaded", "shared_requests", "shared_stored",
+        "pipe", "requests", "service", "shared_ideal", "shared_loaded", "shared_requests", "shared_stored",
         "store_sectors", "wavefronts",
     )  # fmt: skip
 
@@ -33,6 +34,7 @@ class InstructionTally:
         self.guarded = False
         self.pipe = ""
         self.access = ""
+        self.service: Service | None = None
         self.clear()
 
     def clear(self) -> None:

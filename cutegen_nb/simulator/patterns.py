@@ -1,9 +1,6 @@
-"""How the addresses of one request lie: strided runs, sectors, banks.
+"""How the addresses of one request to global memory lie: strided runs, and 32-byte sectors a request.
 
-Sectors follow the memory hierarchy that Nsight Compute counts (32-byte sectors a request). Shared memory has
-32 banks of 4 bytes; a request of 64-bit elements is served in two halves of the warp and one of 128-bit
-elements in four quarters (CUDA C++ Programming Guide, "Shared Memory"), and lanes that read the same word
-share a pass.
+Sectors follow the memory hierarchy that Nsight Compute counts.
 """
 
 from __future__ import annotations
@@ -13,12 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
-from cutegen_nb.simulator.lanes import WARP
 from cutegen_nb.simulator.values import Array
-
-BANKS = 32
-BANK_BYTES = 4
-PASS_BYTES = BANKS * BANK_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +31,6 @@ class Runs:
 
 _runs: dict[bytes, Runs | None] = {}
 _sectors: dict[tuple[bytes, bytes, int, int], tuple[int, int, Array]] = {}
-_banks: dict[tuple[bytes, bytes, bytes, int], tuple[int, int]] = {}
 _CACHED = 20_000
 
 
@@ -129,44 +120,3 @@ def request_sectors(addresses: Array, warps: Array, width: int) -> tuple[int, in
     distinct = np.add.reduceat(new_address, np.flatnonzero(new_warp), dtype=np.int64)
     ideal = -(-distinct * width // SECTOR_BYTES)
     return int(np.count_nonzero(new_sector)), int(ideal.sum())
-
-
-def cta_wavefronts(offsets: Array, warps: Array, lanes: Array, width: int) -> tuple[int, int]:
-    """Passes over shared memory's banks, and the fewest, for one CTA; see :func:`wavefronts`."""
-    key = (offsets.tobytes(), warps.tobytes(), lanes.tobytes(), width)
-    known = _banks.get(key)
-    if known is None:
-        if len(_banks) > _CACHED:
-            _banks.clear()
-        known = wavefronts(offsets, warps, lanes, width)
-        _banks[key] = known
-    return known
-
-
-def wavefronts(addresses: Array, warps: Array, lanes: Array, width: int) -> tuple[int, int]:
-    """Passes and fewest passes, summed over warps.
-
-    All of the rule stands here: a warp's request of up to 4 bytes a thread is served together, of 8 bytes by
-    half-warps, of 16 bytes by quarter-warps; a pass gives one 4-byte word of each of 32 banks, to every lane
-    that asks for it; so a group of lanes takes as many passes as its busiest bank has distinct words. The
-    fewest passes are one for every 32 distinct words of a group.
-
-    Args:
-        addresses: byte address of each active thread, one-dimensional int64.
-        warps: warp of each of them.
-        lanes: lane within its warp.
-        width: bytes each thread asks for: 1, 2, 4, 8 or 16.
-    """
-    if not len(addresses):
-        return 0, 0
-    words = max(1, width // BANK_BYTES)
-    group = warps * words + lanes * words // WARP  # halves and quarters of a warp are served one by one
-    word = (addresses // BANK_BYTES)[:, None] + np.arange(words)[None]
-    keys = np.unique((group[:, None] << 40) | word)  # a word asked for twice is served once
-    groups, banks = keys >> 40, keys & (BANKS - 1)
-    slot = (groups - groups[0]) * BANKS + banks
-    counts = np.bincount(slot, minlength=(int(groups[-1] - groups[0]) + 1) * BANKS).reshape(-1, BANKS)
-    per_group = counts.max(axis=1)
-    distinct = counts.sum(axis=1)
-    ideal = -(-distinct // BANKS)
-    return int(per_group.sum()), int(ideal.sum())

@@ -8,11 +8,12 @@ import numpy as np
 
 from cutegen_nb.simulator import addressing
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
+from cutegen_nb.simulator.banks import Service, cta_wavefronts, service_of, wavefronts
 from cutegen_nb.simulator.counters import InstructionTally
 from cutegen_nb.simulator.global_ops import fitted
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED
-from cutegen_nb.simulator.patterns import Runs, cta_wavefronts, runs_of, wavefronts
+from cutegen_nb.simulator.patterns import Runs, runs_of
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.shared_entries import Access
 from cutegen_nb.simulator.values import Array, Value
@@ -155,7 +156,8 @@ def checked(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> Listed
     threads = np.arange(lanes.lane_count) if where is None else where
     lane = lanes.lane_of_thread[threads % lanes.threads]
     requests = lanes.warps if mask is None else mask.warps
-    _add(form, requests, len(request.addresses), wavefronts(request.addresses, warps, lane, form.size))
+    passes = wavefronts(request.addresses, warps, lane, form.size, _service(form))
+    _add(form, requests, len(request.addresses), passes)
     return request
 
 
@@ -240,10 +242,18 @@ def _count_split(lanes: Lanes, mask: Mask | None, request: Split, form: SharedFo
     threads = np.arange(lanes.threads) if request.active is None else request.active
     row = request.row if len(request.row) > 1 else np.broadcast_to(request.row, threads.shape)
     passes, ideal = cta_wavefronts(
-        row + int(request.column[0]), lanes.warp_of_thread[threads], lanes.lane_of_thread[threads], form.size
-    )
+        row + int(request.column[0]), lanes.warp_of_thread[threads], lanes.lane_of_thread[threads], form.size,
+        _service(form),
+    )  # fmt: skip
     requests = lanes.warps if mask is None else mask.warps
     _add(form, requests, len(threads) * lanes.ctas, (passes * lanes.ctas, ideal * lanes.ctas))
+
+
+def _service(form: SharedForm) -> Service:
+    tally = form.tally
+    if tally.service is None:
+        tally.service = service_of(form.instruction)
+    return tally.service
 
 
 def _add(form: SharedForm, requests: int, threads: int, passes: tuple[int, int]) -> None:

@@ -205,3 +205,38 @@ def test_a_launch_is_counted_afresh(machine):
         for value in (3, 4)
     )
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("size_operand", "sectors", "passes"),
+    [("", 16, 4), (", 16", 16, 4), (", 0", 0, 4), (", %r5", 8, 4)],
+)
+def test_an_asynchronous_copy_is_counted_with_both_of_its_addresses(machine, size_operand, sectors, passes):
+    source = machine.align(np.arange(256, dtype=np.uint32))
+    text = machine.kernel(
+        f""".shared .align 16 .b8 tile[1024];
+    mad.wide.u32 %rd1, %r99, 16, %rd90; mov.u32 %r1, tile; mad.lo.u32 %r2, %r99, 16, %r1;
+    setp.lt.u32 %p1, %r99, 16; selp.u32 %r5, 16, 0, %p1;
+    cp.async.cg.shared.global [%r2], [%rd1], 16{size_operand}; cp.async.wait_all;""",
+        parameters=1,
+    )
+    counters = machine.launch(text, block=32, grid=3, arrays=[source]).counters
+
+    asked = counters.gmem_accesses.get("async-copy", Access())
+    assert asked.passes == 3 * sectors
+    assert counters.smem_accesses["async-copy"] == Access(
+        requests=3, bytes=3 * 512, passes=3 * passes, ideal=12
+    )
+
+
+def test_a_copy_scattered_in_global_memory_takes_a_pass_for_each_line(machine):
+    source = machine.align(np.arange(2048, dtype=np.uint32))
+    text = machine.kernel(
+        """.shared .align 16 .b8 tile[1024];
+    mad.wide.u32 %rd1, %r99, 128, %rd90; mov.u32 %r1, tile; mad.lo.u32 %r2, %r99, 4, %r1;
+    cp.async.ca.shared.global [%r2], [%rd1], 4; cp.async.wait_all;""",
+        parameters=1,
+    )
+    counters = machine.launch(text, block=32, arrays=[source]).counters
+
+    assert counters.smem_accesses["async-copy"] == Access(requests=1, bytes=128, passes=32, ideal=1)

@@ -1,4 +1,4 @@
-"""Sectors and wavefronts against counting by hand, one thread after the other."""
+"""Sectors against counting by hand, one thread after the other."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutegen_nb.simulator.patterns import cta_sectors, cta_wavefronts, request_sectors, runs_of, wavefronts
+from cutegen_nb.simulator.patterns import cta_sectors, request_sectors, runs_of
 
 WIDTHS = [1, 2, 4, 8, 16]
 
@@ -21,21 +21,6 @@ def by_hand_sectors(addresses, warps, width):
         touched += len({byte // 32 for byte in held})
         least += -(-len(held) // 32)
     return touched, least
-
-
-def by_hand_wavefronts(addresses, warps, lanes, width):
-    """The busiest bank of each group of lanes that is served together, over distinct 4-byte words."""
-    together = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}[width]
-    groups = {}
-    for address, warp, lane in zip(addresses, warps, lanes, strict=True):
-        words = groups.setdefault((warp, lane // together), set())
-        words.update(byte // 4 for byte in range(address, address + width))
-    passes = ideal = 0
-    for words in groups.values():
-        banks = [word % 32 for word in words]
-        passes += max(banks.count(bank) for bank in banks)
-        ideal += -(-len(words) // 32)
-    return passes, ideal
 
 
 @st.composite
@@ -69,25 +54,6 @@ def test_sectors_are_those_that_the_bytes_lie_in(request):
     assert request_sectors(addresses, warps, width) == expected
 
 
-@settings(max_examples=400, deadline=None)
-@given(request=requests())
-def test_wavefronts_are_the_busiest_banks_words(request):
-    addresses, warps, lanes, width = request
-    expected = by_hand_wavefronts(addresses.tolist(), warps.tolist(), lanes.tolist(), width)
-
-    assert wavefronts(addresses, warps, lanes, width) == expected
-    # The remembered form must know a request by all that decides its count.
-    assert cta_wavefronts(addresses, warps, lanes, width) == expected
-    assert cta_wavefronts(addresses, warps, lanes, width) == expected
-
-
-def test_requests_of_other_warps_at_the_same_offsets_are_not_taken_for_one_another():
-    offsets, lanes = np.zeros(3, np.int64), np.arange(3)
-
-    assert cta_wavefronts(offsets, np.array([0, 0, 0]), lanes, 4) == (1, 1)
-    assert cta_wavefronts(offsets, np.array([0, 0, 1]), lanes, 4) == (2, 2)
-
-
 @settings(max_examples=200, deadline=None)
 @given(request=requests(), phase=st.sampled_from([0, 4, 8, 16]))
 def test_sectors_of_a_cta_depend_on_where_its_base_lies_in_a_sector(request, phase):
@@ -108,25 +74,11 @@ def test_neighbours_need_no_more_than_the_ideal(width):
     warps = np.zeros(32, np.int64)
 
     assert request_sectors(addresses, warps, width) == (width, width)
-    assert wavefronts(addresses, warps, lanes, width) == (max(1, width // 4), max(1, width // 4))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_one_word_for_all_is_one_pass_a_group(width):
-    lanes = np.arange(32)
-    same = np.full(32, 256, np.int64)
-
-    assert wavefronts(same, lanes * 0, lanes, width)[0] == max(1, width // 4)
-    assert request_sectors(same, lanes * 0, width) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("stride", "passes"), [(4, 1), (8, 2), (16, 4), (128, 32), (132, 1), (68, 1), (72, 2)]
-)
-def test_strides_of_words_conflict_as_their_common_divisor_with_the_banks(stride, passes):
-    lanes = np.arange(32)
-
-    assert wavefronts(lanes * stride, lanes * 0, lanes, 4)[0] == passes
+def test_one_place_for_all_is_one_sector(width):
+    assert request_sectors(np.full(32, 256, np.int64), np.zeros(32, np.int64), width) == (1, 1)
 
 
 @settings(max_examples=200, deadline=None)
