@@ -64,6 +64,9 @@ class SharedWatch:
         self._write_epoch: Array = np.zeros(shape, np.int64)
         """Least epoch of the warps in ``_writers``, kept while warps differ in what they know."""
         self._read_epoch: Array = np.zeros(shape, np.int64)
+        self._atomic_epoch: Array = np.zeros(shape, np.int64)
+        self._alike = False
+        """Whether the store at hand meets others that another warp made, and changes nothing."""
         self._log: list[tuple[Touch, int]] = []
         self._dirty = {"writers": False, "readers": False, "atomics": False, "pending": False}
         self._numbers: dict[int, int] = {}
@@ -125,7 +128,8 @@ class SharedWatch:
             return
         self._log_entered()
         self._write_epoch = np.full(self._writers.shape, self.order.now, np.int64)
-        self._read_epoch = np.full(self._writers.shape, self.order.now, np.int64)
+        self._read_epoch = self._write_epoch.copy()
+        self._atomic_epoch = self._write_epoch.copy()
 
     # -- accesses -------------------------------------------------------------------------------------------
     def read(self, lanes: Lanes, mask: Mask | None, access: Access) -> None:
@@ -142,7 +146,7 @@ class SharedWatch:
         if self._dirty["writers"]:
             self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
         if self._dirty["atomics"]:
-            self._compare(lanes, access, touched, (self._atomics, self._writer, self._write_epoch), "updates")
+            self._compare(lanes, access, touched, (self._atomics, self._writer, self._atomic_epoch), "updates")
         number = self._number(access)
         self._log.append((touched, number))
         if self.order.partial or len(self._log) > _LOG:
@@ -153,6 +157,7 @@ class SharedWatch:
         instruction = access.instruction
         touched = self._touch(lanes, access.request, access.size)
         if instruction.opcode == "cp":
+            self._alike = False
             self._pending[touched.where] = 0
             self._enter_write(lanes, access, touched)
             return False
@@ -192,14 +197,11 @@ class SharedWatch:
         if self._dirty["readers"]:
             self._compare(lanes, access, touched, (self._readers, self._reader, self._read_epoch), "reads")
         number = self._number(access)
-        if touched.listed:
-            np.bitwise_or.at(self._atomics, touched.where, touched.bits)
-        else:
-            self._atomics[touched.where] |= touched.bits
+        if self.order.partial:
+            self._note_epoch(self._atomic_epoch, self._atomics, touched)
+        _add(self._atomics, touched)
         self._dirty["atomics"] = True
         self._writer[touched.where] = number
-        if self.order.partial:
-            self._write_epoch[touched.where] = self._epoch(lanes, touched)
         lanes.flag_accessed(mask, instruction, stores=True)
 
     def copy_begun(self, lanes: Lanes, access: Access) -> None:
@@ -219,6 +221,8 @@ class SharedWatch:
     def _touch(self, lanes: Lanes, request: Split | Listed, size: int) -> Touch:
         if isinstance(request, Listed):
             self._widen(lanes.ctas)
+        elif self.order.partial:
+            self._widen(len(self.order.epoch))
         return touch(lanes, request, size, self.cell)
 
     def _number(self, access: Access) -> int:
@@ -233,39 +237,34 @@ class SharedWatch:
 
     def _enter_write(self, lanes: Lanes, access: Access, touched: Touch) -> None:
         where = touched.where
-        if touched.listed:
+        # Warps that stored the same without knowing of each other all stay: each may read what it stored.
+        if not self._alike:
             self._writers[where] = 0
-            np.bitwise_or.at(self._writers, where, touched.bits)
-        else:
-            self._writers[where] = touched.bits
+        if self.order.partial:
+            self._note_epoch(self._write_epoch, self._writers, touched)
+            self._readers[where] = 0
+            self._atomics[where] = 0
+        _add(self._writers, touched)
         self._dirty["writers"] = True
         self._writer[where] = self._number(access)
-        if self.order.partial:
-            self._write_epoch[where] = self._epoch(lanes, touched)
-            self._readers[where] = 0
 
     def _log_entered(self) -> None:
         """Enter the reads noted down."""
         for touched, number in self._log:
-            if touched.listed:
-                np.bitwise_or.at(self._readers, touched.where, touched.bits)
-            else:
-                self._readers[touched.where] |= touched.bits
+            if self.order.partial:
+                self._note_epoch(self._read_epoch, self._readers, touched)
+            _add(self._readers, touched)
             self._reader[touched.where] = number
             self._dirty["readers"] = True
-        if self.order.partial:
-            for touched, _ in self._log:
-                self._read_epoch[touched.where] = np.minimum(
-                    np.where(
-                        self._readers[touched.where] & ~touched.bits,
-                        self._read_epoch[touched.where],
-                        self.order.now,
-                    ),
-                    self._epoch(None, touched),
-                )
         self._log.clear()
 
-    def _epoch(self, _: Lanes | None, touched: Touch) -> Array:
+    def _note_epoch(self, epochs: Array, warps: Array, touched: Touch) -> None:
+        """Keep the least epoch of all warps noted at a cell, the request's among them."""
+        others = (warps[touched.where] & ~touched.bits) != 0
+        mine = self._epoch(touched)
+        epochs[touched.where] = np.where(others, np.minimum(epochs[touched.where], mine), mine)
+
+    def _epoch(self, touched: Touch) -> Array:
         """The least epoch of the warps of a request: what is ordered after it is not called a race."""
         every = int(np.bitwise_or.reduce(touched.bits))
         warps = np.flatnonzero([every >> warp & 1 for warp in range(32)])
@@ -284,13 +283,15 @@ class SharedWatch:
         )  # fmt: skip
         self._write_epoch = np.repeat(self._write_epoch, rows, axis=0)
         self._read_epoch = np.repeat(self._read_epoch, rows, axis=0)
+        self._atomic_epoch = np.repeat(self._atomic_epoch, rows, axis=0)
 
     # -- findings -------------------------------------------------------------------------------------------
     def _compare_all(self, lanes: Lanes, access: Access, touched: Touch) -> None:
+        self._alike = False
         if self._dirty["writers"]:
             self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
         if self._dirty["atomics"]:
-            self._compare(lanes, access, touched, (self._atomics, self._writer, self._write_epoch), "updates")
+            self._compare(lanes, access, touched, (self._atomics, self._writer, self._atomic_epoch), "updates")
         if self._log:
             self._log_entered()
         if self._dirty["readers"]:
@@ -317,6 +318,7 @@ class SharedWatch:
         found = others != 0
         if found.any() and access.data is not None:
             found &= changes(lanes, access, each)
+            self._alike |= not found.any()
         if found.any():
             position = int(np.flatnonzero(found)[0])
             row, cell = int(each.row[position]), int(each.cell[position])
@@ -351,6 +353,13 @@ class SharedWatch:
 
     def _sayer(self, lanes: Lanes, access: Access, each: Entries) -> Sayer:
         return Sayer(lanes, access, each, self.cell, self._findings)
+
+
+def _add(warps: Array, touched: Touch) -> None:
+    if touched.listed:
+        np.bitwise_or.at(warps, touched.where, touched.bits)
+    else:
+        warps[touched.where] |= touched.bits
 
 
 def ordered(instruction: Instruction) -> bool:

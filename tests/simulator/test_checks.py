@@ -394,3 +394,28 @@ def test_threads_that_name_different_barriers_meet_at_their_own(machine):
     found, _, result = findings(machine, body)
     assert found == []
     assert result.tolist() == [16 + 4] * 32 + [8] * 32
+
+
+def test_warps_that_store_one_value_each_in_its_own_time_may_read_it(machine):
+    body = f"""
+    mov.b32 %r40, 0; shr.u32 %r41, %r99, 5;
+TURN: setp.ne.u32 %p1, %r40, %r41; @%p1 bra NEXT;
+    st.shared.b32 [flag], 5;
+NEXT: add.s32 %r40, %r40, 1; setp.lt.u32 %p2, %r40, 4; @%p2 bra TURN;
+    ld.shared.b32 %r50, [flag]; {STORE}"""
+    assert findings(machine, body, block=128)[0] == []
+    assert findings(machine, body.replace("[flag], 5", "[flag], %r41"), block=128)[0] == [("race", "decides")]
+
+
+def test_counters_in_groups_that_wait_for_their_own_barrier(machine):
+    # Two groups of two warps count in words of their own, each behind its own barrier, several times over.
+    body = f"""
+    shr.u32 %r40, %r99, 6; add.s32 %r41, %r40, 1; shl.b32 %r42, %r40, 2; add.s32 %r42, %r42, %r20; mov.b32 %r44, 0;
+AGAIN: st.shared.b32 [%r42], 0; barrier.cta.sync %r41, 64;
+    atom.shared.add.u32 %r43, [%r42], 1; {{}}
+    ld.shared.b32 %r50, [%r42]; barrier.cta.sync %r41, 64;
+    add.s32 %r44, %r44, 1; setp.lt.u32 %p1, %r44, 3; @%p1 bra AGAIN; {STORE}"""
+    found, _, result = findings(machine, body.format("barrier.cta.sync %r41, 64;"), block=128)
+    assert found == []
+    assert (result == 64).all()
+    assert findings(machine, body.format("bar.warp.sync -1;"), block=128)[0] == [("race", "decides")]
