@@ -49,9 +49,19 @@ __all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
 Truth = tuple[torch.Tensor | None, ...]
 """The reference's outputs in float64; None where it cannot be run so."""
-Answers = tuple[tuple[torch.Tensor, ...], Truth]
-"""The reference's outputs, and the same in float64."""
 _ORDINALS = ("the first call", "the second call", "the third call", "the fourth call")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What the reference makes of some inputs."""
+
+    wanted: tuple[torch.Tensor, ...]
+    """Its outputs."""
+    truth: Truth
+    """The same in float64."""
+    inputs_after: list[Any]
+    """The inputs as it left them: it may write into one on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,9 @@ class Compared:
     """One run of the candidate and of the reference on the same inputs."""
 
     drawn: list[Any]
-    """The inputs."""
+    """The inputs, as they were."""
+    given: list[Any]
+    """The same in the memory that the candidate got, as it left them."""
     called: Called
     """The candidate's call."""
     wanted: tuple[torch.Tensor, ...]
@@ -136,17 +148,15 @@ class Trial:
         ended = judge_harness(self.harness, state)
         if ended is not None:
             return ended
-        expected_inputs = cloned(drawn)
-        wanted = tensors_of(self.reference(*expected_inputs)) if known is None else known[0]
-        self.history.latest = Compared(drawn=given, called=called, wanted=wanted)
-        ended = comparing.modified(drawn, given, expected_inputs, state) or comparing.contract(
+        known = self.answers(drawn) if known is None else known
+        wanted = known.wanted
+        self.history.latest = Compared(drawn=drawn, given=given, called=called, wanted=wanted)
+        ended = comparing.modified(drawn, given, known.inputs_after, state) or comparing.contract(
             called.leaves, wanted, state
         )
         if ended is not None:
             return ended
-        ended = self._values(
-            drawn, called, wanted, self._oracle(drawn, wanted) if known is None else known[1]
-        )
+        ended = self._values(drawn, called, wanted, known.truth)
         if ended is not None:
             return ended
         return self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
@@ -198,13 +208,14 @@ class Trial:
 
     def _same_storage(self, drawn: list[Any]) -> list[Any]:
         """The new contents in the memory of the first call's inputs."""
-        held = self.history.first.drawn if self.history.first else drawn
+        held = self.history.first.given if self.history.first else drawn
         for old, new in zip(held, drawn, strict=True):
             if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
                 continue
             if old.shape != new.shape or old.dtype != new.dtype:
                 return cloned(drawn)
-            old.copy_(new)
+            # Past the version counter as well, which a memo may go by.
+            old.data.copy_(new)
         return [old if isinstance(old, torch.Tensor) else new for old, new in zip(held, drawn, strict=True)]
 
     def _stale(self, ended: Ending) -> Ending:
@@ -243,11 +254,14 @@ class Trial:
         else:
             state.call_s = called.seconds
 
-    def _oracle(self, drawn: list[Any], wanted: tuple[torch.Tensor, ...]) -> Truth:
+    def answers(self, drawn: list[Any]) -> Answers:
+        """What the reference gives; the reason is noted where there is no oracle."""
+        after = cloned(drawn)
+        wanted = tensors_of(self.reference(*after))
         truth, reason = comparing.oracle(self.reference, drawn, wanted)
         if reason:
             self.state.skipped(ORACLE, reason)
-        return truth
+        return Answers(wanted=wanted, truth=truth, inputs_after=after)
 
     def _values(
         self, drawn: list[Any], called: Called, wanted: tuple[torch.Tensor, ...], truth: Truth

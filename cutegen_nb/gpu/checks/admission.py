@@ -21,6 +21,7 @@ from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
 from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.problem_source import LoadedProblem
+from cutegen_nb.gpu.trial import Answers
 
 _FEWEST_TO_CUT = 2
 """Extents below this have no last sixteenth."""
@@ -56,12 +57,14 @@ def admit(loaded: LoadedProblem, device: str, longest_sum: float) -> Admitted:
     """
     reference = loaded.reference(_SEEDS[0], device)
     drawn, other = (inputs.draw(loaded, seed, device) for seed in _SEEDS)
-    wanted = tensors_of(reference(*cloned(drawn)))
+    after = cloned(drawn)
+    wanted = tensors_of(reference(*after))
     truth, _ = comparing.oracle(reference, drawn, wanted)
     gates = tuple(
         correctness.find_gate(want, true, longest_sum) for want, true in zip(wanted, truth, strict=True)
     )
-    expected = Expected(wanted=wanted, truth=truth, gates=gates)
+    answers = Answers(wanted=wanted, truth=truth, inputs_after=after)
+    expected = Expected(answers=answers, gates=gates)
     if not all(bool(torch.isfinite(item).all()) for item in wanted):
         return Admitted(admission=Admission(not_tried="the reference is not finite"), gates=gates)
     refused, passing = _sorted_out(reference, drawn, other, expected)
@@ -91,13 +94,14 @@ def _sorted_out(
     """Names of the wrong answers that the comparison refuses, and of those that pass."""
     refused: list[str] = []
     passing: list[str] = []
-    for wrong in _wrong_answers(reference, drawn, other, expected.wanted):
+    for wrong in _wrong_answers(reference, drawn, other, expected.answers.wanted):
         (passing if _passes(wrong, expected) else refused).append(wrong.name)
     return tuple(refused), tuple(passing)
 
 
 def _passes(wrong: _Wrong, expected: Expected) -> bool:
-    compared = comparing.compared(wrong.outputs, expected.wanted, expected.truth, expected.gates, ())
+    answers = expected.answers
+    compared = comparing.compared(wrong.outputs, answers.wanted, answers.truth, expected.gates, ())
     return all(item.matches for item in compared)
 
 
@@ -129,7 +133,7 @@ def _still_passing(
     expected = None if drawn is None else expect(reference, drawn, longest_sum)
     if drawn is None or expected is None or isinstance(expected, str):
         return None
-    wrong = _wrong_answers(reference, drawn, sets[1] if other is None else other, expected.wanted)
+    wrong = _wrong_answers(reference, drawn, sets[1] if other is None else other, expected.answers.wanted)
     return {item.name for item in wrong if _passes(item, expected)}
 
 

@@ -64,7 +64,7 @@ def _exact(expected: Expected | str) -> Expected | str:
     """The same with gates of zero, where the reference itself is exact; else the reason."""
     if isinstance(expected, str):
         return expected
-    for want, true in zip(expected.wanted, expected.truth, strict=True):
+    for want, true in zip(expected.answers.wanted, expected.answers.truth, strict=True):
         if true is None or not bool((true == true.round()).all()) or not bool((want.double() == true).all()):
             return "the reference is not exact on integers"
     gates = tuple(replace(gate, element=0.0, l2=0.0) for gate in expected.gates)

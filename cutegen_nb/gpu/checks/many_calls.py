@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 from cutegen_nb.core.evaluation import Severity, Tier
-from cutegen_nb.gpu.checks.probing import Expected, Probe, decide, expect, probe
+from cutegen_nb.gpu.checks.probing import Probe, decide, expect, probe
 from cutegen_nb.gpu.checks.registry import MANY_CALLS
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
@@ -24,7 +25,7 @@ def many_calls(trial: Trial) -> Ending | None:
             state.skipped(MANY_CALLS, expected)
             return None
         # The problem's own gates hold here; only what they lack comes from these inputs.
-        sets.append((drawn, Expected(wanted=expected.wanted, truth=expected.truth, gates=state.gates)))
+        sets.append((drawn, replace(expected, gates=state.gates)))
     wanted, done = _CALLS[trial.task.tier], 0
     while done < wanted and state.time_left():
         found = probe(trial, *secrets.choice(sets), f"call {done + 6}")

@@ -22,7 +22,7 @@ from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending, Evidence
-from cutegen_nb.gpu.trial import History, Trial
+from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
@@ -33,10 +33,8 @@ _REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, Not
 class Expected:
     """What the reference gives for some inputs, and how close a candidate has to come."""
 
-    wanted: tuple[torch.Tensor, ...]
-    """The reference's outputs."""
-    truth: tuple[torch.Tensor | None, ...]
-    """The same in float64."""
+    answers: Answers
+    """The reference's outputs, the oracle's, and the inputs afterwards."""
     gates: tuple[Gate, ...]
     """One an output."""
 
@@ -53,8 +51,9 @@ class Probe:
 
 def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float) -> Expected | str:
     """What the reference gives for `drawn`; the reason, where these inputs are not to be used."""
+    after = cloned(drawn)
     try:
-        wanted = tensors_of(reference(*cloned(drawn)))
+        wanted = tensors_of(reference(*after))
     except _REFUSES as error:
         return f"the reference raises {type(error).__name__}"
     if not all(bool(torch.isfinite(item).all()) for item in wanted):
@@ -73,7 +72,8 @@ def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float)
         if gate is None:
             return "the answer hangs on the last bits of these inputs"
         gates.append(gate)
-    return Expected(wanted=wanted, truth=truth, gates=tuple(gates))
+    answers = Answers(wanted=wanted, truth=truth, inputs_after=after)
+    return Expected(answers=answers, gates=tuple(gates))
 
 
 def _gate(want: torch.Tensor, true: torch.Tensor, moved: torch.Tensor, longest_sum: float) -> Gate | None:
@@ -115,9 +115,7 @@ def probe(
     scratch = Evidence(gates=expected.gates, compile_s=trial.state.compile_s or 1.0)
     apart = replace(trial, state=scratch, history=History())
     try:
-        ending = apart.compare(
-            drawn, cloned(drawn) if given is None else given, which, (expected.wanted, expected.truth)
-        )
+        ending = apart.compare(drawn, cloned(drawn) if given is None else given, which, expected.answers)
     except CandidateFault as fault:
         scratch.findings.insert(0, fault.finding)
         ending = (fault.outcome, fault.finding.message)

@@ -32,13 +32,17 @@ from cutegen_nb.gpu.trial import History, Trial
 
 _LARGER = 4
 """Times the simulator's usual size that another may have."""
+_TOO_LARGE = "too large for the simulator"
 _SILENT = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED}
 
 
 def shapes(trial: Trial, module: ModuleType) -> Ending | None:
     """Try other sizes; an ending only for wrong values where the problem's own size lies."""
     notes: list[str] = []
+    came_nearer = False
     for size in _sizes(trial):
+        if size.nearer and came_nearer:
+            continue
         if not trial.state.time_left(calls=2 + trial.state.compile_s / max(trial.state.call_s, 1e-3)):
             notes.append(f"{size.words}: no time left")
             _unreached(trial, size, "there was no time")
@@ -46,6 +50,7 @@ def shapes(trial: Trial, module: ModuleType) -> Ending | None:
         note, ending = _one(trial, module, size)
         if ending is not None:
             return ending
+        came_nearer |= size.nearer and note != _TOO_LARGE
         notes.append(f"{size.words}: {note}")
     if not notes:
         trial.state.skipped(SHAPES, "no number in the problem's file is an extent of an input")
@@ -78,7 +83,7 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
     try:
         if trial.ground.simulation is not None and not _fits(trial, rewrites):
             _unreached(trial, size, "the simulator does not reach so far")
-            return "too large for the simulator", None
+            return _TOO_LARGE, None
         found = _judged(trial, module, rewrites)
     except ProblemError:
         return "the problem has no such size", None
@@ -95,7 +100,8 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
         return f"refused ({message[:100]})", None
     words = f"With {size.words}"
     if size.decides:
-        return "", decide(trial, SHAPES, found, f"{words}, the side on which the problem's own size lies")
+        side = "" if size.nearer else ", the side on which the problem's own size lies"
+        return "", decide(trial, SHAPES, found, words + side)
     flag(trial, SHAPES, found, "wrong-at-another-shape", words)
     return "wrong", None
 
@@ -134,7 +140,7 @@ def _fits(trial: Trial, rewrites: tuple[Rewrite, ...]) -> bool:
 
 def _unreached(trial: Trial, size: Size, why: str) -> None:
     """A flag where the problem's own size lies past a threshold that was not tried."""
-    if not size.decides:
+    if not size.decides or size.nearer:
         return
     message = (
         f"The source decides by size, and the problem's own size lies on the other side than the one that "

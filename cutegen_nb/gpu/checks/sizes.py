@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_nb.core.problem import Problem, Rewrite
-from cutegen_nb.gpu.scaling import literals_of
+from cutegen_nb.gpu.scaling import literals_of, shrunk
 
 _SMALLEST_THRESHOLD = 15
 _MOST_THREADS = 1024
@@ -16,6 +16,8 @@ _MOST_THREADS = 1024
 _LARGEST_THRESHOLD = 1 << 40
 _MOST_ALIGNMENT = 256
 _MOST_SAME_SIDE = 2
+_MOST_TIMES = 4
+"""Times the elements of the judged size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,9 @@ class Size:
     values: dict[int, int]
     """Each literal's value in the file → its value here."""
     decides: bool = False
-    """Whether the problem's own size takes the same side of a threshold, so that wrong values there count."""
+    """Whether wrong values count: the problem's own size lies on that side."""
+    nearer: bool = False
+    """Whether it only lies nearer to the problem's own size; one of these is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ def rewrites_for(problem: Problem, now: Sequence[Rewrite], values: dict[int, int
 
 
 def thresholds(source: str) -> tuple[int, ...]:
-    """Integers that the source compares something with, named constants of its module included."""
+    """Integers that the source compares with or divides by, named constants of its module included."""
     tree = ast.parse(source)
     named: dict[str, int] = {}
     for statement in tree.body:
@@ -76,21 +80,23 @@ def thresholds(source: str) -> tuple[int, ...]:
                 named[target.id] = value
     found = {
         value
-        for node, in_kernel in _comparisons(tree, in_kernel=False)
-        for value in (_integer(part, named) for part in (node.left, *node.comparators))
+        for part, in_kernel in _operands(tree, in_kernel=False)
+        for value in (_integer(part, named),)
         if value is not None
         and (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD) < value <= _LARGEST_THRESHOLD
     }
     return tuple(sorted(found, reverse=True))
 
 
-def _comparisons(node: ast.AST, *, in_kernel: bool) -> Iterator[tuple[ast.Compare, bool]]:
-    """Comparisons, and whether they stand in a kernel, where most are of threads and tiles."""
+def _operands(node: ast.AST, *, in_kernel: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """What is compared with or divided by, and whether in a kernel: there mostly threads and tiles."""
     for child in ast.iter_child_nodes(node):
         inside = in_kernel or (isinstance(child, ast.FunctionDef) and _is_kernel(child))
         if isinstance(child, ast.Compare):
-            yield child, inside
-        yield from _comparisons(child, in_kernel=inside)
+            yield from ((part, inside) for part in (child.left, *child.comparators))
+        if isinstance(child, ast.BinOp) and isinstance(child.op, ast.FloorDiv):
+            yield child.right, inside
+        yield from _operands(child, in_kernel=inside)
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
@@ -113,6 +119,10 @@ def _integer(node: ast.expr, named: dict[str, int]) -> int | None:
             return None
         if isinstance(node.op, ast.Mult):
             return left * right
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
         if isinstance(node.op, ast.LShift):
             return left << right if right < 64 else None  # noqa: PLR2004 - no size is longer
         if isinstance(node.op, ast.Pow):
@@ -128,6 +138,7 @@ def sizes(found: Sequence[Extent], elements: tuple[int, int], limits: Sequence[i
     """
     if not found:
         return
+    yield from _nearer(found)
     same_side: list[Size] = []
     for limit in limits:
         for item in found:
@@ -144,6 +155,18 @@ def sizes(found: Sequence[Extent], elements: tuple[int, int], limits: Sequence[i
     if found[0].now > 1:
         yield Size(words=f"{found[0].now} made 1", values={found[0].full: 1})
     yield from same_side[:_MOST_SAME_SIDE]
+
+
+def _nearer(found: Sequence[Extent]) -> Iterator[Size]:
+    """The extent that was shrunk most, shrunk less, with the same alignment; the largest first."""
+    item = max(found, key=lambda one: one.full / one.now)
+    chain = [item.full]
+    while chain[-1] > item.now and shrunk(chain[-1], 2) < chain[-1]:
+        chain.append(shrunk(chain[-1], 2))
+    for value in chain:
+        if value > item.now and (value / item.now) ** item.power <= _MOST_TIMES:
+            words = f"{item.now} made {value}, nearer to the problem's own {item.full}"
+            yield Size(words=words, values={item.full: value}, decides=True, nearer=True)
 
 
 def _sorted_out(size: Size, same_side: list[Size]) -> Iterator[Size]:

@@ -37,10 +37,10 @@ def kernel(x, n):
         pass
 
 def forward(x):
-    if x.numel() > LIMIT or x.shape[0] == 8 or 4 * 128 <= x.shape[1]:
+    if x.numel() > LIMIT or x.shape[0] == 8 or 4 * 128 <= x.shape[1] or x.numel() // (2**16 + 1):
         return 1
 """
-    assert thresholds(source) == (1 << 20, 70_000, 512)
+    assert thresholds(source) == (1 << 20, 70_000, 65_537, 512)
 
 
 def test_extents_are_literals_that_size_an_input():
@@ -57,10 +57,10 @@ def test_rewrites_keep_the_scaled_size_and_set_one_extent():
 def test_only_the_side_of_the_problems_own_size_decides():
     found = [Extent(full=64, now=64), Extent(full=4096, now=256)]
     tried = list(sizes(found, (64 * 4096, 64 * 256), (1000,)))
-    deciding = [item for item in tried if item.decides]
+    deciding = [item for item in tried if item.decides and not item.nearer]
     assert [item.values for item in deciding] == [{4096: 1024}]
     own_side = list(sizes(found, (64 * 4096, 64 * 256), (100,)))
-    assert not any(item.decides for item in own_side)
+    assert not any(item.decides and not item.nearer for item in own_side)
     assert {"256 made 255", "256 made 259", "64 made 1"} <= {item.words for item in own_side}
 
 
@@ -70,3 +70,10 @@ def test_elements_cross_a_threshold_by_both_dimensions_of_one_literal():
     side = size.values[4096]
     assert size.decides
     assert side**2 >= 300_000 > (side - 1) ** 2
+
+
+def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():
+    nearer = [item for item in sizes([Extent(full=4095, now=63)], (4095, 63), ()) if item.nearer]
+    assert [item.values[4095] for item in nearer] == [127]
+    assert all(item.decides for item in nearer)
+    assert not [item for item in sizes([Extent(full=64, now=64)], (64, 64), ()) if item.nearer]
