@@ -16,7 +16,8 @@ def _programs() -> list[Case]:
     rules = {
         "relu": (BITS, 32),
         "softmax": (Rule(kind="sum", scale=2.0**-27), 32),
-        "product": (Rule(kind="sum", scale=2048 * 2.0**-22), 32),  # 128 products of at most 16
+        # 128 products of at most 16, added in 8 steps of which each may cut one unit of the last place.
+        "product": (Rule(kind="sum", scale=8 * 2048 * 2.0**-23), 32),
     }
     return [
         Case(
