@@ -98,6 +98,8 @@ class Setting:
     """Global memory."""
     parameters: bytes
     """Kernel parameters, laid out."""
+    dynamic_smem_bytes: int
+    """Dynamic shared memory of a CTA."""
     shared_bytes: int
     """Shared memory of a CTA, static and dynamic."""
     local_bytes: int
@@ -144,6 +146,8 @@ class Lanes:
         self.warps_per_cta = -(-self.threads // WARP)
         self.warps = ctas * self.warps_per_cta
         self.lane_count = ctas * self.threads
+        self.dynamic_smem_bytes = setting.dynamic_smem_bytes
+        """Of it, what the launch asked for."""
         self.shared_limit = setting.shared_bytes
         """Bytes of shared memory a CTA may use."""
         self.local_limit = setting.local_bytes

@@ -15,7 +15,7 @@ import numpy as np
 from cutegen_nb.simulator import barriers
 from cutegen_nb.simulator.async_ops import arrive
 from cutegen_nb.simulator.barriers import is_barrier
-from cutegen_nb.simulator.faults import MISTAKES, OutOfTime, Trapped, mistake, place
+from cutegen_nb.simulator.faults import MISTAKES, OutOfBounds, OutOfTime, Trapped, mistake, place
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.program import Program, Segment
 from cutegen_nb.simulator.values import S32, U32, Array, Value
@@ -123,10 +123,26 @@ def _after(segment: Segment, at: int, lanes: Lanes, mask: Mask | None, done: int
 def _indexed(segment: Segment, lanes: Lanes, mask: Mask | None) -> int | Array:
     index = lanes.registers[segment.operand_slots[0]].view(U32)
     table = np.array(segment.targets, S32)
+    beyond = np.broadcast_to(index >= len(table), (lanes.ctas, lanes.threads))
+    if mask is not None:
+        beyond = beyond & mask.array
+    if beyond.any():
+        raise _beyond(segment, lanes, int(np.flatnonzero(beyond)[0]))
     if index.ndim == 0:
         return int(table[int(index)])
-    del mask
     return table[np.minimum(index, len(table) - 1)]
+
+
+def _beyond(segment: Segment, lanes: Lanes, lane: int) -> OutOfBounds:
+    """The fault of a thread that branches to an entry its list has not."""
+    assert segment.end is not None
+    value = np.broadcast_to(lanes.registers[segment.operand_slots[0]].view(U32), (lanes.ctas, lanes.threads))
+    thread, cta = lanes.place_of(lane)
+    return OutOfBounds(
+        f"Thread {thread} of CTA {cta} branches to entry {int(value.flat[lane])} of a list of "
+        f"{len(segment.targets)} ({segment.end.name}, {place(segment.end)}). Check the index first.",
+        segment.end, thread=thread, cta=cta,
+    )  # fmt: skip
 
 
 def _trapped(segment: Segment, lanes: Lanes, mask: Mask | None) -> Trapped:

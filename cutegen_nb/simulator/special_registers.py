@@ -43,7 +43,7 @@ def special_value(name: str, lanes: Lanes) -> Value:
             "%nwarpid": lanes.warps_per_cta, "%nsmid": SMS, "%gridid": 0, "%clock_hi": 0,
             "%clock": 0, "%globaltimer_lo": 0, "%globaltimer_hi": 0,
             "%cluster_nctarank": cluster[0] * cluster[1] * cluster[2],
-            "%is_explicit_cluster": int(cluster != (1, 1, 1)), "%dynamic_smem_size": lanes.shared_limit,
+            "%is_explicit_cluster": int(cluster != (1, 1, 1)), "%dynamic_smem_size": lanes.dynamic_smem_bytes,
             "%total_smem_size": lanes.shared_limit, "%reserved_smem_offset_begin": 0,
         }[register]
     )  # fmt: skip

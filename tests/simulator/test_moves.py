@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.faults import UnsupportedOpcode
+from cutegen_nb.simulator.faults import OutOfBounds, UnsupportedOpcode
 
 STORE = "mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r50;"
 
@@ -70,6 +70,34 @@ def test_clocks_never_go_back_from_cta_to_cta(machine, clock):
     machine.launch(machine.kernel(body, parameters=1), block=256, grid=400, arrays=[result])
     assert (np.diff(result.astype(np.int64)) >= 0).all()
     assert len(np.unique(result)) > 1
+
+
+def test_special_registers_tell_shared_memory_apart(machine):
+    result = machine.align(np.zeros(2, np.uint32))
+    body = """.shared .align 4 .b8 tile[256]; mov.u32 %r1, %dynamic_smem_size; mov.u32 %r2, %total_smem_size;
+    st.global.v2.b32 [%rd90], {%r1, %r2};"""
+    machine.launch(machine.kernel(body, parameters=1), block=1, arrays=[result], smem=64)
+    assert result.tolist() == [64, 320]
+
+
+@pytest.mark.parametrize("index", ["2", "%r99"])
+def test_a_branch_beyond_its_list_names_the_thread(machine, index):
+    body = f"mov.b32 %r50, 0; mov.b32 %r1, {index}; T: .branchtargets A, B; brx.idx %r1, T; A: B: "
+    with pytest.raises(OutOfBounds, match="branches to entry 2 of a list of 2"):
+        outputs(machine, body)
+
+
+def test_cache_policies_are_taken_and_change_nothing(machine):
+    source, result = machine.align(np.arange(256, dtype=np.uint32)), machine.align(np.zeros(256, np.uint32))
+    body = """createpolicy.fractional.L2::evict_first.b64 %rd9, 1.0; mad.wide.u32 %rd1, %r99, 16, %rd90;
+    mad.wide.u32 %rd2, %r99, 16, %rd91;
+    ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.v4.b32 {%r1, %r2, %r3, %r4}, [%rd1], %rd9;
+    st.global.L1::evict_last.L2::cache_hint.v4.b32 [%rd2], {%r1, %r2, %r3, %r4}, %rd9;
+    red.relaxed.gpu.global.add.L2::cache_hint.u32 [%rd2], %r99, %rd9;"""
+    machine.launch(machine.kernel(body, parameters=2), block=64, arrays=[source, result])
+    want = np.arange(256, dtype=np.uint32).reshape(64, 4)
+    want[:, 0] += np.arange(64, dtype=np.uint32)
+    assert (result.reshape(64, 4) == want).all()
 
 
 def test_the_size_of_a_warp_is_a_constant(machine):
