@@ -193,7 +193,8 @@ class _Runner:
         launch = self._launch
         return Setting(
             grid=launch.grid, block=launch.block, cluster=launch.cluster, memory=self._memory,
-            parameters=self._parameters, shared_bytes=self._shared_bytes,
+            parameters=self._parameters, dynamic_smem_bytes=launch.dynamic_smem_bytes,
+            shared_bytes=self._shared_bytes,
             local_bytes=self._program.local_bytes, tally=tally,
             stop_at=self._stop_at if stop_at is None else stop_at, findings=findings, filling=filling,
             printed=Printed() if printed is None else printed,
