@@ -7,7 +7,7 @@ import time
 import pytest
 
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.gpu.device import find_gpu
 
 pytestmark = [
@@ -69,6 +69,18 @@ def test_a_second_verdict_comes_soon(gpu):
     began = time.monotonic()
     assert gpu("relu", "relu").passed
     assert time.monotonic() - began < 15.0
+
+
+@pytest.mark.parametrize("problem", ["relu", LARGE], ids=["small", "full size"])
+def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem):
+    evaluation = gpu(problem, "relu", Tier.C)
+    assert evaluation.passed, evaluation.summary
+    assert not evaluation.exhibits
+    states = {item.name: item.state for item in evaluation.checks}
+    for name in ("stress inputs", "exact integer inputs", "many calls", "physical floor", "problem admission"):
+        assert states[name] is CheckState.RAN, [item for item in evaluation.checks if item.name == name]
+    assert states["second process, other seeds"] is CheckState.RAN
+    assert len(evaluation.correctness.seeds) == 10
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.core.evaluation import Finding, NotJudged, Severity
+from cutegen_nb.core.evaluation import Finding, NotJudged, Severity, Verdict
 from cutegen_nb.gpu import comparing, correctness
 from cutegen_nb.gpu.checks.registry import Check
 from cutegen_nb.gpu.comparing import cloned, tensors_of
@@ -146,5 +146,8 @@ def flag(trial: Trial, check: Check, found: Probe, kind: str, words: str) -> Non
 
 
 def unjudged(found: Probe) -> bool:
-    """Whether nothing could be said of the candidate on these inputs."""
-    return found.ending is not None and isinstance(found.ending[0], NotJudged)
+    """Whether nothing could be said of the candidate on these inputs: memory may be short because of us."""
+    if found.ending is None:
+        return False
+    outcome = found.ending[0]
+    return isinstance(outcome, NotJudged) or outcome.verdict is Verdict.OUT_OF_MEMORY
