@@ -8,6 +8,7 @@ Every fragment of an 8- or 16-row tile follows one rule. Thread ``lane`` has gro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from cutegen_nb.simulator.values import F32, F64, U32, U64, Array
 
 GROUPS, PLACES = 8, 4
 """Groups of a warp and threads of a group."""
-_HALF_OVERFLOW = 65536.0
+_HALF_INFINITY = np.uint16(0x7C00)
 _WORD_BITS = 32
 
 
@@ -87,15 +88,14 @@ class Element:
 def half(words: Array) -> Array:
     """float16 pairs → float32; shifts and one product, and the table only where infinities or NaN occur."""
     bits = words.view(U16)
+    if bits.size and ((bits & _HALF_INFINITY) == _HALF_INFINITY).any():
+        special: Array = half_to_single(bits)
+        return special
     wide = bits.view(np.int16).astype(np.int32)
     np.left_shift(wide, 13, out=wide)
     np.bitwise_and(wide, np.int32(-0x70000001), out=wide)
     numbers: Array = wide.view(F32)
-    np.multiply(numbers, np.float32(2.0**112), out=numbers)
-    if numbers.size and max(numbers.max(), -numbers.min()) >= _HALF_OVERFLOW:
-        special: Array = half_to_single(bits)
-        return special
-    return numbers
+    return np.multiply(numbers, np.float32(2.0**112), out=numbers)
 
 
 def _bfloat(words: Array) -> Array:
@@ -167,9 +167,16 @@ def chosen_warps(lanes: Lanes, mask: Mask | None) -> Array | None:
 
 
 def words_of(lanes: Lanes, slot: int, dtype: np.dtype[Any], warps: Array | None) -> Array:
-    """A register as (warps, 8 groups, 4 places)."""
-    whole = lanes.full(lanes.registers[slot], dtype).reshape(-1, GROUPS, PLACES)
-    return whole if warps is None else whole[warps]
+    """A register as (ctas, warps of a CTA, 8 groups, 4 places), or (chosen warps, 8, 4)."""
+    whole = lanes.full(lanes.registers[slot], dtype)
+    if warps is None:
+        return whole.reshape(lanes.ctas, lanes.warps_per_cta, GROUPS, PLACES)
+    return whole.reshape(-1, GROUPS, PLACES)[warps]
+
+
+def leading(lanes: Lanes, warps: Array | None) -> tuple[int, ...]:
+    """The first axes of :func:`words_of`."""
+    return (lanes.ctas, lanes.warps_per_cta) if warps is None else (len(warps),)
 
 
 def by_lane(lanes: Lanes, array: Array, warps: Array | None) -> Array:
@@ -198,10 +205,10 @@ def gathered(
     """
     halves = rows // GROUPS
     along = len(fragments[0]) // halves
-    count = lanes.warps if warps is None else len(warps)
-    raw = np.empty((count, len(fragments), halves, GROUPS, along, PLACES), element.word)
+    lead = leading(lanes, warps)
+    raw = np.empty((*lead, len(fragments), halves, GROUPS, along, PLACES), element.word)
     for index, fragment in enumerate(fragments):
         for register, slot in enumerate(fragment):
             step, upper = divmod(register, halves)
-            raw[:, index, upper, :, step] = words_of(lanes, slot, element.word, warps)
-    return element.decode(raw).reshape(count, len(fragments) * rows, -1)
+            raw[..., index, upper, :, step, :] = words_of(lanes, slot, element.word, warps)
+    return element.decode(raw).reshape(math.prod(lead), len(fragments) * rows, -1)

@@ -7,12 +7,10 @@ the elements ``2t, 2t + 1`` of row ``g`` of every tile in one register (PTX ISA,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from cutegen_nb.simulator import shared_ops
-from cutegen_nb.simulator.addressing import At
+from cutegen_nb.simulator.addressing import At, Listed
 from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.formats import U16
 from cutegen_nb.simulator.lanes import WARP, Lanes, Mask
@@ -27,6 +25,9 @@ _ROW_WORDS = 4
 """32-bit words of a row of 16 bytes."""
 _HALVES = 2
 """64-bit halves of a row, in which it is moved."""
+_ROW_BYTES = 16
+_ROW = np.dtype(np.complex128)
+"""A type of that size, only ever copied."""
 _TILES = {"x1": 1, "x2": 2, "x4": 4}
 
 
@@ -78,12 +79,26 @@ def transposed(tile: Array) -> Array:
     return np.ascontiguousarray(elements.swapaxes(-1, -2)).view(U32)
 
 
-def _by_tile(lanes: Lanes, halves: Sequence[Array]) -> Array:
-    """The two halves of every lane's row → words (ctas, warps, 4 tiles, 8 rows, 4)."""
-    rows = np.empty((lanes.ctas, lanes.threads, _HALVES), U64)
-    for index, one in enumerate(halves):
-        rows[..., index] = one
-    return rows.view(U32).reshape(lanes.ctas, lanes.warps_per_cta, -1, GROUPS, _ROW_WORDS)
+def _tiles_of(lanes: Lanes, mask: Mask | None, tiles: _Tiles) -> Array:
+    """Rows of every tile: words (ctas, tiles, warps of a CTA, 8 rows, 4); zero where a warp is elsewhere."""
+    active = tiles.rows(lanes, mask)
+    request = shared_ops.admit(lanes, active, tiles.at(lanes), tiles.form)
+    shared_ops.looked_at(lanes, active, request, tiles.form)
+    if isinstance(request, Listed):
+        addresses = np.zeros((lanes.ctas, lanes.threads), np.int64)
+        addresses.reshape(-1)[slice(None) if request.lanes is None else request.lanes] = request.addresses
+    else:
+        addresses = np.zeros((1, lanes.threads), np.int64)
+        addresses[0, slice(None) if request.active is None else request.active] = request.row
+        addresses += int(request.column[0])
+    by_warp = addresses.reshape(len(addresses), lanes.warps_per_cta, -1, GROUPS)[:, :, : tiles.count]
+    place = by_warp.swapaxes(1, 2).reshape(len(addresses), -1) // _ROW_BYTES
+    memory = lanes.shared.view(_ROW)
+    if len(place) == 1:
+        rows = memory.take(place[0], axis=1)
+    else:
+        rows = memory.reshape(-1)[np.arange(lanes.ctas)[:, None] * memory.shape[1] + place]
+    return rows.view(U32).reshape(lanes.ctas, tiles.count, lanes.warps_per_cta, GROUPS, _ROW_WORDS)
 
 
 @opcode("ldmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
@@ -94,13 +109,11 @@ def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
 
     def run(lanes: Lanes, mask: Mask | None) -> None:
         require_whole_warps(lanes, mask, instruction)
-        halves = shared_ops.load(lanes, tiles.rows(lanes, mask), tiles.at(lanes), tiles.form)
-        rows = _by_tile(lanes, halves)
+        rows = _tiles_of(lanes, mask, tiles)
+        if tiles.transposed:
+            rows = transposed(rows)
         for index, put in enumerate(puts):
-            tile = rows[:, :, index]
-            if tiles.transposed:
-                tile = transposed(tile)
-            put(lanes, mask, tile.reshape(lanes.ctas, lanes.threads))
+            put(lanes, mask, rows[:, index].reshape(lanes.ctas, lanes.threads))
 
     return run
 

@@ -25,6 +25,7 @@ from cutegen_nb.simulator.matrix_fragments import (
     chosen_warps,
     gathered,
     half,
+    leading,
     require_whole_warps,
     words_of,
 )
@@ -158,15 +159,16 @@ class Group:
         known = lanes.sums.get(tuple(map(id, values))) if warps is None and form.c != "f16" else None
         if known is not None:
             return known[1].view(_ACCUMULATORS[form.c]).reshape(-1, halves, 2, count, GROUPS, PLACES)
+        lead = leading(lanes, warps)
         if form.c == "f16":
-            words = np.empty((len(self._products), halves, count, GROUPS, PLACES), U32)
+            words = np.empty((len(self._slots), *lead, GROUPS, PLACES), U32)
             for index, slot in enumerate(self._slots):
-                words[divmod(index, halves)] = words_of(lanes, slot, U32, warps)
-            return half(words).reshape(*words.shape, 2).transpose(0, 1, 5, 2, 3, 4)
-        dtype = _ACCUMULATORS[form.c]
-        result = np.empty((len(self._products) * halves * 2, count, GROUPS, PLACES), dtype)
+                words[index] = words_of(lanes, slot, U32, warps)
+            pairs = half(words).reshape(-1, halves, count, GROUPS, PLACES, 2)
+            return pairs.transpose(0, 1, 5, 2, 3, 4)
+        result = np.empty((len(self._slots), *lead, GROUPS, PLACES), _ACCUMULATORS[form.c])
         for index, slot in enumerate(self._slots):
-            result[index] = words_of(lanes, slot, dtype, warps)
+            result[index] = words_of(lanes, slot, result.dtype, warps)
         return result.reshape(-1, halves, 2, count, GROUPS, PLACES)
 
     def _put(self, lanes: Lanes, mask: Mask | None, result: Array, warps: Array | None) -> None:
