@@ -124,6 +124,14 @@ def test_the_best_kernel_passes_when_it_is_evaluated_again(offline_run, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "PASSED"
     assert found["correctness"]["outputs"][0]["matches"] is True
+    launch = found["launches"][0]
+    assert launch["resources"]["registers"] > 0
+    assert launch["occupancy"]["active_ctas"] >= 1
+    assert (
+        sum(line.get("gmem_load_sectors", 0) for line in launch["lines"])
+        == (launch["counters"]["gmem_load_sectors"])
+    )
+    assert '"_"' not in json.dumps(found)
 
 
 def test_a_candidate_that_fails_is_status_1_with_its_verdict(capsys):

@@ -21,7 +21,15 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.graph import Node, Ref, TensorSpec
-from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.profile import (
+    Access,
+    Counters,
+    KernelResources,
+    LaunchProfile,
+    LineCounters,
+    Profile,
+    ProfileSource,
+)
 
 
 def round_trip(value):
@@ -103,3 +111,33 @@ def test_a_field_missing_from_older_text_takes_its_default():
 def test_data_of_the_wrong_kind_is_refused_with_the_value():
     with pytest.raises(ValueError, match="expected int, got 'three'"):
         decode(Counters, {"_": "Counters", "branches": "three"})
+
+
+def test_a_profile_keeps_its_accesses_by_kind_and_its_resources():
+    counters = Counters(
+        instructions={"fp32": 8, "load.global": 4},
+        gmem_accesses={"load": Access(requests=4, bytes=512, passes=16, ideal=16)},
+        smem_accesses={"async-copy": Access(requests=1, bytes=512, passes=8, ideal=4)},
+    )
+    launch = LaunchProfile(
+        kernel="k", grid=(1, 1, 1), block=(32, 1, 1), dynamic_smem_bytes=0, counters=counters,
+        lines=(LineCounters(file="c.py", line=3, counters=counters),),
+        resources=KernelResources(architecture="sm_80", registers=40, spill_store_bytes=4),
+    )  # fmt: skip
+
+    assert round_trip(launch) == launch
+
+
+def test_a_launch_stored_before_there_were_kinds_and_resources_still_loads():
+    stored = {
+        "_": "LaunchProfile", "kernel": "k", "grid": [2, 1, 1], "block": [32, 1, 1], "dynamic_smem_bytes": 0,
+        "static_smem_bytes": 0, "gmem_distinct_sectors": 8, "ctas_run": None,
+        "counters": {"_": "Counters", "warp_instructions": 9, "flops": {"cuda.f32": 4}, "gmem_load_sectors": 8},
+        "lines": [{"_": "LineCounters", "file": "c.py", "line": 3, "counters": {"_": "Counters"}}],
+    }  # fmt: skip
+    found = decode(LaunchProfile, json.loads(json.dumps(stored)))
+
+    assert (found.counters.gmem_sectors, found.counters.gmem_accesses, found.resources) == (8, {}, None)
+    assert found.counters + found.counters == Counters(
+        warp_instructions=18, flops={"cuda.f32": 8}, gmem_load_sectors=16
+    )
