@@ -23,6 +23,8 @@ from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
 from cutegen_nb.gpu.provenance import Provenance, address_of
 from cutegen_nb.gpu.record import Evidence
 
+_UNINITIALISED = "uninitialised-read"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -70,6 +72,8 @@ class Caller:
     """What it runs on."""
     state: Evidence
     """Told the counts of a call that a fault ended."""
+    varied: bool = False
+    """Whether memory that nobody has written holds something else than in the first call."""
 
     def __call__(self, given: list[Any]) -> Called:
         """One call. Raises CandidateFault; the machine's own finding comes first."""
@@ -77,7 +81,9 @@ class Caller:
         self.ground.reset()
         provenance = Provenance(self.ground.simulation)
         provenance.explained.given(self._known(given))
-        watch = ForwardWatch(str(self.path), self.ground.label, provenance, self.ground.unwritten)
+        self.ground.vary(other_contents=self.varied)
+        told = None if self.varied else self.ground.unwritten
+        watch = ForwardWatch(str(self.path), self.ground.label, provenance, told, varied=self.varied)
         began = time.monotonic()
         try:
             with blamed(RUNNING, self.path), watch:
@@ -154,7 +160,13 @@ class Caller:
             if item.severity is Severity.FLAG:
                 self.state.flag(MACHINE_CHECKS[item.kind], item)
         for item in kept:
-            if item.severity is Severity.DECIDES:
+            if item.severity is not Severity.DECIDES:
+                continue
+            if item.kind == _UNINITIALISED:
+                # A launch may leave other values where no output looks: equal calls settle it.
+                if not self.varied and not self.state.doubts_settled:
+                    self.state.doubts.append(item)
+            else:
                 self.state.found(MACHINE_CHECKS[item.kind], item.message)
                 self.state.profile = self.profile(launches)
                 raise from_finding(item)

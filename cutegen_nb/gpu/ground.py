@@ -133,6 +133,8 @@ class Simulation(Protocol):
         """Kernel whose launch ended with neither a result nor a fault since the last reset; else empty."""
         ...
 
+    other_contents: bool
+    """Whether shared and local memory hold other bytes at first than usual."""
     stop_at: float
     """Reading of ``time.monotonic`` after which a launch is a fault."""
 
@@ -191,6 +193,11 @@ class Ground:
         """Name a tensor for findings."""
         if self.simulation is not None:
             self.simulation.label(tensor, name)
+
+    def vary(self, *, other_contents: bool) -> None:
+        """Let memory that nobody has written hold other bytes at first than usual, or the usual ones."""
+        if self.simulation is not None:
+            self.simulation.other_contents = other_contents
 
     def unwritten(self, tensor: torch.Tensor, bits: int) -> None:
         """A tensor holds no value yet; its elements were set to these bits."""

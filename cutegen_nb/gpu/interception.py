@@ -61,8 +61,11 @@ class ForwardWatch(TorchDispatchMode):
         label: Callable[[torch.Tensor, str], None] | None = None,
         provenance: Provenance | None = None,
         unwritten: Callable[[torch.Tensor, int], None] | None = None,
+        *,
+        varied: bool = False,
     ) -> None:
         super().__init__()
+        self._varied = varied
         self._unwritten = unwritten
         self._path = path
         self._label = label
@@ -80,7 +83,7 @@ class ForwardWatch(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         if name in _UNINITIALISED and isinstance(result, torch.Tensor):
-            poison(result)
+            poison(result, other=self._varied)
             bits = poison_bits(result.dtype) if result.is_contiguous() else None
             if self._unwritten is not None and bits is not None:
                 self._unwritten(result, bits)

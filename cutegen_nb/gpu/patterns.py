@@ -6,6 +6,8 @@ import torch
 
 POISON_BYTE = 0x5A
 """Integer outputs are filled with this byte before a candidate writes them."""
+OTHER_BYTE = 0x7B
+"""Fills memory in a call that is to differ where the first one depended on what was there."""
 _POISON_BITS = {
     torch.float64: (torch.int64, 0x7FF8_5A5A_5A5A_5A5A),
     torch.float32: (torch.int32, 0x7FDA_5A5A),
@@ -24,12 +26,17 @@ def poison_bits(dtype: torch.dtype) -> int | None:
     return None if known is None else known[1]
 
 
-def poison(tensor: torch.Tensor) -> None:
-    """Fill freshly allocated memory with a value that cannot pass for a result."""
+def poison(tensor: torch.Tensor, *, other: bool = False) -> None:
+    """Fill freshly allocated memory with a value that cannot pass for a result.
+
+    ``other`` takes large numbers in place of NaNs: what depends on fresh memory differs between the two.
+    """
     if tensor.numel() == 0 or not tensor.is_contiguous():
         return
     flat = tensor.view(-1)
-    if tensor.dtype in _POISON_BITS:
+    if other:
+        flat.view(torch.uint8).fill_(OTHER_BYTE if tensor.dtype is not torch.bool else 0)
+    elif tensor.dtype in _POISON_BITS:
         kind, bits = _POISON_BITS[tensor.dtype]
         flat.view(kind).fill_(bits)
     elif tensor.dtype is torch.bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.gpu.checks.registry import CHECKS, Check
+from cutegen_nb.gpu.checks.registry import CHECKS, UNWRITTEN, Check
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.problem_source import LoadedProblem
 
@@ -108,6 +108,10 @@ class Evidence:
     """What the first call took."""
     call_s: float = 0.0
     """What the latest call took."""
+    doubts: list[Finding] = field(default_factory=list)
+    """Reads of memory that nobody wrote: they change what a launch leaves, and perhaps an output."""
+    doubts_settled: bool = False
+    """Whether equal calls over different memory have been compared."""
     threads: int = 0
     """Of the process after the first call, when everything is compiled."""
     closer_until: float = 0.0
@@ -127,6 +131,18 @@ class Evidence:
 
     def _note(self, check: Check, state: CheckState, note: str) -> None:
         self.results[check.name] = CheckResult(name=check.name, tier=check.tier, state=state, note=note)
+
+    def settle_doubts(self, *, differ: bool) -> Ending | None:
+        """Do outputs depend on memory that nobody wrote and a kernel read? The outcome where they do."""
+        doubts, self.doubts, self.doubts_settled = self.doubts, [], True
+        if not doubts:
+            return None
+        if differ:
+            return self.ends(UNWRITTEN, Verdict.UNINITIALISED_READ, doubts[0])
+        for item in doubts:
+            message = f"{item.message} The outputs are the same all the same."
+            self.flag(UNWRITTEN, replace(item, message=message, severity=Severity.FLAG))
+        return None
 
     def flag(self, check: Check, finding: Finding) -> None:
         """Something a person should see; it decides nothing."""

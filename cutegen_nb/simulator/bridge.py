@@ -92,6 +92,8 @@ class Simulation:
         self._reads = Reads()
         self.stop_at = math.inf
         """Reading of ``time.monotonic`` after which a launch is a fault."""
+        self.other_contents = False
+        """Whether shared and local memory hold other bytes at first: what depends on them differs."""
         self.max_ctas: int | None = None
         """How many CTAs of a larger grid run; None for all of them."""
         self.on_launch: Callable[[LaunchProfile], None] | None = None
@@ -211,6 +213,7 @@ class Simulation:
             max_ctas=self.max_ctas,
             findings=found,
             device=self.device,
+            other_contents=self.other_contents,
         )
 
 

@@ -26,7 +26,7 @@ from cutegen_nb.simulator.memory import GlobalMemory
 from cutegen_nb.simulator.printed import Printed
 from cutegen_nb.simulator.program import Program, program_of
 from cutegen_nb.simulator.ptx_model import Kernel, Module
-from cutegen_nb.simulator.rerun import settle
+from cutegen_nb.simulator.rerun import FILLING, settle
 from cutegen_nb.simulator.schedule import run_batch
 from cutegen_nb.simulator.shared_watch import SharedWatch
 from cutegen_nb.simulator.special_registers import special_value
@@ -53,6 +53,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     max_ctas: int | None = None,
     findings: Findings | None = None,
     device: DeviceFacts | None = None,
+    other_contents: bool = False,
 ) -> LaunchProfile:
     """Run a launch to its end.
 
@@ -66,6 +67,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         max_ctas: how many CTAs of a larger grid to run; what the others would have written stays unwritten.
         findings: takes what checks find in a launch that goes on.
         device: whose limits hold; those of the kernel's architecture where none is named.
+        other_contents: whether shared and local memory hold other bytes at first than usual.
 
     Raises:
         SimulatorFault: the launch cannot go on; the fault says whose fault that is.
@@ -93,7 +95,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     memory.begin()
     try:
         with np.errstate(all="ignore"):
-            runner.run(chosen, tally, found)
+            runner.run(chosen, tally, found, FILLING if other_contents else POISON)
             profile = _profile(kernel, launch, chosen, tally, program)
             settle(found, memory, lambda filling, step: runner.again(chosen, filling, step))
     finally:
@@ -164,12 +166,12 @@ class _Runner:
     def _shared_bytes(self) -> int:
         return self._program.dynamic_smem_offset + self._launch.dynamic_smem_bytes
 
-    def run(self, chosen: range | Array, tally: Tally, findings: Findings) -> None:
+    def run(self, chosen: range | Array, tally: Tally, findings: Findings, filling: Array) -> None:
         """Run the launch, watched."""
         began = time.monotonic()
         several = self._unordered and len(chosen) > 1
         watch = GlobalWatch(findings, several=several)
-        self._run(chosen, self._size, self._setting(tally, findings, POISON, printed=self.printed), watch)
+        self._run(chosen, self._size, self._setting(tally, findings, filling, printed=self.printed), watch)
         self._seconds = time.monotonic() - began
 
     def again(self, chosen: range | Array, filling: Array | None, step: int) -> None:

@@ -30,7 +30,7 @@ def settle(
     """
     if findings.doubts(UNINITIALISED):
         matters = _differs(memory, lambda: again(FILLING, 0), other_poison=True)
-        why = "Run again with something else in there, the launch gave other results: they depend on it."
+        why = "Run again with something else in there, the launch left other values in memory."
         findings.settle(UNINITIALISED, matters=matters, why=_UNKNOWN if matters is None else why)
     if findings.doubts(CTA_ORDER):
         tried = [
@@ -38,7 +38,7 @@ def settle(
             _differs(memory, lambda: again(None, 1), other_poison=False),
         ]
         matters = True if True in tried else None if None in tried else False
-        why = "Run again with its CTAs one by one, the launch gave other results: they depend on the order."
+        why = "Run again with its CTAs one by one, the launch left other values in memory."
         findings.settle(CTA_ORDER, matters=matters, why=_UNKNOWN if matters is None else why)
 
 

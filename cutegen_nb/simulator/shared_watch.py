@@ -144,9 +144,9 @@ class SharedWatch:
             lanes.flag_accessed(mask, instruction, stores=False)
             return
         if self._dirty["writers"]:
-            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+            self._compare(lanes, access, touched, "writes")
         if self._dirty["atomics"]:
-            self._compare(lanes, access, touched, (self._atomics, self._writer, self._atomic_epoch), "updates")
+            self._compare(lanes, access, touched, "updates")
         number = self._number(access)
         self._log.append((touched, number))
         if self.order.partial or len(self._log) > _LOG:
@@ -159,7 +159,7 @@ class SharedWatch:
         if instruction.opcode == "cp":
             self._alike = False
             self._pending[touched.where] = 0
-            self._enter_write(lanes, access, touched)
+            self._enter_write(access, touched)
             return False
         if self._dirty["pending"] and self._pending[touched.where].any():
             self._under_way(lanes, access, "overwrites")
@@ -168,7 +168,7 @@ class SharedWatch:
             self._writer[touched.where] = self._number(access)
             return False
         self._compare_all(lanes, access, touched)
-        self._enter_write(lanes, access, touched)
+        self._enter_write(access, touched)
         return touched.several and not self._findings.seen(RACE, instruction)
 
     def wrote(self, lanes: Lanes, access: Access) -> None:
@@ -192,10 +192,10 @@ class SharedWatch:
         elif not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
             self._unwritten(lanes, access)
         if self._dirty["writers"]:
-            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+            self._compare(lanes, access, touched, "writes")
         self._log_entered()
         if self._dirty["readers"]:
-            self._compare(lanes, access, touched, (self._readers, self._reader, self._read_epoch), "reads")
+            self._compare(lanes, access, touched, "reads")
         number = self._number(access)
         if self.order.partial:
             self._note_epoch(self._atomic_epoch, self._atomics, touched)
@@ -235,7 +235,7 @@ class SharedWatch:
         self._last[number] = (access.request, access.size)
         return number
 
-    def _enter_write(self, lanes: Lanes, access: Access, touched: Touch) -> None:
+    def _enter_write(self, access: Access, touched: Touch) -> None:
         where = touched.where
         # Warps that stored the same without knowing of each other all stay: each may read what it stored.
         if not self._alike:
@@ -289,18 +289,21 @@ class SharedWatch:
     def _compare_all(self, lanes: Lanes, access: Access, touched: Touch) -> None:
         self._alike = False
         if self._dirty["writers"]:
-            self._compare(lanes, access, touched, (self._writers, self._writer, self._write_epoch), "writes")
+            self._compare(lanes, access, touched, "writes")
         if self._dirty["atomics"]:
-            self._compare(lanes, access, touched, (self._atomics, self._writer, self._atomic_epoch), "updates")
+            self._compare(lanes, access, touched, "updates")
         if self._log:
             self._log_entered()
         if self._dirty["readers"]:
-            self._compare(lanes, access, touched, (self._readers, self._reader, self._read_epoch), "reads")
+            self._compare(lanes, access, touched, "reads")
 
-    def _compare(
-        self, lanes: Lanes, access: Access, touched: Touch, earlier: tuple[Array, Array, Array], did: str
-    ) -> None:
+    def _compare(self, lanes: Lanes, access: Access, touched: Touch, did: str) -> None:
         """Compare a request with what warps did to its cells since all met last."""
+        earlier = {
+            "writes": (self._writers, self._writer, self._write_epoch),
+            "updates": (self._atomics, self._writer, self._atomic_epoch),
+            "reads": (self._readers, self._reader, self._read_epoch),
+        }[did]
         before = earlier[0][touched.where]
         either = before | touched.bits
         if not ((before != 0) & ((either & (either - np.uint32(1))) != 0)).any():

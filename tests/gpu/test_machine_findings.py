@@ -60,3 +60,20 @@ def test_an_output_that_is_added_to_has_to_be_zero_first(judge, made, verdict):
     assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
     assert evaluation.findings[0].severity is Severity.DECIDES
     assert "allocated in line" in evaluation.summary
+
+
+PADDED = """
+        rows = x.shape[0] + 3
+        wide, y = torch.empty(rows, x.shape[1]), torch.empty(rows, x.shape[1])
+        wide[:x.shape[0]] = x
+        x = wide
+"""
+
+
+def test_padding_that_is_computed_and_cut_off_is_only_shown(judge):
+    source = judge.source("relu").replace("        y = torch.empty_like(x)\n", PADDED.lstrip("\n"))
+    evaluation = judge("relu", source.replace("return y", "return y[: x.shape[0] - 3].contiguous()"))
+    assert evaluation.passed, evaluation.summary
+    (finding,) = evaluation.findings
+    assert (finding.kind, finding.severity) == ("uninitialised-read", Severity.FLAG)
+    assert "The outputs are the same all the same" in finding.message
