@@ -4,6 +4,9 @@
 - The judge's and the problem's modules are not in ``sys.modules``: a candidate that looks there for the
   reference, for a tolerance or for a sign that it is being judged finds what any other process would show it.
 - What its own lines do to the process (`reach`) is reported at once, before it can end the process.
+- What it replaced of our own code is put back, and `replaced` names it.
+- What would run its code later, in the judge's turn (timers, signal handlers, tracing, the collector's
+  callbacks), is taken away.
 
 None of this is a wall: the candidate shares the process, and whoever reads this file can undo it. It makes
 the common ways visible and the rest a deliberate act.
@@ -11,6 +14,8 @@ the common ways visible and the rest a deliberate act.
 
 from __future__ import annotations
 
+import gc
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +24,9 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
+from cutegen_nb.gpu.own_code import OwnCode
 from cutegen_nb.gpu.reach import Reach, Reached
 
 OURS = "cutegen_nb"
@@ -80,6 +87,30 @@ def _importer(frame: FrameType | None) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What would run a candidate's code in the judge's turn."""
+
+    handlers: dict[int, Any]
+    callbacks: list[Any]
+
+    @classmethod
+    def now(cls) -> _Turn:
+        handlers = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
+        return cls(handlers, list(gc.callbacks))
+
+    def again(self) -> None:
+        """Put everything back as it was."""
+        sys.settrace(None)
+        sys.setprofile(None)
+        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+            signal.setitimer(timer, 0.0)
+        gc.callbacks[:] = self.callbacks
+        for number, handler in self.handlers.items():
+            if signal.getsignal(number) != handler:
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
 @dataclass(slots=True, kw_only=True)
 class Custody:
     """Of one candidate, in one worker."""
@@ -90,6 +121,9 @@ class Custody:
     """Its file."""
     _reach: Reach = field(init=False)
     _unseen: _Unseen = field(init=False)
+    own_code: OwnCode = field(default_factory=OwnCode.capture)
+    """Ours, put back whenever the candidate's code has ended."""
+    _own_turn: _Turn = field(init=False)
     _depth: int = 0
 
     def __post_init__(self) -> None:
@@ -106,14 +140,15 @@ class Custody:
         if self._depth == 1:
             self.send("entering")
             self._unseen.hide()
-            self._reach.armed = True
+            self._own_turn = _Turn.now()
 
     def leave(self) -> None:
         """It has ended, in whatever way."""
         self._depth -= 1
         if self._depth == 0:
-            self._reach.armed = False
+            self._own_turn.again()
             self._unseen.show()
+            self.own_code.put_back()
             self.send("leaving")
 
     def _tell(self, reached: Reached) -> None:
@@ -128,6 +163,11 @@ def take(send: Send, candidate: Path) -> None:
     custody = Custody(send=send, candidate=candidate)
     custody.watch()
     _installed[:] = [custody]
+
+
+def replaced() -> tuple[str, ...]:
+    """Full names of what the candidate replaced of ours; empty where nobody took custody."""
+    return tuple(_installed[0].own_code.seen) if _installed else ()
 
 
 @contextmanager

@@ -322,7 +322,7 @@ class KernelEvaluator:
             return dataclasses.replace(ended, findings=(*ended.findings, *heard.reached))
         raise_ours(heard)
         try:
-            evaluation = decode(Evaluation, heard.result["evaluation"])
+            evaluation = _consistent(decode(Evaluation, heard.result["evaluation"]))
         except (KeyError, TypeError, ValueError) as error:
             broken = dataclasses.replace(run, malformed=f"a result that cannot be read ({error})")
             return without_result(broken, limits, heard.stage or STARTING, name)
@@ -375,6 +375,13 @@ class KernelEvaluator:
         """Half of this machine's memory: a full-size problem's inputs may pass through the host once."""
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return max(self._memory_bytes, math.floor(pages / 2))
+
+
+def _consistent(evaluation: Evaluation) -> Evaluation:
+    """The evaluation itself. Raises ValueError for a PASSED that its own findings contradict."""
+    if evaluation.passed and any(item.severity is Severity.DECIDES for item in evaluation.findings):
+        raise ValueError("PASSED beside a finding that decides")
+    return evaluation
 
 
 def _reported_name(device: Device) -> str:

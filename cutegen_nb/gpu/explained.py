@@ -28,26 +28,28 @@ class Explained:
 
     def __init__(self, simulation: Simulation | None) -> None:
         self._simulation = simulation
-        self._given: set[int] = set()
         self._made: dict[int, int] = {}
 
     def given(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Inputs and parameters: whatever they hold is explained."""
+        """Inputs and parameters: what they hold now, before the call, is explained."""
         if self._simulation is not None:
-            self._given |= {_storage(item)[0] for item in tensors}
+            self._made |= {_storage(item)[0]: _digest(item) for item in tensors if _is_followed(item)}
 
     def made(self, name: str, sources: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> None:
         """PyTorch did an operation where it was seen; explained if what it was made from is."""
         if self._simulation is None:
             return
-        before = set() if name.endswith("_") else {_storage(item)[0] for item in sources}
+        in_place = name.endswith("_")
+        before = set() if in_place else {_storage(item)[0] for item in sources}
         changed = [item for item in results if _storage(item)[0] not in before]
         explained = name in _FROM_NOTHING or (bool(changed) and any(map(self._is_explained, sources)))
         for item in changed:
-            address, size = _storage(item)
-            if not explained:
+            address, _ = _storage(item)
+            # What it did in place to explained memory is as good; a copy brings what its source held.
+            kept = in_place and name != "copy_" and address in self._made
+            if not (explained or kept):
                 self._made.pop(address, None)
-            elif size <= _MOST_BYTES:
+            elif _is_followed(item):
                 self._made[address] = _digest(item)
 
     def unexplained(self) -> tuple[ReadStorage, ...]:
@@ -57,17 +59,19 @@ class Explained:
         return tuple(
             one
             for one in self._simulation.reads
-            if not one.unchanged
-            and one.address not in self._given
-            and self._made.get(one.address) != one.digest
+            if not one.unchanged and self._made.get(one.address) != one.digest
         )
 
     def _is_explained(self, tensor: torch.Tensor) -> bool:
         assert self._simulation is not None
         address, _ = _storage(tensor)
-        if address in self._given or address in self._simulation.written:
+        if address in self._simulation.written or not _is_followed(tensor):
             return True
         return address in self._made and self._made[address] == _digest(tensor)
+
+
+def _is_followed(tensor: torch.Tensor) -> bool:
+    return _storage(tensor)[1] <= _MOST_BYTES
 
 
 def _digest(tensor: torch.Tensor) -> int:

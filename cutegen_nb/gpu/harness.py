@@ -19,7 +19,7 @@ from torch.nn.modules import module as torch_modules
 from torch.utils._device import DeviceContext
 
 from cutegen_nb.core.evaluation import Exhibit
-from cutegen_nb.gpu import comparing, correctness
+from cutegen_nb.gpu import comparing, correctness, custody
 from cutegen_nb.gpu.checks.registry import HARNESS
 from cutegen_nb.gpu.interception import ForwardWatch
 from cutegen_nb.gpu.record import Ending, Evidence
@@ -66,6 +66,7 @@ class HarnessIdentity:
         }
         readers: dict[str, Callable[[], object]] = {
             "the tolerances": lambda: (repr(gates), correctness.MULTIPLE, repr(correctness.caps())),
+            "the judge's own code": custody.replaced,
             "PyTorch's global module hooks": _hooks,
             "PyTorch's active modes": _modes,
         }

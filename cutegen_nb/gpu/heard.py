@@ -8,6 +8,7 @@ from typing import Any
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.ports import Progress
 
+_INSIDE = "reaches-inside"
 _MOST_REACHED = 20
 _LONGEST = 200
 
@@ -39,6 +40,8 @@ class Heard:
             self._inside = False
         elif kind == "reached":
             self._note(record)
+            if not self._inside and record.get("finding") == _INSIDE:
+                self.forged = self.forged or "the candidate's code looked for it while the judge was at work"
         elif self._inside:
             self.forged = self.forged or f"a {str(kind)[:40]} that came while the candidate's own code ran"
         elif kind == "stage":

@@ -21,6 +21,7 @@ _EVENTS = {
     "sys._current_frames": ("reaches-inside", "it looks at the frames of all threads"),
     "sys.settrace": ("reaches-inside", "it traces the process"),
     "sys.setprofile": ("reaches-inside", "it traces the process"),
+    "sys.addaudithook": ("reaches-inside", "it listens to the process's audit events"),
     "gc.get_objects": ("reaches-inside", "it searches the garbage collector's objects"),
     "gc.get_referrers": ("reaches-inside", "it searches for what refers to an object"),
     "gc.get_referents": ("reaches-inside", "it searches for what an object refers to"),
@@ -69,8 +70,6 @@ class Reach:
     """Path of the candidate's file."""
     tell: Callable[[Reached], None]
     """Told at once, in the thread that did it."""
-    armed: bool = False
-    """Whether the candidate's code is on the stack."""
     _seen: set[tuple[str, int]] = field(default_factory=set)
     _looking: bool = False
 
@@ -79,7 +78,7 @@ class Reach:
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.armed or self._looking or event not in _EVENTS:
+        if self._looking or event not in _EVENTS:
             return
         self._looking = True
         try:

@@ -81,6 +81,50 @@ else:
     assert judge("relu", with_lines(judge, look)).passed
 
 
+SOMEBODY = """
+import os, sys
+def somebody(*_):
+    if "cutegen_nb" in sys.modules:
+        os.write(1, b"in the judge's turn")
+"""
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "import signal; signal.signal(signal.SIGALRM, somebody); signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)",
+        "import gc; gc.callbacks.append(somebody); gc.set_threshold(10)",
+        "import sys; sys.setprofile(somebody)",
+        "import sys; sys.settrace(somebody)",
+    ],
+)
+def test_nothing_of_the_candidates_runs_in_the_judges_turn(judge, later):
+    evaluation = judge("relu", with_lines(judge, SOMEBODY + later))
+    assert evaluation.passed, evaluation.summary
+    assert "in the judge's turn" not in evaluation.log
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (
+            "import builtins\nbuiltins.next = lambda items, *other: other[0] if other else items.__next__()",
+            "builtins.next",
+        ),
+        ("import json\njson.dumps = lambda *_, **__: '{}'", "json.dumps"),
+        (
+            "for kind in object.__subclasses__():\n    if kind.__name__ == 'Gate': kind.element = 1e9",
+            "Gate.element",
+        ),
+    ],
+)
+def test_what_the_judge_rests_on_is_found_replaced_and_put_back(judge, lines, name):
+    evaluation = judge("relu", with_lines(judge, lines))
+    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.findings[0].kind == "harness-replaced"
+    assert name in str(evaluation.exhibits[0].trace)
+
+
 def test_a_result_that_comes_while_the_candidates_code_runs_is_forged():
     heard = Heard(lambda _: None)
     for record in (
@@ -92,6 +136,16 @@ def test_a_result_that_comes_while_the_candidates_code_runs_is_forged():
     assert heard.result is None
     assert "result" in heard.forged
     assert heard.stage == "running"
+
+
+def test_a_look_at_frames_in_the_judges_turn_decides():
+    heard = Heard(lambda _: None)
+    for record in ({"kind": "entering"}, {"kind": "leaving"}):
+        heard(record)
+    heard({"kind": "reached", "finding": "writes-files", "message": "", "line": 3})
+    assert heard.forged == ""
+    heard({"kind": "reached", "finding": "reaches-inside", "message": "", "line": 3})
+    assert "judge was at work" in heard.forged
 
 
 def test_a_result_after_it_has_left_is_taken():
