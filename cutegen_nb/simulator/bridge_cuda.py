@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from cutegen_nb.simulator.bridge_device import (
 )
 from cutegen_nb.simulator.bridge_host import unanswered
 from cutegen_nb.simulator.bridge_time import UnknownTime
+
+_EVENT_HANDLES = itertools.count(1 << 20)
 
 
 class Stream:
@@ -72,11 +75,10 @@ class Stream:
 class Event:
     """An event. It has no time: :meth:`elapsed_time` is unknown, whatever lies between."""
 
-    cuda_event = 0
-    """Its handle."""
-
     def __init__(self, *_: object, **__: object) -> None:
         self.device = torch.device("cuda", 0)
+        self.cuda_event = next(_EVENT_HANDLES)
+        """Its handle."""
 
     def record(self, stream: Stream | None = None) -> None:
         """Everything launched has run."""
@@ -153,11 +155,12 @@ def _properties(device: DeviceFacts) -> Properties:
 def cuda_module_answers(device: DeviceFacts) -> dict[str, Any]:
     """Replacements for attributes of ``torch.cuda``, by name."""
     return {
-        **dict.fromkeys(_DOING_NOTHING, _always(None)),
-        **dict.fromkeys(_ZERO, _always(0)),
-        **dict.fromkeys(_TRUE, _always(value=True)),
-        **dict.fromkeys(_CONTEXTS, lambda *_, **__: nullcontext()),
-        **dict.fromkeys(_STREAMS, lambda *_, **__: Stream()),
+        # A function of its own for each name: torch.compile keeps rules by function and refuses doubles.
+        **{name: _always(None) for name in _DOING_NOTHING},
+        **{name: _always(0) for name in _ZERO},
+        **{name: _always(value=True) for name in _TRUE},
+        **{name: _making(nullcontext) for name in _CONTEXTS},
+        **{name: _making(Stream) for name in _STREAMS},
         **{name: _refusal(name) for name in _REFUSED},
         **{name: getattr(torch, name) for name in _TENSOR_TYPES},
         "Stream": Stream,
@@ -174,7 +177,7 @@ def cuda_module_answers(device: DeviceFacts) -> dict[str, Any]:
         "memory_stats": lambda *_, **__: {},
         "memory_summary": _always(""),
         "manual_seed": _seed,
-        "manual_seed_all": _seed,
+        "manual_seed_all": _seed_all,
         "initial_seed": torch.default_generator.initial_seed,
         "seed": torch.default_generator.seed,
         "seed_all": torch.default_generator.seed,
@@ -197,8 +200,16 @@ def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(int(seed))
 
 
+def _seed_all(seed: int) -> None:
+    _seed(seed)
+
+
 def _always(value: object) -> Callable[..., Any]:
     return lambda *_, **__: value
+
+
+def _making(kind: Callable[[], Any]) -> Callable[..., Any]:
+    return lambda *_, **__: kind()
 
 
 def _refusal(name: str) -> Callable[..., Any]:

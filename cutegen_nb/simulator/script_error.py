@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ from cutegen_nb.simulator.faults import SimulatorFault
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 _LONGEST = 400
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MEMORY_WORDS = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
 
@@ -79,7 +81,7 @@ def sentence_of(error: BaseException, place: str) -> str:
         return f"The program was interrupted{where}."
     if isinstance(error, SimulatorFault):
         return f"The program's launch{where} was stopped: {error.kind}."
-    text = " ".join(str(error).split())
+    text = " ".join(_COLOURS.sub("", str(error)).split())
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, MemoryError) or any(words in text for words in _MEMORY_WORDS):
