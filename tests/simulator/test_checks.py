@@ -419,3 +419,27 @@ AGAIN: st.shared.b32 [%r42], 0; barrier.cta.sync %r41, 64;
     assert found == []
     assert (result == 64).all()
     assert findings(machine, body.format("bar.warp.sync -1;"), block=128)[0] == [("race", "decides")]
+
+
+PIPE = """
+    mad.wide.u32 %rd1, %r99, 4, %rd91; mov.b32 %r40, buffer; add.s32 %r40, %r40, 768;
+    setp.eq.u32 %p1, %r99, 0; @%p1 mbarrier.init.shared.b64 [%r40], 64; bar.sync 0;
+    {}
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r40], 0; @!%p2 bra WAIT;
+    ld.shared.b32 %r50, [%r22];
+"""
+
+
+@pytest.mark.parametrize(
+    ("produce", "kinds"),
+    [
+        ("st.shared.b32 [%r21], %r99; mbarrier.arrive.shared.b64 %rd5, [%r40];", []),
+        ("mbarrier.arrive.shared.b64 %rd5, [%r40]; st.shared.b32 [%r21], %r99;", ["race"]),
+        ("cp.async.ca.shared.global [%r21], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r40];", []),
+        ("mbarrier.arrive.shared.b64 %rd5, [%r40]; cp.async.ca.shared.global [%r21], [%rd1], 4;", ["async-hazard"]),
+    ],
+)
+def test_an_mbarrier_orders_what_was_done_before_the_arrival(machine, produce, kinds):
+    source, result = machine.align(np.arange(64, dtype=np.uint32)), machine.align(np.zeros(64, np.uint32))
+    found, _, _ = findings(machine, PIPE.format(produce) + STORE, arrays=[result, source])
+    assert [kind for kind, _ in found] == kinds
