@@ -20,6 +20,8 @@ _PIPE_TITLES = {
     "fp32": "single", "fp64": "double", "integer-multiply": "integer product", "convert": "conversion",
     "integer-divide": "integer division", "warp": "between lanes", "control": "branch, call, return",
     "move": "move", "barrier": "barrier, fence, wait", "atomic": "atomic", "async-copy": "asynchronous copy",
+    "load.param": "load, kernel parameters", "load.generic": "load, generic address",
+    "store.generic": "store, generic address",
 }  # fmt: skip
 """Pipes whose name does not say it all → what runs there."""
 

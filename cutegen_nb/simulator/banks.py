@@ -5,9 +5,10 @@ it. The CUDA C++ Programming Guide ("Shared Memory") tells as much for words of 
 wider accesses, atomics and asynchronous copies is what Nsight Compute counts on an H200 (hardware suite of
 this project, 2026-11-21):
 
-- 8 bytes a lane are served by half-warps, 16 bytes by quarter-warps. Two halves of a warp (two quarters of a
-  half) are served as one where every active lane ``i`` has the address of lane ``i ^ 1``, or every one that
-  of lane ``i ^ 2``; an inactive partner agrees with anybody.
+- 8 bytes a lane are served by half-warps, 16 bytes by quarter-warps. Of a load, two halves of a warp (two
+  quarters of a half) are served as one where every active lane ``i`` has the address of lane ``i ^ 1``, or
+  every one that of lane ``i ^ 2`` (NVIDIA Developer Forums, "Unexpected shared memory bank conflict"); an
+  inactive partner agrees with anybody.
 - ``ldmatrix`` and ``stmatrix`` pass one 8×8 matrix, eight rows of 16 bytes, at a time.
 - Atomics let lanes that meet at one word take turns. Where all lanes of a warp meet at one word and the
   operation can be combined, the assembler lets one lane act for all.
@@ -44,24 +45,24 @@ _CACHED = 20_000
 class Service(IntEnum):
     """How lanes of a warp are served."""
 
-    PLAIN = 0
-    """Loads and stores."""
-    ROWS = 1
-    """Rows of matrices: eight lanes together, whatever their addresses."""
+    LOAD = 0
+    """Loads: neighbours that agree are served together."""
+    APART = 1
+    """Stores and rows of matrices: halves and quarters of a warp, whatever their addresses."""
     TURNS = 2
     """Atomics: lanes that meet at a word take turns."""
     COMBINED = 3
-    """Atomics of an operation that one lane can do for all that meet at one word."""
+    """Atomics of an operation, of up to 32 bits, that one lane can do for all that meet at one word."""
 
 
 def service_of(instruction: Instruction) -> Service:
     """How an instruction's lanes are served."""
-    if instruction.opcode in {"ldmatrix", "stmatrix"}:
-        return Service.ROWS
+    if instruction.opcode in {"ld", "ldu"}:
+        return Service.LOAD
     if instruction.opcode not in {"atom", "red"}:
-        return Service.PLAIN
+        return Service.APART
     if instruction.opcode == "red" and _counts(instruction):
-        return Service.PLAIN
+        return Service.APART
     whole = instruction.modifiers[-1][:1] in {"u", "s", "b"}
     combined = whole and not _COMBINED.isdisjoint(instruction.modifiers)
     return Service.COMBINED if combined else Service.TURNS
@@ -74,7 +75,7 @@ def _counts(instruction: Instruction) -> bool:
 
 
 def cta_wavefronts(
-    offsets: Array, warps: Array, lanes: Array, width: int, service: Service = Service.PLAIN
+    offsets: Array, warps: Array, lanes: Array, width: int, service: Service = Service.LOAD
 ) -> tuple[int, int]:
     """Passes and fewest passes of one CTA's request, remembered; see :func:`wavefronts`."""
     key = (offsets.tobytes(), warps.tobytes(), lanes.tobytes(), width, int(service))
@@ -87,7 +88,7 @@ def cta_wavefronts(
 
 
 def wavefronts(
-    addresses: Array, warps: Array, lanes: Array, width: int, service: Service = Service.PLAIN
+    addresses: Array, warps: Array, lanes: Array, width: int, service: Service = Service.LOAD
 ) -> tuple[int, int]:
     """Passes and fewest passes, summed over warps.
 
@@ -104,9 +105,9 @@ def wavefronts(
     keys = group[:, None] << _WORD_BITS | _words(addresses, width)
     taken = np.unique(keys)  # a word asked for twice is served once
     ideal = _ideal(taken >> _WORD_BITS)
-    if service is Service.PLAIN or service is Service.ROWS:
+    if service is Service.LOAD or service is Service.APART:
         return _busiest(taken), ideal
-    if service is Service.COMBINED:
+    if service is Service.COMBINED and width <= _NARROW:
         keys = _combined(keys, warps)
     return _busiest(np.sort(keys.ravel())), ideal
 
@@ -138,7 +139,7 @@ def _groups(addresses: Array, warps: Array, lanes: Array, width: int, service: S
         return warps
     share = WARP // parts
     group = warps * parts + lanes // share
-    if service is not Service.PLAIN:
+    if service is not Service.LOAD:
         return group
     # Two neighbouring groups are one where all their lanes agree with their partners.
     pair = group // 2

@@ -34,7 +34,7 @@ def parts_of(asked, width, service):
     parts = []
     for first in range(0, 32, 2 * together):
         pair = {lane: at for lane, at in asked.items() if first <= lane < first + 2 * together}
-        if service is Service.PLAIN and pair and (agree(pair, 1) or agree(pair, 2)):
+        if service is Service.LOAD and pair and (agree(pair, 1) or agree(pair, 2)):
             parts.append(pair)
             continue
         parts += [
@@ -52,7 +52,7 @@ def by_hand(addresses, warps, lanes, width, service):
         for part in parts_of(asked, width, service):
             distinct = set().union(*(words_of(at, width) for at in part.values()))
             ideal += -(-len(distinct) // 32)
-            if service in {Service.PLAIN, Service.ROWS}:
+            if service in {Service.LOAD, Service.APART}:
                 passes += busiest(distinct)
             elif service is Service.COMBINED and len(set(asked.values())) == 1 and width <= 4:
                 passes += 1
@@ -134,7 +134,7 @@ def test_loads_take_as_many_passes_as_on_an_h200(addresses, width, passes):
 def test_matrices_take_as_many_passes_as_on_an_h200(rows, pitch, passes):
     lanes = np.arange(rows)
 
-    assert wavefronts(lanes * pitch, lanes * 0, lanes, 16, Service.ROWS)[0] == passes
+    assert wavefronts(lanes * pitch, lanes * 0, lanes, 16, Service.APART)[0] == passes
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_sums_take_turns_as_on_an_h200(addresses, passes):
 @pytest.mark.parametrize(
     ("name", "last", "service"),
     [
-        ("ld.shared.b32", 0, Service.PLAIN), ("ldmatrix.sync.aligned.m8n8.x4.shared.b16", 0, Service.ROWS),
+        ("ld.shared.b32", 0, Service.LOAD), ("st.shared.b32", 0, Service.APART), ("ldmatrix.sync.aligned.m8n8.x4.shared.b16", 0, Service.APART),
         ("atom.shared.add.u32", 1, Service.COMBINED), ("atom.shared.exch.b32", 1, Service.TURNS),
         ("atom.shared.add.f32", 1.0, Service.TURNS), ("red.shared.add.u32", 2, Service.COMBINED),
-        ("red.shared.add.u32", 1, Service.PLAIN),  # the machine counts the lanes that meet
+        ("red.shared.add.u32", 1, Service.APART),  # the machine counts the lanes that meet
     ],
 )  # fmt: skip
 def test_an_instruction_is_served_by_its_kind(name, last, service):
