@@ -11,7 +11,7 @@ from cutegen_nb.analysis.admission import admission_text
 from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli import doctor as doctoring
-from cutegen_nb.cli.output import columns, evaluation_json, session_json, sessions_json
+from cutegen_nb.cli.output import columns, evaluation_json, problem_json, session_json, sessions_json
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError, UsageError
@@ -21,6 +21,7 @@ from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.feedback import evaluation_text, round_label
 from cutegen_nb.wiring import (
     Settings,
@@ -155,6 +156,27 @@ def _write_report(session: Session, path: Path) -> str:
         )
         raise UsageError(message) from error
     return str(path)
+
+
+async def problem(options: argparse.Namespace, terminal: Terminal) -> Answer:
+    """Say what is known of a problem before any kernel is written, and which wrong answers are refused."""
+    given = read_problem(options.problem)
+    evaluator = make_evaluator(settings_of(options))
+    try:
+        facts = await evaluator.facts(given, terminal.progress)
+        device = await evaluator.device()
+    finally:
+        await evaluator.close()
+        terminal.clear()
+    if options.json:
+        return Answer(status=PASSED, text=json.dumps(problem_json(given.name, facts), indent=2))
+    refused = len(facts.admission.refused) if facts.admission else 0
+    lines = [
+        workload_text(facts, device).rstrip(),
+        f"{refused} wrong answers were tried and refused." if refused else "",
+        admission_text(facts.admission),
+    ]
+    return Answer(status=PASSED, text="\n".join(line for line in lines if line))
 
 
 async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:

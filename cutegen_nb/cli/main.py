@@ -84,6 +84,14 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made.add_argument("--name", help="name of the session; the file's name unless given")
     _add_running(made, rounds=6)
     made = command(
+        "problem",
+        work.problem,
+        "say what is known of a problem, and which wrong answers would pass",
+        "cutegen-nb problem relu.py --json",
+    )
+    made.add_argument("problem", metavar="PROBLEM.py", help="the reference")
+    _add_device(made)
+    made = command(
         "evaluate",
         work.evaluate,
         "judge one kernel file against a problem",

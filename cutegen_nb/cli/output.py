@@ -93,6 +93,8 @@ def round_json(session: Session, item: Round) -> dict[str, Any]:
         "relation": item.comparison.relation.value if item.comparison else None,
         "reason": item.comparison.reason if item.comparison else _why(item),
         "approved": item.approved,
+        "tier": evaluation.tier.value if evaluation else None,
+        "exhibits": [_plain(one) for one in evaluation.exhibits] if evaluation else [],
         "decided_by": made.by if made else None,
         "attempts": len(item.attempts),
         "candidate": candidate.digest if candidate else None,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from cutegen_nb.analysis.summary import revision
 from cutegen_nb.core.codec import encode
+from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.faults import NotebookUsageError
 
@@ -43,7 +45,21 @@ def _kernel(session: Session, target: Path) -> str:
             f"no revision of {session.name} is approved yet: there is no kernel to export"
         )
     target.write_text(best.candidate.source, encoding="utf-8")
-    return f"{target}: {revision(best)} of {session.name}, {len(best.candidate.source.splitlines())} lines."
+    lines = len(best.candidate.source.splitlines())
+    return f"{target}: {revision(best)} of {session.name}, {lines} lines. {_judged(best)}"
+
+
+def _judged(best: Round) -> str:
+    """How closely the exported kernel was looked at: the last tier is asked for and takes minutes."""
+    found = best.evaluation
+    if found is not None and found.tier is Tier.C:
+        return "It passed tier C."
+    tier = found.tier.value if found is not None else Tier.A.value
+    overruled = "" if found is not None and found.passed else " and was overruled by a person"
+    return (
+        f"It was judged at tier {tier}{overruled}; tier C was not run: "
+        "`cutegen-nb evaluate PROBLEM.py KERNEL.py --tier C` does."
+    )
 
 
 def _report(session: Session, target: Path) -> str:

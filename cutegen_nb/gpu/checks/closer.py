@@ -14,12 +14,14 @@ from cutegen_nb.gpu.checks.exact_integers import exact_integers
 from cutegen_nb.gpu.checks.layouts import layouts
 from cutegen_nb.gpu.checks.many_calls import many_calls
 from cutegen_nb.gpu.checks.matrix_types import matrix_types
+from cutegen_nb.gpu.checks.parts import parts
 from cutegen_nb.gpu.checks.registry import (
     EXACT,
     LAYOUTS,
     MANY_CALLS,
     MATRIX_TYPES,
     MORE_SEEDS,
+    PARTS,
     SHAPES,
     STRESS,
     Check,
@@ -36,6 +38,7 @@ _VALUES: dict[str, tuple[Check, Closer]] = {
     "reading the types of matrix instructions": (MATRIX_TYPES, matrix_types),
     "trying exact integers": (EXACT, exact_integers),
     "trying stress inputs": (STRESS, stress),
+    "making parts of the inputs larger": (PARTS, parts),
     "calling it many times": (MANY_CALLS, many_calls),
 }
 """Before the clock, because what is wrong is not timed."""

@@ -17,6 +17,7 @@ from cutegen_nb.gpu.checks.registry import LAYOUTS
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
+_NO_TIME = "no time left"
 _SILENT = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED}
 
 
@@ -28,7 +29,9 @@ def layouts(trial: Trial) -> Ending | None:
         trial.state.skipped(LAYOUTS, expected)
         return None
     notes = [_one(trial, drawn, expected, words, lay) for words, lay in _LAYOUTS.items()]
-    if LAYOUTS.name not in trial.state.results:
+    if all(note.endswith(_NO_TIME) for note in notes):
+        trial.state.skipped(LAYOUTS, _NO_TIME)
+    elif LAYOUTS.name not in trial.state.results:
         trial.state.ran(LAYOUTS, "; ".join(notes))
     return None
 
@@ -41,7 +44,7 @@ def _one(
     lay: Callable[[torch.Tensor], torch.Tensor],
 ) -> str:
     if not trial.state.time_left(calls=2):
-        return f"{words}: no time left"
+        return f"{words}: {_NO_TIME}"
     given = [lay(item) if isinstance(item, torch.Tensor) else item for item in drawn]
     found = probe(trial, drawn, expected, "a call", given)
     if found.ending is None:

@@ -32,6 +32,9 @@ def many_calls(trial: Trial) -> Ending | None:
         if found.ending is not None and _about_the_work(found):
             return decide(trial, MANY_CALLS, found, f"After {done} more calls")
         done += 1
+    if done == 0:
+        state.skipped(MANY_CALLS, "no time left")
+        return None
     state.ran(MANY_CALLS, f"{done} calls" + ("" if done == wanted else f" of {wanted}: no time left"))
     return None
 

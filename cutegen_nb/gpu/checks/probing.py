@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.core.evaluation import Finding, NotJudged, Severity, Verdict
+from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, Severity, Verdict
 from cutegen_nb.gpu import comparing, correctness
-from cutegen_nb.gpu.checks.registry import Check
+from cutegen_nb.gpu.checks.registry import MANY_CALLS, Check
 from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault
@@ -124,7 +124,14 @@ def probe(
 
 
 def decide(trial: Trial, check: Check, found: Probe, words: str) -> Ending:
-    """Make a probe's ending the candidate's own, with the inputs named."""
+    """Make a probe's ending the candidate's own, with the inputs named.
+
+    Where the problem's own inputs fail by now as well, it is not these inputs that the candidate gets wrong.
+    """
+    assert found.ending is not None
+    own = None if check is MANY_CALLS else _own_inputs(trial, found)
+    if own is not None and own.ending is not None:
+        check, found, words = MANY_CALLS, own, "After more calls, on the problem's own inputs"
     assert found.ending is not None
     state, seen = trial.state, found.evidence
     outcome, message = found.ending
@@ -135,6 +142,17 @@ def decide(trial: Trial, check: Check, found: Probe, words: str) -> Ending:
     state.outputs = seen.outputs or state.outputs
     state.found(check, message)
     return outcome, message
+
+
+def _own_inputs(trial: Trial, found: Probe) -> Probe | None:
+    """The candidate on inputs that it was right on before; None after a fault, when nothing runs any more."""
+    if found.ending is None or found.ending[0] != Judged(verdict=Verdict.WRONG_VALUES):
+        return None
+    drawn = trial.draw(trial.secret_seed())
+    expected = expect(trial.reference, drawn, trial.task.longest_sum)
+    if isinstance(expected, str):
+        return None
+    return probe(trial, drawn, replace(expected, gates=trial.state.gates), "a call")
 
 
 def flag(trial: Trial, check: Check, found: Probe, kind: str, words: str) -> None:

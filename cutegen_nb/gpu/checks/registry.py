@@ -300,6 +300,14 @@ STRESS = Check(
     cost="some calls",
     where=f"{_HERE}.stress",
 )
+PARTS = Check(
+    name="every part of every input",
+    protocol="F11, W9",
+    tier=Tier.B,
+    stops="a quarter of the data never read, a dropped tail of a sum",
+    cost="some calls",
+    where=f"{_HERE}.parts",
+)
 MANY_CALLS = Check(
     name="many calls",
     protocol="W3, W12",
@@ -348,7 +356,7 @@ CHECKS: tuple[Check, ...] = (
     SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
     READ, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
     HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
-    EXACT, STRESS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
+    EXACT, STRESS, PARTS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
 )  # fmt: skip
 """In the order in which they are listed."""
 

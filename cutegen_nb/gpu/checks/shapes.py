@@ -32,6 +32,7 @@ from cutegen_nb.gpu.trial import History, Trial
 
 _LARGER = 4
 """Times the simulator's usual size that another may have."""
+_NO_TIME = "no time left"
 _TOO_LARGE = "too large for the simulator"
 _SILENT = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED}
 
@@ -44,7 +45,7 @@ def shapes(trial: Trial, module: ModuleType) -> Ending | None:
         if size.nearer and came_nearer:
             continue
         if not trial.state.time_left(calls=2 + trial.state.compile_s / max(trial.state.call_s, 1e-3)):
-            notes.append(f"{size.words}: no time left")
+            notes.append(f"{size.words}: {_NO_TIME}")
             _unreached(trial, size, "there was no time")
             continue
         note, ending = _one(trial, module, size)
@@ -54,6 +55,8 @@ def shapes(trial: Trial, module: ModuleType) -> Ending | None:
         notes.append(f"{size.words}: {note}")
     if not notes:
         trial.state.skipped(SHAPES, "no number in the problem's file is an extent of an input")
+    elif all(note.endswith(_NO_TIME) for note in notes):
+        trial.state.skipped(SHAPES, _NO_TIME)
     elif SHAPES.name not in trial.state.results:
         trial.state.ran(SHAPES, "; ".join(notes))
     return None

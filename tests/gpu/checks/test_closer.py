@@ -136,3 +136,54 @@ def test_a_copy_does_not_pass_for_relu_of_numbers_that_are_never_negative(
     assert copied.outcome == Judged(verdict=Verdict.WRONG_VALUES)
     assert copied.summary.startswith("With inputs with signs mixed")
     assert judge(given, make_candidate()).passed
+
+
+MEAN_OF_SOME = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.mean(dim=1)
+
+
+def get_inputs():
+    return [torch.rand(64, 2048).to(torch.bfloat16)]
+
+
+def get_init_inputs():
+    return []
+"""
+SUMS = """
+import cutlass
+import torch
+from cutlass import cute
+from cutlass.cute.runtime import from_dlpack
+
+
+@cute.kernel
+def mean_kernel(x: cute.Tensor, y: cute.Tensor, used: cutlass.Int32):
+    row, _, _ = cute.arch.thread_idx()
+    total = cutlass.Float32(0.0)
+    for column in range(used):
+        total += x[row, column].to(cutlass.Float32)
+    y[row] = (total / cutlass.Float32(used)).to(cutlass.BFloat16)
+
+
+@cute.jit
+def mean(x: cute.Tensor, y: cute.Tensor, used: cutlass.Int32):
+    mean_kernel(x, y, used).launch(grid=(1, 1, 1), block=(x.shape[0], 1, 1))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+        mean(from_dlpack(x), from_dlpack(y), x.shape[1] * {share} // 4)
+        return y
+"""
+
+
+def test_a_quarter_that_is_never_read_is_missed_where_the_tolerance_would_forgive_it(judge):
+    evaluation = judge(MEAN_OF_SOME, SUMS.format(share=3), Tier.B)
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES), evaluation.summary
+    assert judge(MEAN_OF_SOME, SUMS.format(share=4), Tier.B).passed

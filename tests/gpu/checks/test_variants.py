@@ -7,6 +7,7 @@ import torch
 
 from cutegen_nb.gpu.checks.exact_integers import _integers
 from cutegen_nb.gpu.checks.matrix_types import reduced_types
+from cutegen_nb.gpu.checks.parts import _with_larger_blocks
 from cutegen_nb.gpu.checks.probing import expect
 from cutegen_nb.gpu.checks.variants import VARIANTS, is_free, varied
 from cutegen_nb.gpu.problem_source import FunctionModule
@@ -70,3 +71,15 @@ def test_narrow_types_are_read_from_matrix_instructions():
     """
     assert set(reduced_types({"k": text})) == {"tf32", "bf16"}
     assert reduced_types({"k": "fma.rn.f32 %f1, %f2, %f3, %f4;"}) == {}
+
+
+def test_blocks_made_larger_cover_every_dimension_and_keep_a_symmetry():
+    both = list(_with_larger_blocks([torch.randn(16, 24), torch.tensor([1, 2])]))
+    assert [words.split(", ")[1] for words, _ in both[:2]] == [
+        "21 to 24 of 24 along dimension 1,",
+        "14 to 16 of 16 along dimension 0,",
+    ]
+    half = torch.randn(32, 32)
+    for _, (changed,) in _with_larger_blocks([half + half.T]):
+        assert torch.equal(changed, changed.T)
+        assert not torch.equal(changed, half + half.T)
