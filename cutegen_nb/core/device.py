@@ -37,3 +37,9 @@ class Device:
     """L2 size; 0 when unknown."""
     uuid: str = ""
     """A real GPU's own name, as the driver gives it."""
+    clock_hz: float = 0.0
+    """Boost clock of the multiprocessors; 0 when unknown."""
+    l2_bandwidth_bytes_per_s: float = 0.0
+    """What the L2 can read; 0 where no source states it, and then no roof is drawn for it."""
+    l2_source: str = ""
+    """Where that comes from; empty without it."""
