@@ -145,7 +145,7 @@ def multiply_add_single(x: Value, y: Value, z: Value) -> Value:
     """float32 ``x × y + z``, rounded once to nearest.
 
     The product is exact in float64. Its sum with ``z`` rounds there first, which is seen only where that
-    lands on a midpoint of float32, or where the result is subnormal: those requests are done again to odd.
+    lands on a midpoint of float32, or where the result is subnormal: those threads are done again to odd.
     """
     wide = x.astype(F64)
     if wide.ndim and wide.shape == np.broadcast_shapes(y.shape, z.shape, wide.shape):
@@ -155,11 +155,16 @@ def multiply_add_single(x: Value, y: Value, z: Value) -> Value:
         wide = wide * y.astype(F64) + z.astype(F64)
     result = wide.astype(F32)
     magnitude = np.abs(result)
-    risky = ((wide.view(U64) & _BELOW) == _TIE).any()
-    if not risky and magnitude.min() < _LEAST_SINGLE:
-        risky = ((magnitude < _LEAST_SINGLE) & (wide != 0)).any()
-    if risky:
+    risky = (wide.view(U64) & _BELOW) == _TIE
+    if np.fmin.reduce(magnitude, axis=None) < _LEAST_SINGLE:  # passing over NaN
+        risky = risky | ((magnitude < _LEAST_SINGLE) & (wide != 0))
+    if not risky.any():
+        return result
+    if not result.ndim:
         return sum_to_odd(x.astype(F64) * y.astype(F64), z.astype(F64)).astype(F32)
+    places = np.unravel_index(np.flatnonzero(risky), result.shape)
+    a, b, c = (np.broadcast_to(one, result.shape)[places].astype(F64) for one in (x, y, z))
+    result[places] = sum_to_odd(a * b, c)
     return result
 
 
