@@ -100,12 +100,8 @@ def _pair_of_singles(
         raise unsupported(instruction)
 
     def compute(registers: list[Value]) -> Value:
-        parts = [
-            np.ascontiguousarray(registers[slot].view(DTYPES["u64"]))
-            .view(F32)
-            .reshape((*registers[slot].shape, 2))
-            for slot in slots
-        ]
+        wholes = [registers[slot].view(DTYPES["u64"]) for slot in slots]
+        parts = [np.ascontiguousarray(one).view(F32).reshape((*one.shape, 2)) for one in wholes]
         return np.ascontiguousarray(function(*parts)).view(DTYPES["u64"])[..., 0]
 
     return lowering.assign(instruction, compute)

@@ -138,8 +138,8 @@ def paired(function: Callable[..., Value], *values: Value) -> Value:
 
 
 def _halves(value: Value) -> Value:
-    plain = np.ascontiguousarray(value.view(U32))
-    return plain.view(U16).reshape((*np.shape(value), 2))
+    whole = value.view(U32)
+    return np.ascontiguousarray(whole).view(U16).reshape((*whole.shape, 2))
 
 
 def joined(result: Value) -> Value:

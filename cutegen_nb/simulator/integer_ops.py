@@ -88,8 +88,8 @@ def on_pairs(function: Callable[[Value, Value], Value], kind: str, a: int, b: in
     part = PAIRS[kind]
 
     def halves(value: Value) -> Value:
-        plain = np.ascontiguousarray(value.view(U32))
-        return plain.view(part).reshape((*np.shape(value), 2))
+        whole = value.view(U32)
+        return np.ascontiguousarray(whole).view(part).reshape((*whole.shape, 2))
 
     def compute(registers: list[Value]) -> Value:
         result = function(halves(registers[a]), halves(registers[b])).astype(part)
