@@ -169,29 +169,25 @@ def test_the_evaluator_imports_neither_torch_nor_the_dsl():
 BROKEN_MACHINE = """
 import sys
 
-machine = sys.meta_path[0].kept["cutegen_nb.simulator.machine"]  # out of sys.modules while this runs
-
-def broken(*_):
+def broken(*_, **__):
     raise KeyError("r7")
 
-machine.run = broken
-"""
-SWALLOWS = """
-class Quiet(ModelNew):
+class Broken(ModelNew):
     def forward(self, x):
-        try:
-            return super().forward(x)
-        except KeyError:
-            return x
+        # Out of sys.modules while this runs, and put back after each turn.
+        sys.meta_path[0].kept["cutegen_nb.simulator.machine"].run = broken
+        {call}
 
-ModelNew = Quiet
+ModelNew = Broken
 """
+RAISED = "return super().forward(x)"
+SWALLOWED = "try: return super().forward(x)\n        except KeyError: return x"
 
 
-@pytest.mark.parametrize("ending", ["", SWALLOWS], ids=["raised", "swallowed"])
-def test_a_failing_simulator_is_our_fault_and_never_a_verdict(judge, ending):
+@pytest.mark.parametrize("call", [RAISED, SWALLOWED], ids=["raised", "swallowed"])
+def test_a_failing_simulator_is_our_fault_and_never_a_verdict(judge, call):
     with pytest.raises(EvaluatorError, match=r"The simulator failed in kernel .*relu"):
-        judge("relu", BROKEN_MACHINE + judge.source("relu") + ending)
+        judge("relu", judge.source("relu") + BROKEN_MACHINE.format(call=call))
 
 
 def test_a_compile_error_names_the_file_and_not_the_scratch_folder(judge):

@@ -148,7 +148,7 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(64, 2048).to(torch.bfloat16)]
+    return [torch.rand(64, 1024).to(torch.bfloat16)]
 
 
 def get_init_inputs():
@@ -159,6 +159,8 @@ import cutlass
 import torch
 from cutlass import cute
 from cutlass.cute.runtime import from_dlpack
+
+KNOWN = {{}}
 
 
 @cute.kernel
@@ -178,7 +180,10 @@ def mean(x: cute.Tensor, y: cute.Tensor, used: cutlass.Int32):
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         y = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
-        mean(from_dlpack(x), from_dlpack(y), x.shape[1] * {share} // 4)
+        given = from_dlpack(x), from_dlpack(y), x.shape[1] * {share} // 4
+        if x.shape not in KNOWN:
+            KNOWN[x.shape] = cute.compile(mean, *given)
+        KNOWN[x.shape](*given)
         return y
 """
 
