@@ -28,6 +28,10 @@ _WIDEST = 8
 """Bytes of the elements that 8 and 16 bytes are moved in."""
 
 
+_NO_GROUPS: Array = np.zeros((1, 1), np.int64)
+"""Before the first commit; one number stands for every thread until threads part."""
+
+
 @dataclass(slots=True)
 class PendingCopy:
     """One cp.async that has not arrived."""
@@ -37,9 +41,9 @@ class PendingCopy:
     mask: Mask | None
     form: SharedForm
     group: Array
-    """Group of each lane that it belongs to, shape broadcast over the batch."""
+    """Group of each lane that it belongs to, of a shape that broadcasts over the batch."""
     waiting: Array
-    """Lanes whose data has not arrived."""
+    """Lanes whose data has not arrived, of such a shape too."""
 
 
 @opcode(
@@ -132,16 +136,15 @@ def begin(lanes: Lanes, mask: Mask | None, at: At, data: list[Value], form: Shar
     """
     shared_ops.announce(lanes, mask, at, data, form)
     if lanes.async_groups is None:
-        lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
+        lanes.async_groups = _NO_GROUPS
     waiting = np.ones((1, 1), np.bool_) if mask is None else mask.array
-    waiting = np.broadcast_to(waiting, (lanes.ctas, lanes.threads))
     copy = PendingCopy(at, data, mask, form, lanes.async_groups, waiting)
     lanes.async_copies.append(copy)
 
 
 def _commit(lanes: Lanes, mask: Mask | None) -> None:
     if lanes.async_groups is None:
-        lanes.async_groups = np.zeros((lanes.ctas, lanes.threads), np.int64)
+        lanes.async_groups = _NO_GROUPS
     # A new array: copies begun before keep the number of the group they belong to.
     lanes.async_groups = lanes.async_groups + (1 if mask is None else mask.array.astype(np.int64))
 

@@ -128,9 +128,7 @@ def _watch_load(lanes: Lanes, request: Split | Listed, allocation: Allocation, f
         lanes.global_watch.loading(lanes, _part(request, allocation, form, []))
 
 
-def _part(
-    request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]
-) -> Part:
+def _part(request: Split | Listed, allocation: Allocation, form: GlobalForm, data: list[Value]) -> Part:
     return Part(request, allocation, form.width, form.count, form.instruction, tuple(data))
 
 
@@ -217,7 +215,7 @@ def _strided(request: Split, allocation: Allocation, form: GlobalForm, index: in
 
 def _indices(request: Split, start: int, form: GlobalForm, index: int) -> Array:
     first = request.column - start
-    return (first[:, None] + request.row[None]) // form.width + index
+    return ((first[:, None] + request.row[None]) >> (form.width.bit_length() - 1)) + index
 
 
 def _read(lanes: Lanes, request: Split, allocation: Allocation, form: GlobalForm, index: int) -> Value:
