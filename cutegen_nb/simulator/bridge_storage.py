@@ -39,6 +39,7 @@ class Storages:
     _known: dict[int, _Known] = field(default_factory=dict)
     _new: set[int] = field(default_factory=set)
     _labels: dict[int, tuple[StorageWeakRef, str]] = field(default_factory=dict)
+    _hosts: dict[int, StorageWeakRef] = field(default_factory=dict)
     _poisons: dict[int, tuple[StorageWeakRef, Poison]] = field(default_factory=dict)
 
     def register(self, tensor: torch.Tensor) -> None:
@@ -86,13 +87,31 @@ class Storages:
         self._new.clear()
         return self._memory
 
+    def made_on_host(self, tensor: torch.Tensor) -> None:
+        """A program made this tensor without asking for a GPU."""
+        storage = tensor.untyped_storage()
+        if storage.data_ptr():
+            self._hosts[storage.data_ptr()] = StorageWeakRef(storage)
+
+    def moved(self, tensor: torch.Tensor) -> None:
+        """A program asked for this tensor on a GPU; its storage stands for the copy there."""
+        self._hosts.pop(tensor.untyped_storage().data_ptr(), None)
+
+    def _is_on_host(self, tensor: torch.Tensor) -> bool:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            known = self._hosts.get(tensor.untyped_storage().data_ptr())
+        return known is not None and not known.expired()
+
     def holds(self, address: int, size_bytes: int) -> bool:
         """Whether a range lies in one storage that kernels can reach."""
         return self.memory().find(address, address + size_bytes) is not None
 
     def shown_as_global(self, value: object) -> object:
-        """What the DSL's DLPack import gets: a CPU tensor as global memory, anything else as it is."""
-        if not isinstance(value, torch.Tensor):
+        """What the DSL's DLPack import gets: a CPU tensor as global memory, anything else as it is.
+
+        A tensor that was made on the host and never moved from there stays what it is to the DSL.
+        """
+        if not isinstance(value, torch.Tensor) or self._is_on_host(value):
             return value
         self.register(value)
         return GlobalMemoryView(value)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._device import DeviceContext
+from torch.utils._device import DeviceContext, _device_constructors
 
 from cutegen_nb.simulator import bridge_fresh
 from cutegen_nb.simulator.bridge_cuda import cuda_module_answers
@@ -28,6 +28,12 @@ from cutegen_nb.simulator.bridge_storage import Storages
 
 _HOST = torch.device("cpu")
 _PRESENTED = torch.device("cuda", 0)
+
+# as_tensor, asarray and tensor may give back, or copy, a tensor that lies on a GPU.
+_FACTORIES = frozenset(_device_constructors()) - {torch.as_tensor, torch.asarray, torch.tensor}
+"""Functions that make a tensor on the host unless they are asked for another device."""
+_DEFAULTS: set[torch.device] = set()
+"""Default devices on a GPU that the program has used; from then on no tensor is taken for the host's."""
 
 _Arguments = tuple[Any, ...]
 _Answer = Callable[[Callable[..., Any], _Arguments, dict[str, Any]], Any]
@@ -77,7 +83,10 @@ class _Habits(TorchFunctionMode):
         self._answers: Mapping[Callable[..., Any], _Answer] = {
             **_ANSWERS,
             torch.Tensor.data_ptr: _registering(storages),
+            torch.Tensor.cuda: _moving(storages, _itself),
+            torch.Tensor.to: _moving(storages, _moved),
         }
+        self._storages = storages
 
     def __torch_function__(
         self,
@@ -91,6 +100,9 @@ class _Habits(TorchFunctionMode):
         answer = self._answers.get(func)
         if answer is not None:
             return answer(func, args, kwargs)
+        # `with torch.device("cuda")` arrives here as an argument torch.device("cpu"), so only words count.
+        asked = kwargs.get("device")
+        on_host = func in _FACTORIES and (asked is None or (isinstance(asked, str) and asked == "cpu"))
         if "device" in kwargs:
             kwargs["device"] = _hosted(kwargs["device"])
         if "pin_memory" in kwargs:
@@ -98,8 +110,12 @@ class _Habits(TorchFunctionMode):
         if any(type(value) is torch.device for value in args):
             args = tuple(_hosted(value) if type(value) is torch.device else value for value in args)
         result = func(*args, **kwargs)
-        if self._fresh is not None and func in bridge_fresh.ALLOCATING:
+        if self._fresh is None:
+            return result
+        if func in bridge_fresh.ALLOCATING:
             bridge_fresh.fill(result, self._fresh)
+        if on_host and not _DEFAULTS and isinstance(result, torch.Tensor) and result.layout is torch.strided:
+            self._storages.made_on_host(result)
         return result
 
 
@@ -147,6 +163,18 @@ def _moved(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -
     return _copied(func, args, kwargs) if to_host else func(*args, **kwargs)
 
 
+def _moving(storages: Storages, answer: _Answer) -> _Answer:
+    """The same, and where it asks for a GPU the storage is no longer the host's."""
+
+    def move(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> object:
+        wanted = (*args[1:], *kwargs.values())
+        if func is torch.Tensor.cuda or any(isinstance(one, torch.Tensor) or _is_cuda(one) for one in wanted):
+            storages.moved(args[0])
+        return answer(func, args, kwargs)
+
+    return move
+
+
 def _typed(func: Callable[..., Any], args: _Arguments, kwargs: dict[str, Any]) -> object:
     """``.type()`` names a CUDA type; ``.type("torch.cuda.FloatTensor")`` gives a CPU one."""
     plain = (value.replace("torch.cuda.", "torch.") if isinstance(value, str) else value for value in args)
@@ -170,9 +198,7 @@ _ANSWERS: dict[Callable[..., Any], _Answer] = {
     torch.Tensor.device.__get__: _device,
     torch.Tensor.is_cuda.__get__: _is_on_gpu,
     torch.Tensor.is_cpu.__get__: _is_on_cpu,
-    torch.Tensor.cuda: _itself,
     torch.Tensor.cpu: _copied,
-    torch.Tensor.to: _moved,
     torch.Tensor.type: _typed,
     torch.Tensor.get_device: _index,
     torch.get_device: _index,
@@ -189,6 +215,7 @@ def _default_device(
 ) -> Any:  # noqa: ANN401
     """``torch.set_default_device("cuda")`` and ``with torch.device("cuda")``: tensors stay on the CPU."""
     if context.device.type == "cuda":
+        _DEFAULTS.add(context.device)
         return func(*args, **(kwargs or {}))
     return _REAL_DEFAULT_DEVICE(context, func, types, args, kwargs)
 

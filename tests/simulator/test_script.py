@@ -185,3 +185,12 @@ def test_frames_of_python_packages_and_ours_are_not_the_program_s():
     assert not is_own(pytest.__file__)
     assert not is_own("<string>")
     assert not is_own(sys.modules["cutegen_nb.simulator.script_error"].__file__)
+
+
+def test_a_tensor_that_was_never_moved_stays_the_host_s_to_the_dsl():
+    done, output = run(PROGRAMS / "places.py")
+    places = {line.split()[0]: set(line.split()[1:]) for line in output.splitlines()}
+    assert places.pop("host") == {"generic"}, output
+    assert set(places) == {"moved", "made", "with", "default"}
+    assert all(found == {"gmem"} for found in places.values()), output
+    assert done.ending is Ending.FINISHED
