@@ -7,7 +7,7 @@ import signal
 
 from cutegen_nb.core import errors
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
-from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Exhibit, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.forkserver import Limits, Run
 from cutegen_nb.gpu.heard import Heard
@@ -32,8 +32,18 @@ def without_result(run: Run, limits: Limits, stage: str, device: str) -> Evaluat
         summary=message.removesuffix(".") + where + ".",
         device=device,
         findings=(finding,),
+        exhibits=_exhibits(run, verdict, finding),
         log=log[-LOG_CHARACTERS:],
     )
+
+
+def _exhibits(run: Run, verdict: Verdict, finding: Finding) -> tuple[Exhibit, ...]:
+    """What an accusation rests on: the record that came where none of the candidate's may."""
+    if verdict is not Verdict.CHEATED:
+        return ()
+    lines = (finding.line, finding.line) if finding.line else None
+    trace = (f"in the result channel: {run.malformed[:400]}",)
+    return (Exhibit(kind=finding.kind, statement=finding.message, trace=trace, lines=lines),)
 
 
 def _cause(run: Run, limits: Limits, stage: str, log: str) -> tuple[Verdict, str, str]:

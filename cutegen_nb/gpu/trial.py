@@ -204,7 +204,13 @@ class Trial:
         state.findings += findings
         for check in (TRACE, RECHECKED, FLOOR):
             state.ran(check)
-        return None if outcome is None else (outcome, findings[0].message)
+        if outcome is None:
+            return None
+        decisive = findings[0]
+        state.found(_TIMED.get(decisive.kind, TRACE), decisive.message)
+        if outcome == Judged(verdict=Verdict.CHEATED):
+            state.exhibits.insert(0, _timed_exhibit(decisive, state))
+        return outcome, decisive.message
 
     def _same_storage(self, drawn: list[Any]) -> list[Any]:
         """The new contents in the memory of the first call's inputs."""
@@ -357,6 +363,19 @@ class Trial:
             seed=seeds[0] ^ 0x5EED,
             compile_s=self.state.compile_s,
         )
+
+
+_TIMED = {"wrong-when-timed": RECHECKED, "above-roof": FLOOR}
+"""Findings of the clock, by the check that they belong to; the others are the trace's."""
+
+
+def _timed_exhibit(finding: Finding, state: Evidence) -> Exhibit:
+    """What the clock and the trace of one call showed."""
+    timing = state.timing
+    figures = (
+        () if timing is None else (f"median of {len(timing.samples_ms)} calls: {timing.median_ms:.4g} ms",)
+    )
+    return Exhibit(kind=finding.kind, statement=finding.message, trace=(finding.message, *figures))
 
 
 def _which(number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from cutegen_nb.core.codec import decode, encode
@@ -117,3 +119,13 @@ def test_torch_compute_is_shown_with_its_line(judge):
     assert any("aten.relu" in item for item in exhibit.trace)
     assert exhibit.inputs
     assert exhibit.outputs
+
+
+def test_every_accusation_of_the_shipped_cheats_comes_with_what_it_rests_on(judge):
+    from cutegen_nb.exploits.library import chosen
+
+    for item in chosen(["result_pipe_guess", "laundered", "tolerance_edit"]):
+        evaluation = asyncio.run(judge.evaluator.evaluate(item.problem, item.candidate, lambda _: None))
+        if evaluation.outcome == Judged(verdict=Verdict.CHEATED):
+            assert evaluation.exhibits, item.name
+            assert evaluation.exhibits[0].statement
