@@ -70,9 +70,9 @@ PROGRAMS = {
 }
 
 
-def simulated(path, words):
+def simulated(path, words, **how):
     output = bytearray()
-    program = Program(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240)
+    program = Program(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240, **how)
     streams = Streams(stdin=asyncio.subprocess.DEVNULL, on_output=output.extend)
     return asyncio.run(run_program(program, streams)), output.decode()
 
@@ -86,6 +86,14 @@ def test_the_program_passes_its_own_check_on_launches_that_we_executed(name):
     assert done.launch_count >= 1
     assert not done.sampled
     assert [item.message for item in done.findings] == []
+
+
+@pytest.mark.parametrize("name", ["elementwise_add", "sgemm", "tensorop_gemm", "flash_attention_v2"])
+def test_the_program_s_own_check_is_on_it_fails_when_only_one_cta_of_the_grid_ran(name):
+    done, output = simulated(*PROGRAMS[name], max_ctas=1)
+    assert done.sampled
+    assert "Mismatched elements" in output
+    assert (done.ending, done.exit_status) == (Ending.RAISED, 1)
 
 
 def test_a_size_that_the_example_does_not_guard_is_found_at_its_line():
