@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
 import re
 import secrets
@@ -91,8 +92,26 @@ def install(engine: Engine, architecture: str) -> None:
             f"{PACKAGE} {version(PACKAGE)} lacks an internal part the bridge needs ({error}); "
             f"run `pip install {PACKAGE}=={TESTED_VERSION}`."
         ) from error
+    _refuse_tvm_ffi()
     # A cached property that asks the driver; candidates compile for themselves, so it is set on the class.
     cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1
+
+
+def _refuse_tvm_ffi() -> None:
+    """Say in a sentence that calls through TVM-FFI, which load the real CUDA runtime, are not answered."""
+    if importlib.util.find_spec("tvm_ffi") is None:
+        return
+    try:
+        from cutlass.cutlass_dsl import tvm_ffi_provider  # noqa: PLC0415 - imports the package
+    except (ImportError, AttributeError):  # a folder of that name, or another version: the DSL says so itself
+        return
+
+    from cutegen_nb.simulator.bridge_host import unanswered  # noqa: PLC0415 - heavy, and doctor reads versions here
+
+    def refuse(_: object) -> None:
+        raise unanswered("The program compiled a function with --enable-tvm-ffi")
+
+    tvm_ffi_provider.TVMFFIJitCompiledFunctionBase._create_tvm_ffi_function = refuse  # noqa: SLF001
 
 
 def _is_running(process: int) -> bool:
