@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.cause import Cause, Reading
+from cutegen_nb.analysis.hierarchy import distinct_sectors
+from cutegen_nb.analysis.launch_causes import launch_causes
 from cutegen_nb.analysis.lines import by_line
 from cutegen_nb.analysis.quantity import count, share, times
-from cutegen_nb.analysis.roofline import Roofline, distinct_sectors
-from cutegen_nb.core.problem import Workload
-from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
+from cutegen_nb.analysis.roofline import Roofline
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.problem import ProblemFacts, Workload
+from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
 
 _LAUNCH_MS = 0.003
 """A launch of a compiled function with DLPack arguments costs 2–3 µs: below it the launch is what counts."""
@@ -18,37 +23,8 @@ _WASTE = 1.05
 _SHOWN = 0.01
 """A cause that costs less than this share of the largest demand is not worth a round."""
 _LANES = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """One figure a cause rests on."""
-
-    name: str
-    """Counter or ratio, as the profile names it."""
-    value: str
-    """Written with its unit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """One likely reason for the limit."""
-
-    name: str
-    """``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``divergence`` ·
-    ``instruction-overhead`` · ``launch-bound`` · ``below-roof``."""
-    statement: str
-    """What is seen, in a sentence."""
-    readings: tuple[Reading, ...]
-    """The counters that say so."""
-    fraction: float
-    """Work it wastes, as a share of the largest demand."""
-    refuted_by: str
-    """What would show that this is not the cause."""
-    unit: str = ""
-    """The unit whose work it wastes, as in a demand; empty for a cause read from a time."""
-    line: int = 0
-    """Line of Python that contributes most, from 1; 0 where lines are not known."""
+_GRAVE = 0.1
+"""A cause of the whole launch that wastes this much leads whatever the units are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +42,9 @@ class Scale:
         return max(self.demands.values(), default=0.0)
 
     def order(self, cause: Cause) -> tuple[float, float]:
-        """Sort key: what burdens the busiest unit comes first, as nothing else can lift the limit."""
+        """Sort key: what slows every unit, then what burdens the busiest: nothing else lifts the limit."""
+        if cause.whole_launch and cause.fraction >= _GRAVE:
+            return -math.inf, -cause.fraction
         return -self.demands.get(cause.unit, 0.0), -cause.fraction
 
     def fraction(self, unit: str, amount: float) -> float:
@@ -110,8 +88,9 @@ def time_causes(roof: Roofline) -> list[Cause]:
     return causes
 
 
-def work_causes(profile: Profile, run: Workload, scale: Scale) -> list[Cause]:
-    """Causes that counts show: those on the busiest unit first, then by what they waste."""
+def work_causes(profile: Profile, facts: ProblemFacts, device: Device, scale: Scale) -> list[Cause]:
+    """Causes that counts show: of the whole launch, then on the busiest unit, then by what they waste."""
+    run = facts.scaled if profile.source is ProfileSource.SIMULATED else facts.full
     counters = profile.counters
     found = [
         _uncoalesced(counters, profile, scale),
@@ -120,6 +99,7 @@ def work_causes(profile: Profile, run: Workload, scale: Scale) -> list[Cause]:
         _bank_conflicts(counters, profile, scale),
         _divergence(counters, profile, scale),
         _instructions(counters, profile, run, scale),
+        *launch_causes(profile, facts, device, lambda cost: _hottest(profile, cost)),
     ]
     seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]
     return sorted(seen, key=scale.order)
@@ -229,8 +209,12 @@ def _divergence(counters: Counters, profile: Profile, scale: Scale) -> Cause | N
 
 
 def _instructions(counters: Counters, profile: Profile, run: Workload, scale: Scale) -> Cause | None:
-    """Issue slots beyond those in which memory and arithmetic would be busy anyway."""
-    issue = scale.fraction("instruction issue", counters.warp_instructions)
+    """Issue slots beyond those in which memory and arithmetic would be busy anyway.
+
+    Idle lanes are not counted here: they are divergence's.
+    """
+    active = counters.active_lane_fraction or 1.0
+    issue = scale.fraction("instruction issue", counters.warp_instructions * active)
     useful = max(
         scale.fraction("DRAM", run.least_bytes),
         *(scale.fraction(f"{pipe} pipe", amount) for pipe, amount in counters.flops.items()),

@@ -7,23 +7,28 @@ what a simulated profile counts; hardware runs SASS, so instruction issue is an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.causes import Cause, Scale, is_launch_bound, time_causes, work_causes
-from cutegen_nb.analysis.quantity import share, times
-from cutegen_nb.analysis.roofline import Roofline, distinct_sectors, place
+from cutegen_nb.analysis.cause import Cause, Reading
+from cutegen_nb.analysis.causes import Scale, is_launch_bound, time_causes, work_causes
+from cutegen_nb.analysis.hierarchy import clocks_per_s, distinct_sectors
+from cutegen_nb.analysis.quantity import count, scaled, share, times
+from cutegen_nb.analysis.remedies import strategies_for
+from cutegen_nb.analysis.roofline import COUNTED_AS, Roofline, place
+from cutegen_nb.analysis.zone import Zone, zone
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import ProblemFacts
-from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
+from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
 from cutegen_nb.core.strategy import Bound
 
 # Rates of one SM a clock, from the CUDA C programming guide and the A100 and H100 white papers.
 _ISSUE_WARPS = 4
 _SHARED_WAVEFRONTS = 1
 _L2_SECTORS = 2
-_FP32_LANES = {"sm_80": 64}
-"""Others: 128."""
+"""What one SM takes from the L2 (64 bytes a clock); counts where the L2's own bandwidth is not known."""
+_IDLE = 0.5
+"""From this share of idle multiprocessors on, latency is the bound and no unit is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,12 @@ class Demand:
     """``DRAM``, ``L2``, ``shared memory``, ``instruction issue``, or a floating-point pipe."""
     fraction: float
     """Of the largest demand, 0–1."""
+    counter: str = ""
+    """The counter that was read, as the profile names it."""
+    work: str = ""
+    """What was counted, with its unit."""
+    rate: str = ""
+    """What the device does of it a second at most, with its unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +61,53 @@ class Diagnosis:
     """Units, busiest first; empty without counts."""
     source: str
     """``simulated counts``, ``Nsight Compute``, ``times only`` or ``nothing measured``."""
+    zone: Zone | None = None
+    """Where the problem lies between the ridge points; None where the device states too little."""
+    refuted_by: str = ""
+    """What would show that the bound is another one; empty where nothing was counted."""
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies that the causes suggest, in their order, each once."""
+        return tuple(dict.fromkeys(name for cause in self.causes for name in cause.strategies))
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The counters and rates that the bound rests on, busiest unit first."""
+        return tuple(
+            Reading(
+                name=f"{one.unit} ({one.counter})", value=f"{one.work} at {one.rate}: {share(one.fraction)}"
+            )
+            for one in self.demands
+            if one.counter
+        )
 
     def text(self) -> tuple[str, ...]:
         """The same in lines, for a prompt or a terminal."""
-        lines = [f"Bound: {self.bound.value} ({self.source}). {self.because}"]
+        refuted = f" Refuted if {self.refuted_by}" if self.refuted_by else ""
+        lines = [f"Bound: {self.bound.value} ({self.source}). {self.because}{refuted}"]
         for number, cause in enumerate(self.causes, start=1):
             where = f" Line {cause.line}." if cause.line else ""
             figures = "; ".join(f"{item.name} {item.value}" for item in cause.readings)
             lines.append(
                 f"{number}. {cause.name}: {cause.statement}{where} [{figures}] Refuted if {cause.refuted_by}"
+                + (f" Strategies: {', '.join(cause.strategies)}." if cause.strategies else "")
             )
+        if self.zone:
+            lines.append(self.zone.text())
         return tuple(lines)
 
 
 def diagnose(facts: ProblemFacts, evaluation: Evaluation | None, device: Device) -> Diagnosis:
     """Name the bound of a kernel, or of the problem when nothing was counted, and the likely causes."""
+    found = _diagnosed(facts, evaluation, device)
+    answered = tuple(
+        replace(cause, strategies=strategies_for(cause.name, facts.workload_class)) for cause in found.causes
+    )
+    return replace(found, causes=answered, zone=zone(facts, device))
+
+
+def _diagnosed(facts: ProblemFacts, evaluation: Evaluation | None, device: Device) -> Diagnosis:
     roof = place(facts, device, evaluation)
     profile = evaluation.profile if evaluation else None
     if profile is None or not profile.launches:
@@ -75,18 +118,45 @@ def diagnose(facts: ProblemFacts, evaluation: Evaluation | None, device: Device)
     demands = {unit: amount / rates[unit] for unit, amount in work.items() if rates.get(unit)}
     scale = Scale(rates=rates, demands=demands)
     ordered = sorted(demands, key=lambda unit: -demands[unit])
-    run = facts.scaled if profile.source is ProfileSource.SIMULATED else facts.full
+    causes = (*time_causes(roof), *work_causes(profile, facts, device, scale))
+    bound = _bound(ordered, roof, causes)
     return Diagnosis(
-        bound=_bound(ordered, roof),
-        because=_because(ordered, demands, roof),
-        causes=(*time_causes(roof), *work_causes(profile, run, scale)),
+        bound=bound,
+        because=_because(ordered, demands, roof, causes),
+        causes=causes,
         demands=tuple(
-            Demand(unit=unit, fraction=demands[unit] / scale.largest if scale.largest else 0.0)
+            _demand(unit, work[unit], rates[unit], demands[unit] / scale.largest)
             for unit in ordered
             if demands[unit]
         ),
         source=profile.source.value,
+        refuted_by=_refuted_by(bound, ordered),
     )
+
+
+_COUNTERS = {
+    "DRAM": ("gmem_distinct_sectors × 32", "B"),
+    "L2": ("gmem_sectors", "sectors"),
+    "shared memory": ("smem_wavefronts", "wavefronts"),
+    "instruction issue": ("warp_instructions", "instructions"),
+}
+
+
+def _demand(unit: str, work: float, rate: float, fraction: float) -> Demand:
+    counter, of = _COUNTERS.get(unit, (f"flops.{unit.removesuffix(' pipe')}", "FLOP"))
+    said = scaled(work, of) if of in {"B", "FLOP"} else f"{count(work)} {of}"
+    per_s = (
+        f"{scaled(rate, of)}/s" if of in {"B", "FLOP"} else f"{scaled(rate, '')} {of}/s".replace("  ", " ")
+    )
+    return Demand(unit=unit, fraction=fraction, counter=counter, work=said, rate=per_s)
+
+
+def _refuted_by(bound: Bound, ordered: list[str]) -> str:
+    if bound is Bound.LATENCY:
+        return "the time follows the amount of work."
+    if not ordered:
+        return ""
+    return f"less work of {ordered[0]} leaves the time as it is."
 
 
 def _without_counts(roof: Roofline, device: Device) -> Diagnosis:
@@ -105,7 +175,7 @@ def _without_counts(roof: Roofline, device: Device) -> Diagnosis:
 
 
 def _work(counters: Counters, profile: Profile) -> dict[str, float]:
-    arithmetic: dict[str, float] = {f"{pipe} pipe": float(amount) for pipe, amount in counters.flops.items()}
+    arithmetic = {f"{COUNTED_AS.get(pipe, pipe)} pipe": float(n) for pipe, n in counters.flops.items()}
     return {
         "DRAM": distinct_sectors(profile) * SECTOR_BYTES,
         "L2": counters.gmem_sectors,
@@ -120,26 +190,31 @@ def _rates(device: Device) -> dict[str, float]:
     rates = {f"{pipe} pipe": peak for pipe, peak in device.peak_flops.items() if peak > 0}
     if device.bandwidth_bytes_per_s > 0:
         rates["DRAM"] = device.bandwidth_bytes_per_s
-    lanes = _FP32_LANES.get(device.architecture.rstrip("af"), 128)
-    clocks = device.peak_flops.get("cuda.f32", 0.0) / (2 * lanes)
+    if device.l2_bandwidth_bytes_per_s:
+        rates["L2"] = device.l2_bandwidth_bytes_per_s / SECTOR_BYTES
+    clocks = clocks_per_s(device)
     if clocks:
+        rates.setdefault("L2", clocks * _L2_SECTORS)
         rates |= {
-            "L2": clocks * _L2_SECTORS,
             "shared memory": clocks * _SHARED_WAVEFRONTS,
             "instruction issue": clocks * _ISSUE_WARPS,
         }
     return rates
 
 
-def _bound(ordered: list[str], roof: Roofline) -> Bound:
-    if is_launch_bound(roof):
+def _is_idle(causes: tuple[Cause, ...]) -> bool:
+    return any(one.name == "too-few-ctas" and one.fraction >= _IDLE for one in causes)
+
+
+def _bound(ordered: list[str], roof: Roofline, causes: tuple[Cause, ...]) -> Bound:
+    if is_launch_bound(roof) or _is_idle(causes):
         return Bound.LATENCY
     if not ordered:
         return roof.bound
-    return Bound.MEMORY if ordered[0] in {"DRAM", "L2"} else Bound.COMPUTE
+    return Bound.MEMORY if ordered[0] in {"DRAM", "L2", "shared memory"} else Bound.COMPUTE
 
 
-def _because(ordered: list[str], demands: dict[str, float], roof: Roofline) -> str:
+def _because(ordered: list[str], demands: dict[str, float], roof: Roofline, causes: tuple[Cause, ...]) -> str:
     if not ordered or not demands[ordered[0]]:
         return "The profile holds no work of any unit whose rate is known."
     busiest = ordered[0]
@@ -151,4 +226,6 @@ def _because(ordered: list[str], demands: dict[str, float], roof: Roofline) -> s
         said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
     if is_launch_bound(roof):
         said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
+    if _is_idle(causes):
+        said += "; most multiprocessors have no CTA, so no unit of the device is near its rate"
     return f"{said}."

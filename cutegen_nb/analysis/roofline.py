@@ -1,7 +1,8 @@
 """Where a problem and its kernels stand under the roofs of a device.
 
 attainable FLOP/s = min(peak, intensity × bandwidth) (Williams, Waterman, Patterson, CACM 52(4), 2009).
-A simulated kernel has no FLOP/s: it is placed by the bytes it moves, at the most it could reach.
+A simulated kernel has no FLOP/s: it is placed by the bytes it moves, and by nothing else. A measured one
+above the floor of the problem is impossible: its time or a count is wrong, and nothing may be built on it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.hierarchy import Level, Traffic, distinct_sectors, levels, traffic
+from cutegen_nb.analysis.quantity import duration
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason, Timing
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
 from cutegen_nb.core.strategy import Bound
@@ -27,6 +30,13 @@ _ON_TENSOR_CORES = frozenset(
 )
 _SPLIT_TF32 = 3
 """Tensor-core products that give one product of fp32 accuracy (3×TF32: Ootomo, Yokota, 2022)."""
+COUNTED_AS = {"tensor.s8": "tensor.i8", "tensor.fp8": "tensor.f8"}
+"""Pipes that counters name otherwise than data sheets do."""
+_SLACK = 0.85
+"""A time down to this share of the floor is still believed, as the evaluator believes it: a kernel that only
+reads is a little faster than the copy that the bandwidth was measured with."""
+_CACHES = 4
+"""Problems of fewer bytes than this many L2s may find their tensors there, whatever DRAM allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +67,8 @@ class RooflinePoint:
     """Measured; None without a time."""
     simulated: bool = False
     """Whether its bytes are simulated counts."""
+    pipe: str = ""
+    """The pipe that its counted FLOPs keep busiest; empty without counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +98,19 @@ class Roofline:
     """Those ÷ the least bytes of the size that was run."""
     distinct_over_least: float | None = None
     """The same for the different sectors of each launch: what a cache that never evicts would leave."""
+    levels: tuple[Level, ...] = ()
+    """Every slanted roof that is known, DRAM first."""
+    traffic: tuple[Traffic, ...] = ()
+    """What the kernel moves through each memory; empty without counts."""
+    run_flops: int = 0
+    """The problem's FLOPs at the size that was run."""
+    above: str = ""
+    """Why the measured time is impossible, in a sentence; empty where it is not. Such a point blocks."""
+
+    def intensity_at(self, level: str) -> float | None:
+        """The problem's FLOPs ÷ the bytes the kernel moves through a memory; None where none were counted."""
+        found = next((one for one in self.traffic if one.level == level), None)
+        return self.run_flops / found.moved_bytes if found else None
 
 
 def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
@@ -110,6 +135,17 @@ def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
     return tuple(sorted(found, key=lambda item: item.flops_per_s))
 
 
+def peak_at_precision(dtype: str, device: Device, cores: str) -> float:
+    """FLOP/s of ``cuda`` or ``tensor`` cores that serve a precision; 0 where the device states none."""
+    short = _SHORT.get(dtype, "f32")
+    found = device.peak_flops.get(f"{cores}.{short}", 0.0)
+    if cores == "tensor" and short == "f32":
+        return device.peak_flops.get("tensor.tf32", 0.0) / _SPLIT_TF32
+    if cores == "cuda" and not found and short in {"f16", "bf16"}:
+        return device.peak_flops.get("cuda.f32", 0.0)
+    return found
+
+
 def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = None) -> Roofline:
     """Place a problem, and a kernel when its evaluation is given, under a device's roofs."""
     timing = evaluation.timing if evaluation else None
@@ -130,19 +166,57 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         ceilings=roofs,
         problem=_problem_point("problem, full size", facts.full, device, peak),
         problem_run=_problem_point("problem, size run", run, device, peak),
-        kernel=_kernel_point(run, device, peak, moved, evaluation, simulated=simulated),
+        kernel=_kernel_point(run, device, roofs, moved, evaluation, simulated=simulated),
         floor_ms=floor_s * 1e3,
         bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
         sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing and floor_s else None,
         moved_bytes=moved,
         moved_over_least=None if moved is None else _ratio(moved, run.least_bytes),
         distinct_over_least=_distinct_over_least(profile, run),
+        levels=levels(device),
+        traffic=traffic(profile) if profile else (),
+        run_flops=run.flops,
+        above=_above(facts.full, device, evaluation, memory_s, compute_s) if timing else "",
     )
 
 
-def distinct_sectors(profile: Profile) -> int:
-    """Different sectors of each launch, added up; every request's sectors where they were not recorded."""
-    return sum(item.gmem_distinct_sectors or item.counters.gmem_sectors for item in profile.launches)
+def busiest_pipe(profile: Profile, device: Device) -> str:
+    """The pipe whose counted FLOPs take longest at its peak, as a data sheet names it; empty without any."""
+    spent = {
+        name: amount / device.peak_flops[name]
+        for name, amount in _pipes(profile).items()
+        if device.peak_flops.get(name)
+    }
+    return max(spent, key=lambda name: spent[name], default="")
+
+
+def _pipes(profile: Profile) -> dict[str, int]:
+    return {COUNTED_AS.get(name, name): amount for name, amount in profile.counters.flops.items()}
+
+
+def _above(
+    full: Workload, device: Device, evaluation: Evaluation | None, memory_s: float, compute_s: float
+) -> str:
+    """Why a time cannot be, from the problem alone: a cache may serve what a kernel asks for twice."""
+    timing = evaluation.timing if evaluation else None
+    if evaluation is None or timing is None:
+        return ""
+    cached = full.least_bytes < _CACHES * device.l2_bytes
+    limits = [(compute_s, "arithmetic")] if cached else [(memory_s, "memory"), (compute_s, "arithmetic")]
+    floor_s, what = max(limits)
+    if timing.median_ms * 1e-3 < floor_s * _SLACK:
+        return (
+            f"{_took(timing)} is less than {what} allows: at least {duration(floor_s)}. Some of the work "
+            "is not done, or a figure is wrong; nothing may be built on it."
+        )
+    outcome = evaluation.outcome
+    if isinstance(outcome, NotJudged) and outcome.reason is NotJudgedReason.ABOVE_ROOF:
+        return f"{_took(timing)} was refused as above the roof: {evaluation.summary}"
+    return ""
+
+
+def _took(timing: Timing) -> str:
+    return f"A time of {duration(timing.median_ms * 1e-3)}"
 
 
 def _ceiling(pipe: str, flops_per_s: float, note: str, device: Device) -> Ceiling:
@@ -162,7 +236,7 @@ def _problem_point(label: str, work: Workload, device: Device, peak: float) -> R
 def _kernel_point(  # noqa: PLR0913 - one figure each, all of them named at the only call
     run: Workload,
     device: Device,
-    peak: float,
+    roofs: tuple[Ceiling, ...],
     moved: int | None,
     evaluation: Evaluation | None,
     *,
@@ -173,13 +247,24 @@ def _kernel_point(  # noqa: PLR0913 - one figure each, all of them named at the 
         return None
     intensity = _ratio(run.flops, moved or run.least_bytes)
     timing = None if simulated else evaluation.timing
+    pipe = busiest_pipe(evaluation.profile, device) if evaluation.profile else ""
+    peak = _peak_for(pipe, roofs, device)
     return RooflinePoint(
         label=evaluation.device,
         intensity=intensity,
         attainable_flops_per_s=min(peak, intensity * device.bandwidth_bytes_per_s),
         achieved_flops_per_s=run.flops / (timing.median_ms * 1e-3) if timing and timing.median_ms else None,
         simulated=simulated,
+        pipe=pipe,
     )
+
+
+def _peak_for(pipe: str, roofs: tuple[Ceiling, ...], device: Device) -> float:
+    """The flat roof over a kernel: its own pipe's, or the problem's highest where that is not known."""
+    usable = {one.pipe: one.flops_per_s for one in roofs}
+    if pipe:
+        return usable.get(pipe, device.peak_flops[pipe])
+    return roofs[-1].flops_per_s if roofs else math.inf
 
 
 def _distinct_over_least(profile: Profile | None, run: Workload) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutegen_nb.analysis.causes import Cause
+from cutegen_nb.analysis.cause import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.quantity import change, count, duration, moment, times
 from cutegen_nb.analysis.roofline import place

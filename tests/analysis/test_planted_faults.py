@@ -1,0 +1,111 @@
+"""Kernels with one fault each, and their twins without it: the diagnosis names the fault first, and its line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.analysis.diagnose import diagnose
+from cutegen_nb.analysis.remedies import _ANSWERS, FITS, strategies_for
+from cutegen_nb.core.codec import decode
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.strategy import Bound
+from cutegen_nb.gpu.device import simulated
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PROGRAMS = ("stride", "banks", "spill", "one_cta", "divergence")
+TIMES_LARGER = 4096
+"""The problem's own size ÷ the size that is simulated, as for KernelBench's files."""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    paths = [str(HERE / "planted" / f"{name}.py") for name in PROGRAMS]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(HERE / "planted" / "child.py"), "sm_80", *paths],
+        capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path_factory.mktemp("working"),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads(done.stdout.rpartition("RESULT")[2])
+
+
+def diagnosed(answer, device=None):
+    def work(scale):
+        graph = Graph(inputs=(), parameters=(), nodes=(), outputs=())
+        return Workload(graph=graph, flops=answer["flops"] * scale, least_bytes=answer["least_bytes"] * scale)
+
+    facts = ProblemFacts(
+        workload_class=WorkloadClass.ELEMENTWISE, full=work(TIMES_LARGER), scaled=work(1), dtype="float32"
+    )
+    evaluation = Evaluation(
+        outcome=Judged(verdict=Verdict.PASSED),
+        summary="",
+        device="",
+        profile=decode(Profile, answer["profile"]),
+    )
+    return diagnose(facts, evaluation, device or simulated("sm_80"))
+
+
+def planted_lines(name):
+    text = (HERE / "planted" / f"{name}.py").read_text()
+    return {number for number, line in enumerate(text.splitlines(), start=1) if "# planted" in line}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_a_planted_fault_is_named_first_and_its_line_is_the_hottest(told, name, architecture):
+    found = diagnosed(told[f"{name} fault"], simulated(architecture))
+    first = found.causes[0]
+    assert first.name == told[f"{name} cause"], found.text()
+    assert first.line in planted_lines(name)
+    assert first.readings
+    assert first.refuted_by
+    assert first.strategies
+    assert found.readings
+    assert found.refuted_by
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_its_twin_has_no_such_cause(told, name, architecture):
+    found = diagnosed(told[f"{name} clean"], simulated(architecture))
+    assert told[f"{name} cause"] not in [cause.name for cause in found.causes], found.text()
+
+
+def test_one_cta_is_bound_by_latency_and_conflicts_by_memory(told):
+    assert diagnosed(told["one_cta fault"]).bound is Bound.LATENCY
+    assert diagnosed(told["one_cta clean"]).bound is Bound.MEMORY
+    assert diagnosed(told["banks fault"]).bound is Bound.MEMORY
+    assert diagnosed(told["divergence fault"]).bound is Bound.COMPUTE
+
+
+def test_spills_are_read_from_the_machine_code_and_the_registers_that_were_left(told):
+    cause = diagnosed(told["spill fault"]).causes[0]
+    assert [item.name for item in cause.readings] == ["registers", "spill stores", "spill loads"]
+    assert int(cause.readings[0].value) <= 32
+    assert cause.fraction > 0.2
+
+
+def test_every_suggested_strategy_is_in_the_library_for_the_same_classes():
+    library = tomllib.loads((ROOT / "prompts" / "strategies.toml").read_text())["strategy"]
+    classes = {item["name"]: set(item.get("classes", ())) for item in library}
+    for name, fits in FITS.items():
+        assert classes[name] == {kind.value for kind in fits}, name
+    assert {name for names in _ANSWERS.values() for name in names} == FITS.keys()
+
+
+def test_a_strategy_that_is_not_for_such_work_is_not_suggested():
+    assert "coalesced-access" in strategies_for("uncoalesced", WorkloadClass.ELEMENTWISE)
+    assert strategies_for("uncoalesced", WorkloadClass.MATMUL) == ("vectorised-tile-loads",)
+    assert strategies_for("below-roof", WorkloadClass.MATMUL) == ()
