@@ -38,7 +38,11 @@ def run(installed, *arguments):
 
 def test_the_wheel_carries_every_prompt_kernel_template_and_exploit(installed):
     package = ROOT / "cutegen_nb"
-    data = (("prompts", ROOT / "prompts"), ("kernels", package / "kernels"), ("exploits", package / "exploits"))
+    data = (
+        ("prompts", ROOT / "prompts"),
+        ("kernels", package / "kernels"),
+        ("exploits", package / "exploits"),
+    )
     for kind, folder in data:
         wanted = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
         carried = installed / "cutegen_nb" / kind

@@ -163,9 +163,7 @@ def _note(lanes: Lanes, now: Array, ends: list[Instruction]) -> None:
         )
     else:
         return
-    lanes.findings.add(
-        DIVERGENT_BARRIER, message, first, severity=Severity.FLAG, thread=thread, cta=block
-    )
+    lanes.findings.add(DIVERGENT_BARRIER, message, first, severity=Severity.FLAG, thread=thread, cta=block)
 
 
 def _order(lanes: Lanes, now: Array, live: Array, barrier: tuple[int, int]) -> None:
@@ -184,8 +182,6 @@ def _order(lanes: Lanes, now: Array, live: Array, barrier: tuple[int, int]) -> N
     some = together & ~whole[:, None]
     if some.any():
         lanes.watch.some_met(some, ("barrier", number))
-
-
 
 
 def _check_aligned(

@@ -72,4 +72,4 @@ class Reads:
 
 
 def _digest_of(stored: npt.NDArray[np.uint8]) -> int:
-    return zlib.crc32(memoryview(stored))
+    return zlib.crc32(stored.data)

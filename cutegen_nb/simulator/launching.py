@@ -80,9 +80,7 @@ def refusal(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> Refus
     smem_bytes = kernel.static_smem_bytes + launch.dynamic_smem_bytes
     if limits_of(architecture) is None:
         return None
-    held = occupancy(
-        architecture, threads=launch.threads, registers=launch.registers, smem_bytes=smem_bytes
-    )
+    held = occupancy(architecture, threads=launch.threads, registers=launch.registers, smem_bytes=smem_bytes)
     if launch.registers > MAX_REGISTERS_PER_THREAD or not held.active_ctas:
         return Refusal(
             code=OUT_OF_RESOURCES,

@@ -21,9 +21,7 @@ FILLING: Array = np.repeat(np.array([0x7B, 0xFB], np.uint8), 8)
 _UNKNOWN = "Whether anything depends on it was not tried: the second run needs more time or memory."
 
 
-def settle(
-    findings: Findings, memory: GlobalMemory, again: Callable[[Array | None, int], None]
-) -> None:
+def settle(findings: Findings, memory: GlobalMemory, again: Callable[[Array | None, int], None]) -> None:
     """Settle the doubts of a launch that ended; ``again(filling, step)`` runs it once more.
 
     A step of 1 or -1 runs the CTAs one by one, forwards or backwards; 0 as in the first run.

@@ -49,7 +49,9 @@ def test_a_tail_that_is_never_stored_may_be_read_unwritten(judge):
     assert states["results independent of memory never written"] is CheckState.RAN
 
 
-@pytest.mark.parametrize(("made", "verdict"), [("empty_like", Verdict.UNINITIALISED_READ), ("zeros_like", None)])
+@pytest.mark.parametrize(
+    ("made", "verdict"), [("empty_like", Verdict.UNINITIALISED_READ), ("zeros_like", None)]
+)
 def test_an_output_that_is_added_to_has_to_be_zero_first(judge, made, verdict):
     source = judge.source("relu").replace("y[index] = value", "y[index] = y[index] + value")
     source = source.replace("torch.empty_like(x)", f"torch.{made}(x)")

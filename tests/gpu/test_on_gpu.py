@@ -77,7 +77,13 @@ def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem):
     assert evaluation.passed, evaluation.summary
     assert not evaluation.exhibits
     states = {item.name: item.state for item in evaluation.checks}
-    for name in ("stress inputs", "exact integer inputs", "many calls", "physical floor", "problem admission"):
+    for name in (
+        "stress inputs",
+        "exact integer inputs",
+        "many calls",
+        "physical floor",
+        "problem admission",
+    ):
         assert states[name] is CheckState.RAN, [item for item in evaluation.checks if item.name == name]
     assert states["second process, other seeds"] is CheckState.RAN
     assert len(evaluation.correctness.seeds) == 10

@@ -176,7 +176,9 @@ class TestASession:
         assert len(ran.error.splitlines()) == 1
 
     def test_an_interrupt_ends_the_session_in_a_sentence_and_keeps_its_rounds(self, unattended: Kernel):
-        ran = interrupted_once("SELECT 1 FROM rounds", f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended)
+        ran = interrupted_once(
+            "SELECT 1 FROM rounds", f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended
+        )
         assert ran.status == "error"
         assert "interrupted; finished rounds are kept" in ran.error
         assert (

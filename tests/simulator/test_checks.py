@@ -93,8 +93,9 @@ def test_an_honest_kernel_that_looks_alike_is_not_accused(found, kernel):
 def test_a_race_names_both_threads_and_both_lines(found):
     (finding,) = found["barrier_missing"]["faulty"]["findings"]
     line = line_in("barrier_missing", "shared[tidx] = x")
-    assert f"Thread (127, 0, 0) of CTA (0, 0, 0) writes byte 508 of shared memory (from kernels.py:{line})" in (
-        finding["message"]
+    assert (
+        f"Thread (127, 0, 0) of CTA (0, 0, 0) writes byte 508 of shared memory (from kernels.py:{line})"
+        in (finding["message"])
     )
     assert "thread (0, 0, 0) reads it" in finding["message"]
 
@@ -158,9 +159,10 @@ def test_bytes_of_one_word_are_apart(machine):
     add.s32 %r24, %r20, %r99; mov.b16 %rs1, 7; st.shared.b8 [%r24], %rs1; bar.sync 0;
     ld.shared.u8 %r50, [%r24]; {STORE}"""
     assert findings(machine, body)[0] == []
-    assert findings(machine, body.replace("%r20, %r99;", "%r20, 3;").replace("%rs1, 7;", "%rs1, 7; cvt.u16.u32 %rs1, %r99;"))[0] == [
-        ("race", "decides")
-    ]
+    assert findings(
+        machine,
+        body.replace("%r20, %r99;", "%r20, 3;").replace("%rs1, 7;", "%rs1, 7; cvt.u16.u32 %rs1, %r99;"),
+    )[0] == [("race", "decides")]
 
 
 def test_warps_that_store_one_value_do_not_race(machine):
@@ -289,7 +291,9 @@ def test_a_second_run_leaves_memory_and_counts_as_the_first_left_them(machine):
     assert profile.counters.gmem_store_bytes == 64 * 4
 
 
-@pytest.mark.parametrize(("extra", "kinds"), [("", ["cta-order"]), ("red.global.add.u32 [%rd90+1024], 1;", [])])
+@pytest.mark.parametrize(
+    ("extra", "kinds"), [("", ["cta-order"]), ("red.global.add.u32 [%rd90+1024], 1;", [])]
+)
 def test_ctas_may_share_a_place_where_something_can_order_them(machine, extra, kinds):
     result = machine.align(np.zeros(512, np.uint32))
     body = f"{extra} mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r97;"
@@ -339,7 +343,11 @@ LEFT: mov.b32 %r50, 1; {STORE}
     bar.sync 3;"""
     with pytest.raises(Deadlock) as caught:
         findings(machine, body)
-    for part in ("32 threads of warp 1 wait at bar.sync (barrier 2)", "32 threads of warp 0 wait", "(barrier 3)"):
+    for part in (
+        "32 threads of warp 1 wait at bar.sync (barrier 2)",
+        "32 threads of warp 0 wait",
+        "(barrier 3)",
+    ):
         assert part in str(caught.value)
 
 
@@ -353,7 +361,9 @@ WAIT: ld.volatile.global.b32 %r40, [%rd90]; setp.lt.u32 %p1, %r40, 131072; @%p1 
         machine.launch(text, block=1024, grid=128, arrays=[result], stop_at=time.monotonic() + 0.5)
     small = text.replace("131072", "65536")
     result[0] = 0
-    machine.launch(small, block=1024, grid=64, arrays=[result], cooperative=True, stop_at=time.monotonic() + 20)
+    machine.launch(
+        small, block=1024, grid=64, arrays=[result], cooperative=True, stop_at=time.monotonic() + 20
+    )
     assert result[0] == 65536
 
 
@@ -374,7 +384,9 @@ def test_what_the_architecture_does_not_have_is_refused_with_a_sentence(machine,
 
 
 def test_findings_are_bounded_and_named_once_a_line(machine):
-    body = "".join(f".loc 1 {line} 1\nld.shared.b32 %r50, [%r20+{4 * line}]; {STORE}" for line in range(60, 160))
+    body = "".join(
+        f".loc 1 {line} 1\nld.shared.b32 %r50, [%r20+{4 * line}]; {STORE}" for line in range(60, 160)
+    )
     body += body
     assert len(findings(machine, body)[0]) == 32
 
@@ -435,8 +447,14 @@ WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r40], 0; @!%p2 bra WAIT;
     [
         ("st.shared.b32 [%r21], %r99; mbarrier.arrive.shared.b64 %rd5, [%r40];", []),
         ("mbarrier.arrive.shared.b64 %rd5, [%r40]; st.shared.b32 [%r21], %r99;", ["race"]),
-        ("cp.async.ca.shared.global [%r21], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r40];", []),
-        ("mbarrier.arrive.shared.b64 %rd5, [%r40]; cp.async.ca.shared.global [%r21], [%rd1], 4;", ["async-hazard"]),
+        (
+            "cp.async.ca.shared.global [%r21], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r40];",
+            [],
+        ),
+        (
+            "mbarrier.arrive.shared.b64 %rd5, [%r40]; cp.async.ca.shared.global [%r21], [%rd1], 4;",
+            ["async-hazard"],
+        ),
     ],
 )
 def test_an_mbarrier_orders_what_was_done_before_the_arrival(machine, produce, kinds):

@@ -26,9 +26,7 @@ def profiled(simulation, architecture, module, name):
     simulation.reset()
     with simulation.habits():
         sizes = module.run(name)
-    found = Profile(
-        source=ProfileSource.SIMULATED, device=architecture, launches=tuple(simulation.launches)
-    )
+    found = Profile(source=ProfileSource.SIMULATED, device=architecture, launches=tuple(simulation.launches))
     return {"profile": encode(found), **sizes}
 
 

@@ -23,7 +23,9 @@ def hold(x: cute.Tensor, y: cute.Tensor):
     total = cutlass.Float32(0)
     for i in cutlass.range_constexpr(KEPT):
         for j in cutlass.range_constexpr(4):
-            total = total + kept[i] * kept[(i * 7 + 3 * j) % KEPT]  # planted: every value is alive till the end
+            total = (
+                total + kept[i] * kept[(i * 7 + 3 * j) % KEPT]
+            )  # planted: every value is alive till the end
     for i in cutlass.range_constexpr(KEPT):
         y[first + THREADS * i] = kept[i] + total
 
@@ -35,7 +37,9 @@ def roomy(x: cute.Tensor, y: cute.Tensor):
 
 @cute.jit
 def narrow(x: cute.Tensor, y: cute.Tensor):
-    hold(x, y).launch(grid=(cute.size(x) // (THREADS * KEPT), 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=32)
+    hold(x, y).launch(
+        grid=(cute.size(x) // (THREADS * KEPT), 1, 1), block=(THREADS, 1, 1), min_blocks_per_mp=32
+    )
 
 
 def run(name):

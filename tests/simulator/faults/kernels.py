@@ -13,7 +13,10 @@ FAULTS = {
     "everybody_writes": ("shared[0] = cutlass.Float32(tidx)", "shared[tidx] = cutlass.Float32(tidx)"),
     "counters_not_ready": ("sync_warp()  # after the zeros", "sync_threads()"),
     "counters_read_early": ("sync_warp()  # after the counting", "sync_threads()"),
-    "wrong_named_barrier": ("barrier_id=2, number_of_threads=128)  # consumer", "barrier_id=1, number_of_threads=128)"),
+    "wrong_named_barrier": (
+        "barrier_id=2, number_of_threads=128)  # consumer",
+        "barrier_id=1, number_of_threads=128)",
+    ),
     "half_written": ("if tidx < 64:  # the part that is filled", "if tidx < 128:"),
     "register_tile_half_written": ("range(2):  # filled", "range(4):"),
     "output_accumulated": ("unwritten(1024, simulation)  # accumulated", "zeros(1024, simulation)"),
@@ -242,8 +245,12 @@ def too_much_shared_memory_kernel(x: cute.Tensor, y: cute.Tensor):
 
 # -- honest kernels that look like the ones above ------------------------------------------------------------
 HONEST = (
-    "tail_masked_at_the_store", "one_value_by_all",
-    "warp_owns_its_slice", "producer_and_consumer", "in_place", "two_stages",
+    "tail_masked_at_the_store",
+    "one_value_by_all",
+    "warp_owns_its_slice",
+    "producer_and_consumer",
+    "in_place",
+    "two_stages",
 )
 
 

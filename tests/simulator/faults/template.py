@@ -42,7 +42,10 @@ def main():
                 raise SystemExit(f"{name}: {old!r} stands {text.count(old, body)} times in the source")
             twin = folder / f"clean_{name}.py"
             twin.write_text(text[:body] + text[body:].replace(old, new))
-            results[name] = {"faulty": faulty.run(name, simulation), "clean": load(twin).run(name, simulation)}
+            results[name] = {
+                "faulty": faulty.run(name, simulation),
+                "clean": load(twin).run(name, simulation),
+            }
         for name in faulty.HONEST:
             if not only or name in only:
                 results[name] = {"clean": faulty.run(name, simulation)}
