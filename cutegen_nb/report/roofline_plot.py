@@ -1,6 +1,7 @@
-"""The roofline of a session as a picture and in words.
+"""The roofline of a session as a picture: roofs above, a row for each kernel below.
 
-A simulated kernel has no speed: it is drawn on the roof at its traffic, the most it could reach.
+A simulated kernel has no speed. It stands in its row by FLOP a byte alone, never at a height among the roofs.
+A measured one stands among the roofs, and in its row by its share of the problem's floor.
 """
 
 from __future__ import annotations
@@ -14,25 +15,28 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, FuncFormatter, NullLocator, PercentFormatter
 
-from cutegen_nb.analysis import quantity
-from cutegen_nb.analysis.quantity import scaled, share, times
-from cutegen_nb.analysis.roofline import Roofline, RooflinePoint, place
-from cutegen_nb.analysis.summary import floor, hardware, parent_round, revision, simulated
+from cutegen_nb.analysis.hierarchy import DRAM, L2, SHARED
+from cutegen_nb.analysis.quantity import duration, figure, scaled
+from cutegen_nb.analysis.roofline import Roofline, place
+from cutegen_nb.analysis.summary import hardware, simulated
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.strategy import Bound
+from cutegen_nb.report.roofline_marks import Mark, marks
+from cutegen_nb.report.roofline_words import caption, describe
 
-_MARKERS = "osD^vPX*h<>p"
-_OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_SAME_PLACE = 0.03
-"""Points closer than this, in decades, are taken to be at the same place."""
-_LARGEST = 12
-"""Size in typographic points of the first marker at a place."""
-_DPI = 150
+__all__ = ["caption", "describe", "png"]
 
-_Problem = tuple[float, str, str]
-"""Intensity, words and line style of a problem at one size."""
+_WIDTH, _DPI = 7.5, 180
+"""1350 pixels; shown in 700 of them, 9 points are a little under 12 pixels."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 1.95, 1.32, 0.36, 0.82
+"""Margins in inches: names of the rows, ceilings and results, title, axis and legend."""
+_ROOFS, _BETWEEN, _ROW = 3.1, 0.14, 0.215
+"""Heights in inches: of the roofs, of the gap below them, of a kernel's row."""
+_SMALL, _TEXT = 8.5, 9
+_SAME_PLACE = 0.04
+"""Points closer than this, in decades, share a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +44,27 @@ class _Theme:
     back: str
     ink: str
     faint: str
+    band: str
+    levels: dict[str, str]
+    wrong: str
 
 
-_LIGHT = _Theme(back="#ffffff", ink="#1b1f24", faint="#8c959f")
-_DARK = _Theme(back="#1c2126", ink="#e6e6e6", faint="#7d8790")
+# Okabe and Ito's colours, which people with any colour vision tell apart; shapes say the same.
+_LIGHT = _Theme(
+    back="#ffffff", ink="#1b1f24", faint="#8c959f", band="#f3f5f7", wrong="#D55E00",
+    levels={DRAM: "#C77F00", L2: "#0072B2", SHARED: "#009E73"},
+)  # fmt: skip
+_DARK = _Theme(
+    back="#1c2126", ink="#e6e6e6", faint="#7d8790", band="#252b31", wrong="#FF7A33",
+    levels={DRAM: "#E69F00", L2: "#56B4E9", SHARED: "#2DC79A"},
+)  # fmt: skip
+_SHAPES = {DRAM: "s", L2: "o", SHARED: "^"}
+_DASHES = {DRAM: "-", L2: "--", SHARED: ":"}
+_SIZES = {DRAM: 8.5, L2: 5.5, SHARED: 5.5}
+"""In points: kernels whose every request is a new sector show one marker inside the other."""
+_COUNTED = {DRAM: "each sector once", L2: "every request", SHARED: "wavefronts"}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
-    """One round's kernel in the picture."""
-
-    number: int
-    label: str
-    x: float
-    y: float
-    came_from: int | None
-    approved: bool
-    stacked: int
-
+_INTENSITY = "Arithmetic intensity (the problem’s FLOPs ÷ bytes moved), FLOP/B"
 
 _drawn: dict[tuple[object, ...], bytes] = {}
 _DRAWN_KEPT = 16
@@ -65,7 +72,7 @@ _drawing = threading.Lock()
 
 
 def png(session: Session, *, dark: bool = False) -> bytes | None:
-    """The picture, 1350 × 780 pixels on a solid ground; None when nothing computes in floating point.
+    """The picture, 1350 pixels wide on a solid ground; None when nothing computes in floating point.
 
     One that was drawn before is given again: a notebook shows the same one in its panel and its record, and
     drawing takes a third of a second. From any thread; one draws at a time, for matplotlib's sake.
@@ -73,284 +80,295 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     roof = place(session.facts, session.device)
     if not roof.problem.intensity or not roof.bandwidth_bytes_per_s:
         return None
-    marks = _marks(session)
-    peaks = tuple(sorted(session.device.peak_flops.items()))
-    key = (session.problem.digest, session.device.name, roof.bandwidth_bytes_per_s, peaks, *marks, dark)
+    found = marks(session)
+    key = (session.problem.digest, session.device.name, roof.levels, roof.ceilings, found, dark)
     with _drawing:
         if key not in _drawn:
-            _drawn[key] = _draw(session, roof, marks, _DARK if dark else _LIGHT)
+            _drawn[key] = _draw(session, roof, found, _DARK if dark else _LIGHT)
         image = _drawn[key]
         while len(_drawn) > _DRAWN_KEPT:
             del _drawn[next(iter(_drawn))]
     return image
 
 
-def _draw(session: Session, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) -> bytes:
-    figure = Figure(figsize=(9, 5.2), dpi=_DPI, facecolor=theme.back, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot(facecolor=theme.back)
-    _frame(axes, session, roof, marks, theme)
-    problems = _problems(session, roof)
-    _roofs(axes, roof, marks, problems, theme)
-    _problem_lines(axes, problems, theme)
-    _trajectory(axes, marks, theme)
-    _points(axes, marks, theme)
+def _draw(session: Session, roof: Roofline, found: Sequence[Mark], theme: _Theme) -> bytes:
+    """Two axes of fixed inches one over the other, so that neither a long name nor many rows squeeze them."""
+    rows = max(len(found), 1) * _ROW + 0.1 if found else 0.0
+    by_share = any(mark.share is not None for mark in found)
+    # Shares have a scale of their own, whose numbers need room between the two parts.
+    between = (0.58 if by_share else _BETWEEN) if found else 0.0
+    height = _TOP + _ROOFS + between + rows + _BOTTOM
+    canvas = Figure(figsize=(_WIDTH, height), dpi=_DPI, facecolor=theme.back)
+    FigureCanvasAgg(canvas)
+    wide, left = (_WIDTH - _LEFT - _RIGHT) / _WIDTH, _LEFT / _WIDTH
+    upper = canvas.add_axes((left, (_BOTTOM + rows + between) / height, wide, _ROOFS / height))
+    _frame(upper, roof, found, theme)
+    _roofs(upper, roof, theme)
+    _problem(upper, roof, theme)
+    _run_size(upper, session, theme)
+    _measured(upper, found, theme)
+    canvas.text(
+        0.012, 1 - 0.13 / height, f"Roofline of {hardware(session)}", color=theme.ink, fontsize=11, va="top"
+    )
+    if found:
+        lower = canvas.add_axes((left, _BOTTOM / height, wide, rows / height))
+        _rows(lower, found, theme)
+        _share_rows(lower, found, theme) if by_share else _intensity_rows(lower, upper, found, theme)
+    if by_share:
+        upper.set_xlabel(_INTENSITY, color=theme.ink, fontsize=_TEXT)
+    else:
+        (lower if found else upper).set_xlabel(_INTENSITY, color=theme.ink, fontsize=_TEXT)
+    _legend(canvas, roof, found, theme, by_share=by_share)
     target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
+    canvas.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
     return target.getvalue()
 
 
-def describe(session: Session) -> tuple[str, ...]:
-    """The picture in sentences, for who cannot see it and for a terminal."""
-    roof = place(session.facts, session.device)
-    device = session.device
-    if not roof.bandwidth_bytes_per_s:
-        return (f"There is no roofline for {hardware(session)}: {device.source}.",)
-    said = [f"{hardware(session)}: bandwidth {scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({device.source})."]
-    for item in roof.ceilings:
-        note = f", {item.note}" if item.note else ""
-        peak = scaled(item.flops_per_s, "FLOP/s")
-        said.append(f"{item.pipe}: {peak}, ridge point at {quantity.figure(item.ridge)} FLOP/B{note}.")
-    said.append(_problem_words(session, roof))
-    for item_round in session.rounds:
-        evaluation = item_round.evaluation
-        if evaluation and evaluation.passed:
-            placed = place(session.facts, device, evaluation)
-            if placed.kernel:
-                said.append(f"{revision(item_round)}: {_kernel_words(placed, placed.kernel)}")
-    return tuple(said)
-
-
-def caption(session: Session) -> str:
-    """What the picture's signs mean."""
-    said = "Kernels at the same place are drawn inside each other; hollow ones were not approved."
-    notes = {item.note for item in place(session.facts, session.device).ceilings if item.note}
-    return " ".join([said, *(f"* {note}." for note in sorted(notes))])
-
-
-def _problem_words(session: Session, roof: Roofline) -> str:
-    if not session.facts.full.flops:
-        return f"The problem does no floating-point arithmetic. Floor: {floor(session)}."
-    side = "memory" if roof.bound is Bound.MEMORY else "compute"
-    intensity = quantity.figure(roof.problem.intensity)
-    return (
-        f"The problem at full size has at most {intensity} FLOP/B and is bound by {side}. "
-        f"Floor: {floor(session)}."
-    )
-
-
-def _kernel_words(roof: Roofline, point: RooflinePoint) -> str:
-    moved = (
-        f"{times(roof.moved_over_least)} the least bytes" if roof.moved_over_least else "bytes not counted"
-    )
-    if point.simulated:
-        return f"{quantity.figure(point.intensity)} FLOP/B, {moved} (simulated counts)."
-    if point.achieved_flops_per_s is None:
-        return f"{quantity.figure(point.intensity)} FLOP/B, {moved}."
-    reached = scaled(point.achieved_flops_per_s, "FLOP/s")
-    above = point.achieved_flops_per_s > point.attainable_flops_per_s
-    warning = " This is above the roof: a count or a time is wrong." if above else ""
-    light = share(roof.sol_fraction) if roof.sol_fraction is not None else "an unknown share"
-    return f"{reached} measured, {light} of the speed of light.{warning}"
-
-
-def _marks(session: Session) -> list[_Mark]:
-    marks: list[_Mark] = []
-    for item in session.rounds:
-        evaluation = item.evaluation
-        if evaluation is None or not evaluation.passed:
-            continue
-        roof = place(session.facts, session.device, evaluation)
-        if roof.kernel is None or roof.kernel.intensity <= 0:
-            continue
-        x = roof.kernel.intensity
-        y = roof.kernel.achieved_flops_per_s or roof.kernel.attainable_flops_per_s
-        parent = parent_round(session, item)
-        marks.append(
-            _Mark(
-                number=item.number,
-                label=_label(
-                    revision(item), item.strategy.name if item.strategy else "", roof, item.approved
-                ),
-                x=x,
-                y=y,
-                came_from=parent.number if parent else None,
-                approved=item.approved,
-                stacked=sum(1 for other in marks if _near(other.x, x) and _near(other.y, y)),
-            )
-        )
-    return marks
-
-
-def _label(name: str, strategy: str, roof: Roofline, approved: bool) -> str:  # noqa: FBT001
-    words = [name]
-    if strategy:
-        # The font holds no more than this; other characters would be boxes and warnings.
-        words.append(strategy[:28].encode("latin-1", "replace").decode("latin-1"))
-    if roof.sol_fraction is not None:
-        words.append(f"· {share(roof.sol_fraction)} of roof")
-    elif roof.moved_over_least:
-        words.append(f"· {times(roof.moved_over_least)} least bytes")
-    if not approved:
-        words.append("(not approved)")
-    return " ".join(words)
-
-
-def _near(one: float, other: float) -> bool:
-    return abs(math.log10(one / other)) < _SAME_PLACE
-
-
-def _frame(axes: Axes, session: Session, roof: Roofline, marks: Sequence[_Mark], theme: _Theme) -> None:
+# -- the roofs -----------------------------------------------------------------------------------------------
+def _frame(axes: Axes, roof: Roofline, found: Sequence[Mark], theme: _Theme) -> None:
     top = max((item.flops_per_s for item in roof.ceilings), default=roof.problem.attainable_flops_per_s)
-    ridge = max((item.ridge for item in roof.ceilings), default=roof.problem.intensity)
-    xs = [roof.problem.intensity, ridge, *(mark.x for mark in marks)]
-    low, high = min(xs) / 4, max(xs) * 8
-    ys = [roof.bandwidth_bytes_per_s * low, *(mark.y / 2 for mark in marks)]
+    ridges = [item.ridge for item in roof.ceilings]
+    xs = [roof.problem.intensity, *ridges, *(x for mark in found for _, x in mark.intensities)]
+    xs += [mark.achieved[0] for mark in found if mark.achieved]
+    ys = [mark.achieved[1] for mark in found if mark.achieved]
+    low, high = min(xs) / 4, max(xs) * 4
+    _plain(axes, theme)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(low, high)
-    axes.set_ylim(min(ys), max(top, *(mark.y for mark in marks), 0.0) * 4)
-    axes.set_xlabel("Arithmetic intensity (the problem’s FLOPs ÷ bytes moved), FLOP/B", color=theme.ink)
-    axes.set_ylabel("FLOP/s", color=theme.ink)
+    axes.set_ylim(min([roof.bandwidth_bytes_per_s * low, *(y / 3 for y in ys)]), max([top, *ys]) * 5)
+    axes.set_ylabel("FLOP/s", color=theme.ink, fontsize=_TEXT)
     axes.yaxis.set_major_formatter(EngFormatter(sep=" "))
-    measured = "highest possible at the simulated traffic" if simulated(session) else "measured"
-    axes.set_title(
-        f"Roofline of {hardware(session)}; kernels: {measured}", color=theme.ink, fontsize=11, loc="left"
-    )
-    axes.tick_params(colors=theme.ink, which="both", labelsize=9)
-    axes.grid(visible=True, which="major", color=theme.faint, alpha=0.25, linewidth=0.6)
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: figure(x)))
+    axes.grid(visible=True, which="major", color=theme.faint, alpha=0.22, linewidth=0.6)
+
+
+def _plain(axes: Axes, theme: _Theme) -> None:
+    axes.set_facecolor(theme.back)
+    axes.tick_params(colors=theme.ink, which="both", labelsize=_SMALL)
     for side, spine in axes.spines.items():
         spine.set_color(theme.faint)
         spine.set_visible(side in {"left", "bottom"})
 
 
-def _roofs(
-    axes: Axes, roof: Roofline, marks: Sequence[_Mark], problems: Sequence[_Problem], theme: _Theme
-) -> None:
-    low, high = axes.get_xlim()
-    top = max((item.ridge for item in roof.ceilings), default=high)
-    axes.plot(
-        [low, top],
-        [roof.bandwidth_bytes_per_s * low, roof.bandwidth_bytes_per_s * top],
-        color=theme.ink,
-        lw=1.8,
-    )
-    lines = [x for x, _, _ in problems]
-    middle = _clear(low, top, [*lines, *(mark.x for mark in marks)])
-    axes.annotate(
-        f"DRAM {scaled(roof.bandwidth_bytes_per_s, 'B/s')}",
-        (middle, roof.bandwidth_bytes_per_s * middle),
-        xytext=(-6, 6),
-        textcoords="offset points",
-        color=theme.ink,
-        fontsize=9,
-        rotation=_slope(axes),
-        rotation_mode="anchor",
-        ha="center",
-    )
-    ridges = [item.ridge for item in roof.ceilings]
+def _roofs(axes: Axes, roof: Roofline, theme: _Theme) -> None:
+    (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    highest = max((item.flops_per_s for item in roof.ceilings), default=top)
+    for level in roof.levels:
+        ends = (low, min(highest / level.bandwidth_bytes_per_s, high))
+        if ends[1] <= low:
+            continue
+        axes.plot(
+            ends,
+            [level.bandwidth_bytes_per_s * x for x in ends],
+            color=theme.levels[level.name],
+            ls=_DASHES[level.name],
+            lw=2.2 if level.name == DRAM else 1.5,
+        )
     for item in roof.ceilings:
         axes.plot([item.ridge, high], [item.flops_per_s] * 2, color=theme.ink, lw=1.8)
-        axes.plot([item.ridge] * 2, [axes.get_ylim()[0], item.flops_per_s], color=theme.faint, lw=0.8, ls=":")
+        axes.plot([item.ridge] * 2, [bottom, item.flops_per_s], color=theme.faint, lw=0.8, ls=":")
+    gap = 0.06 * math.log10(top / bottom)
+    heights = _spread([math.log10(item.flops_per_s) for item in roof.ceilings], gap)
+    for item, at in zip(roof.ceilings, heights, strict=True):
+        words = f"{item.pipe} {scaled(item.flops_per_s, '')}{' *' if item.note else ''}"
         axes.annotate(
-            f"{item.pipe} {scaled(item.flops_per_s, 'FLOP/s')}{' *' if item.note else ''}",
-            (_clear(item.ridge, high, [*lines, *ridges, high * 0.7]), item.flops_per_s),
-            xytext=(0, 4),
-            textcoords="offset points",
-            color=theme.ink,
-            fontsize=9,
-            ha="center",
-        )
+            words, (high, 10**at), xytext=(4, 0), textcoords="offset points", color=theme.ink,
+            fontsize=_SMALL, va="center", annotation_clip=False,
+        )  # fmt: skip
 
 
-def _clear(low: float, high: float, taken: Sequence[float]) -> float:
-    """A place between `low` and `high`, both well away, that is farthest from what is drawn already."""
-    places: list[float] = [low * (high / low) ** (step / 20) for step in range(4, 17)]
-    return max(places, key=lambda x: min(abs(math.log(x / other)) for other in taken))
-
-
-def _slope(axes: Axes) -> float:
-    """Angle of the bandwidth line on the page, for its label; the axes fill about 8.2 × 4.3 inches."""
-    (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    return math.degrees(math.atan2(4.3 / math.log10(top / bottom), 8.2 / math.log10(high / low)))
-
-
-def _problems(session: Session, roof: Roofline) -> list[_Problem]:
-    """The most intensity a kernel can have, at the full size and at the size the simulator ran."""
-    scaled_size = session.facts.scaled
-    found: list[_Problem] = [(roof.problem.intensity, "problem, full size", "--")]
-    if simulated(session) and scaled_size.flops and scaled_size.least_bytes:
-        intensity = scaled_size.flops / scaled_size.least_bytes
-        if not _near(intensity, roof.problem.intensity):
-            found.append((intensity, "problem, size run", "-."))
+def _spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Ascending places moved upwards until neighbours are `gap` apart."""
+    found: list[float] = []
+    for place_ in wanted:
+        found.append(max(place_, found[-1] + gap) if found else place_)
     return found
 
 
-def _problem_lines(axes: Axes, problems: Sequence[_Problem], theme: _Theme) -> None:
+def _problem(axes: Axes, roof: Roofline, theme: _Theme) -> None:
+    """The most intensity a kernel can have: nothing lies to its right, and its floor is on the roof."""
     low, high = axes.get_xlim()
-    for line, (x, words, dash) in enumerate(problems):
-        axes.axvline(x, color=theme.faint, lw=1.2, ls=dash, zorder=1)
-        leftwards = x > math.sqrt(low * high)
-        axes.annotate(
-            words,
-            (x, axes.get_ylim()[1]),
-            xytext=(-4 if leftwards else 4, -2 - 12 * line),
-            textcoords="offset points",
-            color=theme.ink,
-            fontsize=8.5,
-            va="top",
-            ha="right" if leftwards else "left",
-        )
+    x, y = roof.problem.intensity, roof.problem.attainable_flops_per_s
+    axes.axvspan(x, high, color=theme.faint, alpha=0.09, lw=0)
+    axes.axvline(x, color=theme.ink, lw=1.1, ls=(0, (5, 3)))
+    axes.plot([x], [y], "*", color=theme.ink, ms=11, zorder=5)
+    left = x > math.sqrt(low * high)
+    axes.annotate(
+        f"the problem’s floor: {duration(roof.floor_ms / 1e3)}\nnothing lies to the right",
+        (x, axes.get_ylim()[1]), xytext=(-5 if left else 5, -3), textcoords="offset points",
+        color=theme.ink, fontsize=_SMALL, va="top", ha="right" if left else "left",
+        bbox={"facecolor": theme.back, "edgecolor": "none", "alpha": 0.75, "pad": 1.2},
+    )  # fmt: skip
 
 
-def _trajectory(axes: Axes, marks: Sequence[_Mark], theme: _Theme) -> None:
-    """An arrow from each kernel to the one made from it, where both are at different places."""
-    by_number = {mark.number: mark for mark in marks}
-    for mark in marks:
-        origin = by_number.get(mark.came_from) if mark.came_from is not None else None
-        if origin is None or (_near(origin.x, mark.x) and _near(origin.y, mark.y)):
-            continue
-        arrow = {"arrowstyle": "-|>", "color": theme.faint, "shrinkA": 7, "shrinkB": 7, "lw": 1.2}
-        bend = {"connectionstyle": "arc3,rad=0.25"}
-        axes.annotate("", (mark.x, mark.y), (origin.x, origin.y), arrowprops={**arrow, **bend}, zorder=2)
-
-
-def _points(axes: Axes, marks: Sequence[_Mark], theme: _Theme) -> None:
-    handles = []
-    for index, mark in enumerate(marks):
-        color = _OKABE_ITO[index % len(_OKABE_ITO)]
-        shape = _MARKERS[index % len(_MARKERS)]
-        face = color if mark.approved else theme.back
-        handles += axes.plot(
-            [], [], shape, color=color, mfc=face, mec=color, mew=1.6, ms=8, ls="", label=mark.label
-        )
-        axes.plot(
-            mark.x,
-            mark.y,
-            shape,
-            mfc=face,
-            mec=color,
-            mew=1.6,
-            # Later kernels at the same place are drawn smaller, on top: all stay visible where they are.
-            ms=max(_LARGEST - 3 * mark.stacked, 3),
-            zorder=4 + mark.stacked / 100,
-        )
-        if not mark.stacked:
-            here = [other for other in marks if _near(other.x, mark.x) and _near(other.y, mark.y)]
-            axes.annotate(
-                ", ".join(f"r{other.number}" for other in here),
-                (mark.x, mark.y),
-                xytext=(9, -14),
-                textcoords="offset points",
-                color=theme.ink,
-                fontsize=9,
-                zorder=5,
-            )
-    if not handles:
+def _run_size(axes: Axes, session: Session, theme: _Theme) -> None:
+    """How far right a simulated kernel can come: a smaller problem offers less reuse."""
+    run, full = session.facts.scaled, session.facts.full
+    if not simulated(session) or not run.flops or not run.least_bytes:
         return
-    legend = axes.legend(
-        handles=handles, loc="lower right", fontsize=8.5, facecolor=theme.back, edgecolor=theme.faint
+    x = run.flops / run.least_bytes
+    if abs(math.log10(x * full.least_bytes / full.flops)) < _SAME_PLACE:
+        return
+    axes.axvline(x, color=theme.faint, lw=1.1, ls="-.")
+    axes.annotate(
+        "most at the\nsimulated size", (x, axes.get_ylim()[0]), xytext=(4, 5), textcoords="offset points",
+        color=theme.ink, fontsize=_SMALL, va="bottom",
+        bbox={"facecolor": theme.back, "edgecolor": "none", "alpha": 0.75, "pad": 1.2},
+    )  # fmt: skip
+
+
+def _measured(axes: Axes, found: Sequence[Mark], theme: _Theme) -> None:
+    """Measured kernels, an arrow a round; those at one place share a label."""
+    placed = {mark.number: mark.achieved for mark in found if mark.achieved}
+    for mark in found:
+        if mark.achieved is None:
+            continue
+        origin = placed.get(mark.came_from) if mark.came_from is not None else None
+        if origin and not _near(origin, mark.achieved):
+            _arrow(axes, origin, mark.achieved, theme)
+        _dot(axes, mark.achieved, mark, theme, "o", theme.levels[L2], 9)
+    for group in _groups(found):
+        x, y = group[0].achieved or (0.0, 0.0)
+        wrong = any(mark.above for mark in group)
+        words = _numbers(group) + (" above the roof: blocked" if wrong else "")
+        left = x > math.sqrt(math.prod(axes.get_xlim()))
+        away = 14 if wrong else 10
+        axes.annotate(
+            words, (x, y), xytext=(-away if left else away, 0), textcoords="offset points", fontsize=_TEXT,
+            va="center", ha="right" if left else "left", color=theme.wrong if wrong else theme.ink, zorder=6,
+            bbox={"facecolor": theme.back, "edgecolor": "none", "alpha": 0.8, "pad": 0.8},
+        )  # fmt: skip
+
+
+def _groups(found: Sequence[Mark]) -> list[list[Mark]]:
+    """Measured kernels by place, each group within the width of a label's line."""
+    groups: list[list[Mark]] = []
+    for mark in sorted((one for one in found if one.achieved), key=lambda one: one.achieved or (0, 0)):
+        last = groups[-1][0] if groups else None
+        alike = last is not None and bool(last.above) == bool(mark.above)
+        if last and alike and _near(last.achieved, mark.achieved, room=3.2 * _SAME_PLACE):
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [sorted(group, key=lambda one: one.number) for group in groups]
+
+
+def _numbers(group: Sequence[Mark]) -> str:
+    """``r2–r5, r8``: neighbours that follow each other are said as a span."""
+    spans: list[list[int]] = []
+    for mark in group:
+        if spans and mark.number == spans[-1][-1] + 1:
+            spans[-1].append(mark.number)
+        else:
+            spans.append([mark.number])
+    return ", ".join(f"r{one[0]}" if len(one) == 1 else f"r{one[0]}–r{one[-1]}" for one in spans)
+
+
+def _near(
+    one: tuple[float, float] | None, other: tuple[float, float] | None, *, room: float = _SAME_PLACE
+) -> bool:
+    return bool(one and other) and all(
+        abs(math.log10(a / b)) < room for a, b in zip(one or (), other or (), strict=True)
     )
-    for text in legend.get_texts():
+
+
+# -- a row for each kernel -----------------------------------------------------------------------------------
+def _rows(axes: Axes, found: Sequence[Mark], theme: _Theme) -> None:
+    _plain(axes, theme)
+    axes.set_facecolor(theme.band)
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_yticks(range(len(found)), [mark.name for mark in found], fontsize=_SMALL)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.tick_params(axis="y", length=0, pad=7)
+    for row, mark in enumerate(found):
+        axes.annotate(
+            mark.result, (1, row), xycoords=("axes fraction", "data"), xytext=(4, 0),
+            textcoords="offset points", fontsize=_SMALL, va="center", annotation_clip=False,
+            color=theme.wrong if mark.above else theme.ink,
+        )  # fmt: skip
+    axes.grid(visible=True, which="major", axis="y", color=theme.faint, alpha=0.25, linewidth=0.6)
+
+
+def _intensity_rows(axes: Axes, roofs: Axes, found: Sequence[Mark], theme: _Theme) -> None:
+    """By FLOP a byte, under the roofs' own scale: counts place a kernel nowhere else."""
+    axes.set_xscale("log")
+    axes.set_xlim(roofs.get_xlim())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: figure(x)))
+    roofs.tick_params(labelbottom=False)
+    row_of = {mark.number: row for row, mark in enumerate(found)}
+    by_number = {mark.number: mark for mark in found}
+    for row, mark in enumerate(found):
+        here, origin = mark.intensity(), by_number.get(mark.came_from or 0)
+        there = origin.intensity() if origin and mark.came_from is not None else None
+        if here and there and origin:
+            _arrow(axes, (there, row_of[origin.number]), (here, row), theme)
+        for level, x in mark.intensities:
+            _dot(axes, (x, row), mark, theme, _SHAPES[level], theme.levels[level], _SIZES[level])
+
+
+def _share_rows(axes: Axes, found: Sequence[Mark], theme: _Theme) -> None:
+    """By measured share of the floor; one is the roof."""
+    most = max([1.0, *(mark.share or 0.0 for mark in found)])
+    axes.set_xlim(-0.015 * most, most * 1.06)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.axvline(1.0, color=theme.ink, lw=1.1, ls=(0, (5, 3)))
+    axes.set_xlabel("Share of the roof (floor ÷ measured time)", color=theme.ink, fontsize=_TEXT)
+    row_of = {mark.number: row for row, mark in enumerate(found)}
+    shares = {mark.number: mark.share for mark in found}
+    for row, mark in enumerate(found):
+        there = shares.get(mark.came_from) if mark.came_from is not None else None
+        if mark.share is None:
+            continue
+        if there is not None and mark.came_from is not None:
+            _arrow(axes, (there, row_of[mark.came_from]), (mark.share, row), theme)
+        _dot(axes, (mark.share, row), mark, theme, "o", theme.levels[L2], 8)
+
+
+def _dot(  # noqa: PLR0913, PLR0917 - a marker has this many properties
+    axes: Axes, at: tuple[float, float], mark: Mark, theme: _Theme, shape: str, color: str, size: float
+) -> None:
+    edge = theme.wrong if mark.above else color
+    face = edge if mark.approved else theme.back
+    kind = "X" if mark.above else shape
+    axes.plot(*at, kind, mfc=face, mec=edge, mew=1.5, ms=size, zorder=4, clip_on=False)
+    if mark.above:
+        axes.plot(*at, "o", mfc="none", mec=theme.wrong, mew=1.3, ms=size + 7, zorder=4, clip_on=False)
+
+
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], theme: _Theme) -> None:
+    look = {"arrowstyle": "-|>", "color": theme.faint, "shrinkA": 4, "shrinkB": 5, "lw": 1.1}
+    axes.annotate("", end, start, arrowprops=look, zorder=3)
+
+
+# -- what the signs mean -------------------------------------------------------------------------------------
+def _legend(
+    canvas: Figure, roof: Roofline, found: Sequence[Mark], theme: _Theme, *, by_share: bool
+) -> None:
+    """Each memory by its line, and by its marker where rows are placed by intensity."""
+    counted = {level for mark in found for level, _ in mark.intensities} if not by_share else set()
+    bandwidths = {level.name: level.bandwidth_bytes_per_s for level in roof.levels}
+    handles = [
+        Line2D(
+            [], [], color=theme.levels[name], ls=_DASHES[name] if name in bandwidths else "",
+            marker=_SHAPES[name] if name in counted else "", ms=6, lw=1.8,
+            label=_legend_words(name, bandwidths.get(name), counted=name in counted),
+        )
+        for name in (DRAM, L2, SHARED)
+        if name in bandwidths or name in counted
+    ]  # fmt: skip
+    shown = canvas.legend(
+        handles=handles, loc="lower center", ncol=len(handles), fontsize=_SMALL, frameon=False,
+        handlelength=2.4, columnspacing=1.4, borderaxespad=0.2,
+    )  # fmt: skip
+    for text in shown.get_texts():
         text.set_color(theme.ink)
-        text.set_parse_math(False)
+
+
+def _legend_words(name: str, bandwidth: float | None, *, counted: bool) -> str:
+    words = f"{name} {scaled(bandwidth, 'B/s')}" if bandwidth else name
+    return f"{words}, {_COUNTED[name]}" if counted else words

@@ -77,18 +77,24 @@ def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> st
 def diagnosis(found: Diagnosis, *, style: Style = Style.RECORD) -> str:
     """A diagnosis: the bound, and each cause with its counters and what would refute it."""
     bound = f"<p><b>Bound by {safe(found.bound.value)}</b> ({safe(found.source)}). {safe(found.because)}</p>"
+    read = "; ".join(f"{item.name} {item.value}" for item in found.readings)
+    refuted = f" Refuted if {found.refuted_by}" if found.refuted_by else ""
+    figures = f"<p{look(style, 'muted')}>{safe(read)}.{safe(refuted)}</p>" if read else ""
+    zone = f"<p>{safe(found.zone.text())}</p>" if found.zone else ""
     if not found.causes:
-        return f"{bound}<p>No waste stands out in the counts.</p>"
+        return f"{bound}{figures}{zone}<p>No waste stands out in the counts.</p>"
     items = "".join(_cause(cause, style) for cause in found.causes)
-    return f"{bound}<p>Likely causes, those on the busiest unit first:</p><ol>{items}</ol>"
+    led = "Likely causes, those of the whole launch and on the busiest unit first:"
+    return f"{bound}{figures}{zone}<p>{led}</p><ol>{items}</ol>"
 
 
 def _cause(cause: Cause, style: Style) -> str:
     where = f" (line {cause.line})" if cause.line else ""
     figures = "; ".join(f"{reading.name} {reading.value}" for reading in cause.readings)
+    tried = f" Strategies: {safe(', '.join(cause.strategies))}." if cause.strategies else ""
     return (
         f"<li><b>{safe(cause.name)}</b>{where}: {safe(cause.statement)} "
-        f"<span{look(style, 'muted')}>{safe(figures)}. Refuted if {safe(cause.refuted_by)}</span></li>"
+        f"<span{look(style, 'muted')}>{safe(figures)}. Refuted if {safe(cause.refuted_by)}</span>{tried}</li>"
     )
 
 
