@@ -165,7 +165,8 @@ def _make_parsers() -> dict[str, _Parser]:
         "report": _stored("report", "Print the whole record."),
         "panel": _stored("panel", "Show the panel again."),
         "export": _plain(
-            "export", "Write a file: .py the best kernel, .html the report, .cutegen everything."
+            "export",
+            "Write a file: .py the best kernel, judged at tier C first; .html the report; .cutegen everything.",
         ),
         "resume": _resume_parser(),
         "run": _run_parser(),
@@ -175,6 +176,9 @@ def _make_parsers() -> dict[str, _Parser]:
     }
     for name in ("edit", "export"):
         made[name].add_argument("file", nargs="?", metavar="FILE")
+    made["export"].add_argument(
+        "--unchecked", action="store_true", help="do not judge the kernel at tier C before writing it"
+    )
     made["branch"].add_argument("revision", metavar="rN")
     made["diff"].add_argument("revisions", nargs="*", metavar="rN")
     made["wait"].add_argument("--timeout", type=float, metavar="S", help="seconds at most")

@@ -216,7 +216,7 @@ def export(desk: Desk, options: Options) -> str:
     """Write a file."""
     if not options.file:
         raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(exports.SUFFIXES)}")
-    return desk.stored_handle(options.name, None).export(options.file)
+    return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
 
 
 def sessions(desk: Desk, options: Options) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import functools
 import keyword
 import os
 from dataclasses import dataclass, replace
@@ -15,13 +16,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
 from cutegen_nb.notebook.attendance import attendance
 from cutegen_nb.notebook.engine import Engine
 from cutegen_nb.notebook.faults import NotebookUsageError, as_sentence
-from cutegen_nb.notebook.handle import SessionHandle
+from cutegen_nb.notebook.handle import SessionHandle, Workshop
 from cutegen_nb.notebook.running import Order, RunningSession
 from cutegen_nb.notebook.screen import Screen
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
@@ -158,12 +160,7 @@ class Desk:
 
     def handle(self, running: RunningSession) -> SessionHandle:
         """The session as an object that follows it."""
-        settings = running.order.settings
-
-        def make(session: Session, candidate: Candidate) -> Any:  # noqa: ANN401 - gpu's proxy
-            return self._module(settings, session, candidate)
-
-        return SessionHandle(running.name, lambda: running.session, make)
+        return SessionHandle(running.name, lambda: running.session, self._workshop(running.order.settings))
 
     def stored_handle(self, name: str | None, folder: Path | None) -> SessionHandle:
         """A session of this kernel, or one from the store; the newest unless named. Raises UsageError."""
@@ -172,10 +169,7 @@ class Desk:
             return self.handle(self._open[wanted].running)
         session = self.stored(wanted, folder)
         kind = "simulator" if session.device.kind is DeviceKind.SIMULATOR else "cuda"
-        settings = Settings(device=kind)
-        return SessionHandle(
-            session.name, lambda: session, lambda whole, candidate: self._module(settings, whole, candidate)
-        )
+        return SessionHandle(session.name, lambda: session, self._workshop(Settings(device=kind)))
 
     def stored(self, name: str, folder: Path | None) -> Session:
         """A session from the store; the newest for an empty name. Raises StoreError, UsageError."""
@@ -211,6 +205,18 @@ class Desk:
             if timeout_s is not None and slices * _SLICE_S >= timeout_s:
                 break
         screen.refresh()
+
+    def _workshop(self, settings: Settings) -> Workshop:
+        def judge(session: Session, candidate: Candidate) -> Evaluation:
+            evaluator = self.engine.evaluator(settings)
+            try:
+                return self.engine.result(
+                    evaluator.evaluate(session.problem, candidate, lambda _: None, Tier.C)
+                )
+            except CutegenError as error:
+                raise as_sentence(error) from error
+
+        return Workshop(make=functools.partial(self._module, settings), judge=judge)
 
     def _module(self, settings: Settings, session: Session, candidate: Candidate) -> Any:  # noqa: ANN401
         from cutegen_nb.gpu.serving import ServedModule  # noqa: PLC0415 - imports torch, which only this needs

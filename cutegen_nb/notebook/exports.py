@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cutegen_nb.analysis.summary import revision
+from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import encode
-from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.evaluation import Evaluation, NotJudged, Tier
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -17,49 +18,67 @@ from cutegen_nb.notebook.faults import NotebookUsageError
 SUFFIXES = (".py", ".html", ".cutegen")
 
 
-def export(session: Session, path: str) -> str:
+Judge = Callable[[Candidate], Evaluation]
+
+
+def export(session: Session, path: str, judge: Judge | None) -> str:
     """Write ``.py`` the best kernel, ``.html`` the report, ``.cutegen`` everything; gives a sentence.
 
-    Raises UsageError for another suffix, for ``.py`` before anything was approved, and where the file
-    cannot be written; StoreError when the report cannot.
+    A kernel passes `judge`, the last tier, before it is written; None writes it as it was approved.
+
+    Raises UsageError for another suffix, for ``.py`` before anything was approved or when the last tier
+    refuses it, and where the file cannot be written; StoreError when the report cannot.
     """
     target = Path(path).expanduser()
     write = _WRITERS.get(target.suffix)
-    if write is None:
+    if target.suffix not in SUFFIXES:
         raise NotebookUsageError(
             f"{path!r} does not say what to write: end it in .py (the best kernel), .html (the report) "
             "or .cutegen (the whole session)"
         )
     try:
-        return write(session, target)
+        return write(session, target) if write is not None else _kernel(session, target, judge)
     except OSError as error:
         raise NotebookUsageError(
             f"{path} cannot be written ({error.strerror}): choose another folder"
         ) from error
 
 
-def _kernel(session: Session, target: Path) -> str:
+def _kernel(session: Session, target: Path, judge: Judge | None) -> str:
     best = session.best
     if best is None or best.candidate is None:
         raise NotebookUsageError(
             f"no revision of {session.name} is approved yet: there is no kernel to export"
         )
-    target.write_text(best.candidate.source, encoding="utf-8")
+    target.touch()  # a place that cannot be written to is better told before a minute's judging
+    if judge is None:
+        judged = f"It was judged at tier {_approved_at(best)}, and tier C was left out as you asked."
+    else:
+        judged = _judged(judge(best.candidate), best, target)
+    head = f"# {revision(best)} of {session.name}, exported by cutegen-nb. {judged}\n"
+    target.write_text(head + best.candidate.source, encoding="utf-8")
     lines = len(best.candidate.source.splitlines())
-    return f"{target}: {revision(best)} of {session.name}, {lines} lines. {_judged(best)}"
+    return f"{target}: {revision(best)} of {session.name}, {lines} lines. {judged}"
 
 
-def _judged(best: Round) -> str:
-    """How closely the exported kernel was looked at: the last tier is asked for and takes minutes."""
-    found = best.evaluation
-    if found is not None and found.tier is Tier.C:
-        return "It passed tier C."
-    tier = found.tier.value if found is not None else Tier.A.value
-    overruled = "" if found is not None and found.passed else " and was overruled by a person"
-    return (
-        f"It was judged at tier {tier}{overruled}; tier C was not run: "
-        "`cutegen-nb evaluate PROBLEM.py KERNEL.py --tier C` does."
+def _judged(found: Evaluation, best: Round, target: Path) -> str:
+    """What the last tier said, in a sentence. Raises UsageError when it found the kernel wrong."""
+    overruled = best.evaluation is not None and not best.evaluation.passed
+    if found.passed:
+        return f"It passed tier C on {found.device}."
+    if isinstance(found.outcome, NotJudged) or overruled:
+        by = " and was overruled by a person" if overruled else ""
+        return f"It was judged at tier {_approved_at(best)}{by}; tier C gave {found.label}."
+    if not target.stat().st_size:
+        target.unlink()
+    raise NotebookUsageError(
+        f"{revision(best)} does not pass tier C, so {target} was not written. {found.label}: {found.summary} "
+        "Take another revision, or export it all the same with --unchecked"
     )
+
+
+def _approved_at(best: Round) -> str:
+    return (best.evaluation.tier if best.evaluation is not None else Tier.A).value
 
 
 def _report(session: Session, target: Path) -> str:
@@ -80,4 +99,4 @@ def _bundle(session: Session, target: Path) -> str:
     return f"{target}: {session.name} whole, {len(session.rounds)} rounds."
 
 
-_WRITERS: dict[str, Callable[[Session, Path], str]] = {".py": _kernel, ".html": _report, ".cutegen": _bundle}
+_WRITERS: dict[str, Callable[[Session, Path], str]] = {".html": _report, ".cutegen": _bundle}

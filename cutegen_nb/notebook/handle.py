@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Bundle = dict[str, str]
-MakeModule = Callable[[Session, Candidate], Any]
-"""Gives a revision as a callable that runs in the worker."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What a handle has done in the worker."""
+
+    make: Callable[[Session, Candidate], Any]
+    """Gives a revision as a callable that runs there."""
+    judge: Callable[[Session, Candidate], Evaluation]
+    """Judges a revision at the last tier."""
 
 
 class Shown:
@@ -41,11 +50,11 @@ class Shown:
 class RevisionHandle:
     """One revision of a session: ``gelu.best``, ``gelu[2]``."""
 
-    def __init__(self, session: Session, item: Round, candidate: Candidate, make: MakeModule) -> None:
+    def __init__(self, session: Session, item: Round, candidate: Candidate, workshop: Workshop) -> None:
         self._session = session
         self._round = item
         self._candidate = candidate
-        self._make = make
+        self._workshop = workshop
 
     @property
     def name(self) -> str:
@@ -67,7 +76,7 @@ class RevisionHandle:
 
         The kernel never runs in this process.
         """
-        return self._make(self._session, self._candidate)
+        return self._workshop.make(self._session, self._candidate)
 
     def __repr__(self) -> str:
         found = self._round.evaluation
@@ -83,13 +92,13 @@ class RevisionHandle:
 class SessionHandle:
     """What ``%%cutegen`` leaves in the namespace. It follows the session while that runs.
 
-    ``best``, ``rounds``, ``source``, ``report()``, ``export("k.py")``; ``handle[2]`` is revision r2.
+    ``best``, ``rounds``, ``report()``, ``export("k.py")``; ``handle[2]`` is revision r2.
     """
 
-    def __init__(self, name: str, now: Callable[[], Session | None], make: MakeModule) -> None:
+    def __init__(self, name: str, now: Callable[[], Session | None], workshop: Workshop) -> None:
         self._name = name
         self._now = now
-        self._make = make
+        self._workshop = workshop
 
     @property
     def name(self) -> str:
@@ -138,13 +147,19 @@ class SessionHandle:
         """The whole record, as it stands."""
         return Shown(self._bundle())
 
-    def export(self, path: str) -> str:
-        """Write ``.py`` the best kernel, ``.html`` the report, ``.cutegen`` everything."""
-        return exports.export(self.session, path)
+    def export(self, path: str, *, unchecked: bool = False) -> str:
+        """Write ``.py`` the best kernel, ``.html`` the report, ``.cutegen`` everything.
+
+        A kernel is judged at tier C first, and not written when that finds it wrong; `unchecked` leaves
+        this out, and the file says so.
+        """
+        session = self.session
+        judge = None if unchecked else functools.partial(self._workshop.judge, session)
+        return exports.export(session, path, judge)
 
     def _revision(self, session: Session, item: Round) -> RevisionHandle:
         assert item.candidate is not None
-        return RevisionHandle(session, item, item.candidate, self._make)
+        return RevisionHandle(session, item, item.candidate, self._workshop)
 
     def _bundle(self) -> Bundle:
         session = self._now()

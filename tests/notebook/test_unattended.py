@@ -34,14 +34,14 @@ SENTENCES = {
 }
 
 
-def interrupted_once(query: str, cell: str, kernel: Kernel) -> Ran:
-    """Run the cell and interrupt the kernel at the first row that the query finds in the store."""
+def interrupted_once(rows_of: str, cell: str, kernel: Kernel) -> Ran:
+    """Run the cell and interrupt the kernel when the store has the first of these rows."""
 
     def watch() -> None:
         deadline = time.monotonic() + 100
         while time.monotonic() < deadline:
             with contextlib.suppress(sqlite3.OperationalError):
-                if rows(kernel.folder, query):
+                if rows(kernel.folder, f"SELECT 1 FROM {rows_of}"):
                     kernel.manager.interrupt_kernel()
                     return
             time.sleep(0.005)
@@ -130,7 +130,11 @@ class TestASession:
 
     def test_export_writes_what_the_suffix_says(self, ran, unattended: Kernel):
         folder = unattended.folder
-        assert unattended.run("%cutegen export best.py").status == "ok"
+        said = unattended.run("%cutegen export best.py")
+        assert said.status == "ok", said.error
+        assert "It passed tier C on" in said.text
+        assert "It passed tier C on" in (folder / "best.py").read_text().splitlines()[0]
+        assert "left out as you asked" in unattended.run("%cutegen export best.py --unchecked").text
         assert unattended.run("gelu.export('r.html'); gelu.export('all.cutegen')").status == "ok"
         ast.parse((folder / "best.py").read_text())
         assert (folder / "r.html").read_text().startswith("<!DOCTYPE html>")
@@ -176,9 +180,8 @@ class TestASession:
         assert len(ran.error.splitlines()) == 1
 
     def test_an_interrupt_ends_the_session_in_a_sentence_and_keeps_its_rounds(self, unattended: Kernel):
-        ran = interrupted_once(
-            "SELECT 1 FROM rounds", f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended
-        )
+        first = "rounds JOIN sessions ON session_id = id WHERE name = 'cut'"
+        ran = interrupted_once(first, f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended)
         assert ran.status == "error"
         assert "interrupted; finished rounds are kept" in ran.error
         assert (
@@ -188,7 +191,7 @@ class TestASession:
         assert unattended.run("print(cut.name)").text == "cut\n"
 
     def test_an_interrupt_while_the_last_record_is_drawn_is_no_error_of_the_session(self, unattended: Kernel):
-        ended = "SELECT 1 FROM sessions WHERE stopped <> ''"
+        ended = "sessions WHERE name = 'over' AND stopped <> ''"
         ran = interrupted_once(ended, f"%%cutegen --name over --rounds 1\n{PROBLEM}", unattended)
         assert ran.status == "ok" or "interrupted; finished rounds are kept" in ran.error
         assert unattended.run("print(over.best.name)").text == "r0\n"
