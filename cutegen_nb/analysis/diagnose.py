@@ -1,7 +1,8 @@
 """What limits a kernel, and the likely causes, each with the counters that say so.
 
 Every unit's *demand* is the counted work ÷ the unit's peak rate. Only the shares of the largest demand
-are told, because they order the units; the sum is no time and is never called one. PTX instructions are
+are told, because they order the units; the sum is no time and is never called one. Counts of a smaller
+problem are weighed as they would stand to each other at full size. PTX instructions are
 what a simulated profile counts; hardware runs SASS, so instruction issue is an estimate.
 """
 
@@ -19,7 +20,7 @@ from cutegen_nb.analysis.zone import Zone, zone
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import ProblemFacts
-from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
+from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
 from cutegen_nb.core.strategy import Bound
 
 # Rates of one SM a clock, from the CUDA C programming guide and the A100 and H100 white papers.
@@ -115,8 +116,10 @@ def _diagnosed(facts: ProblemFacts, evaluation: Evaluation | None, device: Devic
     counters = profile.counters
     work = _work(counters, profile)
     rates = _rates(device)
-    demands = {unit: amount / rates[unit] for unit, amount in work.items() if rates.get(unit)}
-    scale = Scale(rates=rates, demands=demands)
+    reuse = _lost_reuse(facts, profile)
+    weighed = {unit: rate / reuse if unit == "DRAM" else rate for unit, rate in rates.items()}
+    demands = {unit: amount / weighed[unit] for unit, amount in work.items() if weighed.get(unit)}
+    scale = Scale(rates=weighed, demands=demands)
     ordered = sorted(demands, key=lambda unit: -demands[unit])
     causes = (*time_causes(roof), *work_causes(profile, facts, device, scale))
     bound = _bound(ordered, roof, causes)
@@ -132,6 +135,18 @@ def _diagnosed(facts: ProblemFacts, evaluation: Evaluation | None, device: Devic
         source=profile.source.value,
         refuted_by=_refuted_by(bound, ordered),
     )
+
+
+def _lost_reuse(facts: ProblemFacts, profile: Profile) -> float:
+    """How much less DRAM counts at full size than in the smaller problem that was simulated; at most 1.
+
+    FLOPs, requests and instructions grow with the problem's FLOPs, the distinct bytes with its least bytes: a
+    product of small matrices asks DRAM for more of its work than the product of large ones that is meant.
+    """
+    run, full = facts.scaled, facts.full
+    if profile.source is not ProfileSource.SIMULATED or not (run.flops and run.least_bytes and full.flops):
+        return 1.0
+    return min(1.0, (full.least_bytes / run.least_bytes) / (full.flops / run.flops)) or 1.0
 
 
 _COUNTERS = {

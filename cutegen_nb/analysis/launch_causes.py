@@ -14,8 +14,9 @@ from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSou
 
 _FEW = 0.5
 """A grid that leaves at least this share of the multiprocessors idle is too small."""
-_WORK_A_THREAD_BYTES = 512
-"""Least bytes a thread from which one CTA alone could have shared its work: 32 accesses of 128 bits."""
+_WORK_A_THREAD_BYTES = 1024
+"""Least bytes a thread from which one CTA alone could have shared its work: 64 accesses of 128 bits. A
+tile of a product that one CTA computes whole has fewer."""
 _TAIL = 0.1
 _SHORT_WAVES = 16
 """Beyond this many waves the last one no longer counts."""

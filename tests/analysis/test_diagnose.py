@@ -5,11 +5,19 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.analysis.diagnose import diagnose
+from cutegen_nb.analysis.zone import ZoneName
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Timing, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
-from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
+from cutegen_nb.core.profile import (
+    Counters,
+    KernelResources,
+    LaunchProfile,
+    LineCounters,
+    Profile,
+    ProfileSource,
+)
 from cutegen_nb.core.strategy import Bound
 
 EMPTY = Graph(inputs=(), parameters=(), nodes=(), outputs=())
@@ -41,11 +49,13 @@ CLEAN = Counters(
 )
 
 
-def evaluation(counters: Counters, distinct: int = SECTORS, launches: int = 1, **extra) -> Evaluation:
+def evaluation(
+    counters: Counters, distinct: int = SECTORS, launches: int = 1, grid: int = 1, **extra
+) -> Evaluation:
     quiet = Counters(warp_instructions=1, thread_instructions=32)
     launch = LaunchProfile(
         kernel="k",
-        grid=(1, 1, 1),
+        grid=(grid, 1, 1),
         block=(256, 1, 1),
         dynamic_smem_bytes=0,
         counters=counters,
@@ -152,3 +162,90 @@ def test_a_device_in_no_table_names_ratios_but_no_launch_bound():
     unknown = replace(DEVICE, bandwidth_bytes_per_s=0.0, peak_flops={})
     found = diagnose(FACTS, evaluation(FAULTS["uncoalesced"]), unknown)
     assert [cause.name for cause in found.causes] == ["uncoalesced"]
+
+
+TENSOR = replace(DEVICE, peak_flops={"cuda.f32": 67e12, "tensor.f16": 989e12}, sm_count=132, clock_hz=1.98e9)
+
+
+def product(side: int) -> Workload:
+    return Workload(graph=EMPTY, flops=2 * side**3, least_bytes=6 * side**2)
+
+
+def tensor_product(side: int, full: int) -> tuple[ProblemFacts, Evaluation]:
+    """Tiles of 256 by 256: each element of A and B is asked for once a tile of the other dimension."""
+    facts = ProblemFacts(
+        workload_class=WorkloadClass.MATMUL, full=product(full), scaled=product(side), dtype="float16"
+    )
+    sectors = (2 * 2 * side**3 // 256 + 2 * side**2) // 32
+    counters = Counters(
+        warp_instructions=side**3 // 4096, thread_instructions=side**3 // 128,
+        flops={"tensor.f16": 2 * side**3}, gmem_load_sectors=sectors, gmem_ideal_sectors=sectors,
+    )  # fmt: skip
+    return facts, evaluation(counters, distinct=6 * side**2 // 32, grid=max(1, side // 256) ** 2)
+
+
+def test_a_product_simulated_small_is_judged_by_the_reuse_of_its_full_size():
+    facts, small = tensor_product(512, 4096)
+    found = diagnose(facts, small, TENSOR)
+    assert (found.bound, found.demands[0].unit) == (Bound.COMPUTE, "tensor.f16 pipe")
+    same = diagnose(replace(facts, full=facts.scaled), small, TENSOR)
+    by_unit = {one.unit: one.fraction for one in found.demands}
+    assert next(one.fraction for one in same.demands if one.unit == "DRAM") > 4 * by_unit["DRAM"]
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"), [(32, ZoneName.MEMORY), (512, ZoneName.MIDDLE), (4096, ZoneName.COMPUTE)]
+)
+def test_the_zone_is_read_between_the_ridge_points_of_both_kinds_of_cores(side, expected):
+    """An fp16 product of this side has side ÷ 3 FLOP a byte; the ridges are 14 and 206."""
+    facts, small = tensor_product(64, side)
+    found = diagnose(facts, small, TENSOR)
+    assert found.zone is not None
+    assert found.zone.name is expected
+    assert (round(found.zone.cuda_ridge), round(found.zone.tensor_ridge)) == (14, 206)
+    assert "ridge point of CUDA cores 14, of tensor cores 206 FLOP/B" in "\n".join(found.text())
+
+
+def launched(grid: int, block: int, registers: int, smem: int = 0) -> Evaluation:
+    found = evaluation(CLEAN)
+    assert found.profile is not None
+    launch = replace(
+        found.profile.launches[0], grid=(grid, 1, 1), block=(block, 1, 1), dynamic_smem_bytes=smem,
+        resources=KernelResources(architecture="sm_90a", registers=registers),
+    )  # fmt: skip
+    return replace(found, profile=replace(found.profile, launches=(launch,)))
+
+
+NOT_SCALED = replace(FACTS, full=FACTS.scaled)
+
+
+def causes(facts, found) -> dict[str, object]:
+    return {cause.name: cause for cause in diagnose(facts, found, TENSOR).causes}
+
+
+def test_a_last_wave_of_a_few_ctas_is_a_tail_and_a_full_one_is_none():
+    """132 multiprocessors hold 8 CTAs of 256 threads each: 1056 at once."""
+    assert "tail-effect" in causes(NOT_SCALED, launched(1100, 256, 32))
+    assert "tail-effect" not in causes(NOT_SCALED, launched(2112, 256, 32))
+    assert "tail-effect" not in causes(FACTS, launched(1100, 256, 32)), (
+        "the grid of a smaller problem says nothing"
+    )
+
+
+def test_low_occupancy_names_its_limiter_and_what_lifts_it():
+    cause = causes(FACTS, launched(4096, 128, 32, smem=200_000))["occupancy"]
+    assert "limited by shared memory" in cause.statement
+    assert "One more CTA needs at most" in cause.statement
+    assert "occupancy" not in causes(FACTS, launched(4096, 256, 32))
+
+
+def test_a_small_grid_of_a_scaled_problem_is_judged_in_proportion():
+    """16 CTAs at one 1024th of the size are 16,384 at full size; at full size itself they are too few."""
+    assert "too-few-ctas" not in causes(FACTS, launched(16, 256, 32))
+    assert "too-few-ctas" in causes(NOT_SCALED, launched(16, 256, 32))
+
+
+def test_readings_of_the_bound_name_counters_work_and_rates():
+    names = [item.name for item in diagnose(FACTS, evaluation(CLEAN), TENSOR).readings]
+    assert names[0] == "DRAM (gmem_distinct_sectors × 32)"
+    assert "instruction issue (warp_instructions)" in names

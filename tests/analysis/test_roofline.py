@@ -114,3 +114,43 @@ def test_a_problem_without_arithmetic_has_intensity_nought():
     roof = place(facts(0, 1024), H200)
     assert roof.problem.intensity == 0
     assert roof.bound is Bound.MEMORY
+
+
+def test_a_kernel_stands_under_the_roof_of_the_pipe_it_uses():
+    """A product on CUDA cores is no slower than its roof because tensor cores have a higher one."""
+    least = PRODUCT.scaled.least_bytes // 32
+    found = simulated(least)
+    on_cuda, on_tensor = (
+        replace(
+            found,
+            launches=(replace(found.launches[0], counters=Counters(gmem_load_sectors=least, flops=flops)),),
+        )
+        for flops in ({"cuda.f32": 10**9, "tensor.f16": 10**6}, {"tensor.f16": 10**9, "cuda.f32": 10**6})
+    )
+    assert place(PRODUCT, H200, evaluation(on_cuda)).kernel.pipe == "cuda.f32"
+    assert place(PRODUCT, H200, evaluation(on_tensor)).kernel.pipe == "tensor.f16"
+
+
+def test_a_kernel_has_an_intensity_for_every_memory_it_crosses():
+    least = RELU.scaled.least_bytes // 32
+    roof = place(RELU, H200, evaluation(simulated(8 * least, least)))
+    assert roof.intensity_at("DRAM") == pytest.approx(0.125)
+    assert roof.intensity_at("L2") == pytest.approx(0.125 / 8)
+    assert roof.intensity_at("shared memory") is None
+
+
+def test_only_memories_with_a_source_are_roofs():
+    known = replace(H200, l2_bandwidth_bytes_per_s=8.8e12, l2_source="a paper", sm_count=132, clock_hz=1.98e9)
+    assert [one.name for one in place(RELU, known).levels] == ["DRAM", "L2", "shared memory"]
+    assert place(RELU, known).levels[-1].bandwidth_bytes_per_s == pytest.approx(128 * 132 * 1.98e9)
+    assert [one.name for one in place(RELU, H200).levels] == ["DRAM", "shared memory"]
+    bare = replace(H200, peak_flops={})
+    assert [one.name for one in place(RELU, bare).levels] == ["DRAM"]
+
+
+@pytest.mark.parametrize(("median_ms", "blocked"), [(1.0, True), (2.5, False), (3.0, False)])
+def test_a_time_well_below_the_floor_blocks_and_says_why(median_ms, blocked):
+    """The floor is 2.68 ms; 0.85 of it is still believed."""
+    said = place(RELU, H200, evaluation(median_ms=median_ms)).above
+    assert bool(said) is blocked
+    assert not blocked or "less than memory allows: at least 2.68 ms" in said

@@ -23,9 +23,7 @@ def hold(x: cute.Tensor, y: cute.Tensor):
     total = cutlass.Float32(0)
     for i in cutlass.range_constexpr(KEPT):
         for j in cutlass.range_constexpr(4):
-            total = (
-                total + kept[i] * kept[(i * 7 + 3 * j) % KEPT]
-            )  # planted: every value is alive till the end
+            total = total + kept[i] * kept[(i * 7 + 3 * j) % KEPT]  # planted: all are alive
     for i in cutlass.range_constexpr(KEPT):
         y[first + THREADS * i] = kept[i] + total
 
