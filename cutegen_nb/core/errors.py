@@ -11,7 +11,6 @@ What became of a *candidate* is never an exception: it is an
     ├── ConfigurationError    a setting, a key or an installed package is missing or wrong
     ├── AuthorError           no reply could be had
     │   ├── RateLimited
-    │   ├── BudgetSpent
     │   ├── Unreachable
     │   └── Declined          the author says it cannot write this kernel
     ├── EvaluatorError        no evaluation could be had
@@ -47,10 +46,6 @@ class AuthorError(CutegenError):
 
 class RateLimited(AuthorError):
     """The model's server refused for now."""
-
-
-class BudgetSpent(AuthorError):
-    """The session's budget does not allow another request."""
 
 
 class Unreachable(AuthorError):
