@@ -21,8 +21,8 @@ class Cause:
 
     name: str
     """``launch-bound`` · ``below-roof`` · ``too-few-ctas`` · ``tail-effect`` · ``spills`` · ``occupancy`` ·
-    ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``divergence`` ·
-    ``instruction-overhead``."""
+    ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``shared-reuse`` ·
+    ``divergence`` · ``instruction-overhead``."""
     statement: str
     """What is seen, in a sentence."""
     readings: tuple[Reading, ...]

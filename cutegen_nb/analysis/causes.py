@@ -97,6 +97,7 @@ def work_causes(profile: Profile, facts: ProblemFacts, device: Device, scale: Sc
         _repeated(counters, profile, run, scale),
         _extra_traffic(profile, run, scale),
         _bank_conflicts(counters, profile, scale),
+        _shared_reuse(counters, profile, scale),
         _divergence(counters, profile, scale),
         _instructions(counters, profile, run, scale),
         *launch_causes(profile, facts, device, lambda cost: _hottest(profile, cost)),
@@ -182,6 +183,30 @@ def _bank_conflicts(counters: Counters, profile: Profile, scale: Scale) -> Cause
         fraction=scale.fraction("shared memory", seen - ideal),
         refuted_by="a padded or swizzled layout brings the ratio to 1 and nothing else changes.",
         line=_hottest(profile, lambda item: item.smem_wavefronts - item.smem_ideal_wavefronts),
+    )
+
+
+def _shared_reuse(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
+    """Shared memory that is busiest even without a conflict: its numbers feed too little arithmetic."""
+    unit, ideal = "shared memory", counters.smem_ideal_wavefronts
+    asked = scale.fraction(unit, ideal)
+    others = [scale.demands[name] for name in scale.demands if name != unit]
+    beyond = asked - max(others, default=0.0) / scale.largest if scale.largest else 0.0
+    flops = counters.total_flops
+    if beyond <= 0 or not flops:
+        return None
+    return Cause(
+        name="shared-reuse",
+        statement="Even without a bank conflict shared memory is the busiest unit: each number read from it "
+        "feeds too few operations before it is read again.",
+        readings=(
+            Reading(name="smem_ideal_wavefronts", value=count(ideal)),
+            Reading(name="FLOP a byte of shared memory", value=f"{flops / (ideal * _LANES * 4):.3g}"),
+        ),
+        unit=unit,
+        fraction=beyond,
+        refuted_by="larger fragments a thread leave the wavefronts as they are.",
+        line=_hottest(profile, lambda item: item.smem_ideal_wavefronts),
     )
 
 

@@ -63,10 +63,12 @@ def _too_few_ctas(
     ]
     if likely != ctas:
         readings.insert(1, Reading(name="CTAs at full size, in proportion", value=count(likely)))
+    scaled = facts.scaled.least_bytes != facts.full.least_bytes and profile.source is ProfileSource.SIMULATED
+    where = " at the size that was simulated" if scaled and likely == ctas else ""
     return Cause(
         name="too-few-ctas",
-        statement=f"{share(idle)} of the multiprocessors have nothing to do: a CTA runs on one of them, and "
-        "the grid has too few.",
+        statement=f"{share(idle)} of the multiprocessors have nothing to do{where}: a CTA runs on one of "
+        "them, and the grid has too few.",
         readings=tuple(readings),
         fraction=idle,
         whole_launch=True,

@@ -51,6 +51,7 @@ _ANSWERS: dict[str, tuple[str, ...]] = {
     ),
     "extra-traffic": ("fuse-one-pass", "online-one-pass"),
     "bank-conflicts": ("pad-or-swizzle", "vectorised-tile-loads"),
+    "shared-reuse": ("register-blocking", "tensor-core-mma", "reuse-the-window"),
     "divergence": ("uniform-branches", "several-rows-a-cta"),
     "instruction-overhead": (
         "vectorise-128", "tensor-core-mma", "register-blocking", "several-vectors-in-flight", "grid-stride",

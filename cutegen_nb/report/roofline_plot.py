@@ -35,6 +35,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 1.95, 1.32, 0.36, 0.82
 _ROOFS, _BETWEEN, _ROW = 3.1, 0.14, 0.215
 """Heights in inches: of the roofs, of the gap below them, of a kernel's row."""
 _SMALL, _TEXT = 8.5, 9
+_WIDEST = 30
+"""Shared memory that is hardly used lies so far to the right that showing it would squeeze all else."""
 _SAME_PLACE = 0.04
 """Points closer than this, in decades, share a label."""
 
@@ -128,7 +130,9 @@ def _draw(session: Session, roof: Roofline, found: Sequence[Mark], theme: _Theme
 def _frame(axes: Axes, roof: Roofline, found: Sequence[Mark], theme: _Theme) -> None:
     top = max((item.flops_per_s for item in roof.ceilings), default=roof.problem.attainable_flops_per_s)
     ridges = [item.ridge for item in roof.ceilings]
-    xs = [roof.problem.intensity, *ridges, *(x for mark in found for _, x in mark.intensities)]
+    xs = [roof.problem.intensity, *ridges]
+    widest = max(xs) * _WIDEST
+    xs += [x for mark in found for _, x in mark.intensities if x < widest]
     xs += [mark.achieved[0] for mark in found if mark.achieved]
     ys = [mark.achieved[1] for mark in found if mark.achieved]
     low, high = min(xs) / 4, max(xs) * 4
@@ -197,7 +201,7 @@ def _problem(axes: Axes, roof: Roofline, theme: _Theme) -> None:
     axes.plot([x], [y], "*", color=theme.ink, ms=11, zorder=5)
     left = x > math.sqrt(low * high)
     axes.annotate(
-        f"the problem’s floor: {duration(roof.floor_ms / 1e3)}\nnothing lies to the right",
+        f"the problem’s floor: {duration(roof.floor_ms / 1e3)}\nno DRAM point lies further right",
         (x, axes.get_ylim()[1]), xytext=(-5 if left else 5, -3), textcoords="offset points",
         color=theme.ink, fontsize=_SMALL, va="top", ha="right" if left else "left",
         bbox={"facecolor": theme.back, "edgecolor": "none", "alpha": 0.75, "pad": 1.2},
@@ -308,6 +312,8 @@ def _intensity_rows(axes: Axes, roofs: Axes, found: Sequence[Mark], theme: _Them
         if here and there and origin:
             _arrow(axes, (there, row_of[origin.number]), (here, row), theme)
         for level, x in mark.intensities:
+            if x > axes.get_xlim()[1]:
+                continue
             _dot(axes, (x, row), mark, theme, _SHAPES[level], theme.levels[level], _SIZES[level])
 
 
@@ -346,9 +352,7 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], the
 
 
 # -- what the signs mean -------------------------------------------------------------------------------------
-def _legend(
-    canvas: Figure, roof: Roofline, found: Sequence[Mark], theme: _Theme, *, by_share: bool
-) -> None:
+def _legend(canvas: Figure, roof: Roofline, found: Sequence[Mark], theme: _Theme, *, by_share: bool) -> None:
     """Each memory by its line, and by its marker where rows are placed by intensity."""
     counted = {level for mark in found for level, _ in mark.intensities} if not by_share else set()
     bandwidths = {level.name: level.bandwidth_bytes_per_s for level in roof.levels}

@@ -245,6 +245,20 @@ def test_a_small_grid_of_a_scaled_problem_is_judged_in_proportion():
     assert "too-few-ctas" in causes(NOT_SCALED, launched(16, 256, 32))
 
 
+def test_shared_memory_that_is_busiest_without_conflicts_asks_for_more_reuse():
+    """One wavefront a multiply-add of a warp: four would fit the arithmetic in the same time."""
+    wavefronts = ELEMENTS
+    tiled = replace(
+        CLEAN,
+        smem_wavefronts=wavefronts,
+        smem_ideal_wavefronts=wavefronts,
+        flops={"cuda.f32": 64 * wavefronts},
+    )
+    first = diagnose(FACTS, evaluation(tiled, grid=4096), TENSOR).causes[0]
+    assert first.name == "shared-reuse"
+    assert "shared-reuse" not in causes(FACTS, evaluation(CLEAN, grid=4096))
+
+
 def test_readings_of_the_bound_name_counters_work_and_rates():
     names = [item.name for item in diagnose(FACTS, evaluation(CLEAN), TENSOR).readings]
     assert names[0] == "DRAM (gmem_distinct_sectors × 32)"
