@@ -32,8 +32,9 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu"
 
-test-long: $(READY) ## All of `make test`, and what it only samples: every exploit, with and without screening
-	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "not gpu"
+test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs
+	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest \
+	  tests/exploits tests/gpu/test_many_bad_candidates.py tests/simulator/test_fuzz.py
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
