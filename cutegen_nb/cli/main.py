@@ -206,8 +206,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         answer = asyncio.run(_work(options, terminal))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        kept = "" if options.command == "simulate" else "; finished rounds are kept"
-        terminal.say(f"cutegen-nb: interrupted{kept}: `cutegen-nb {options.command}` again")
+        kept = f"finished rounds are kept: `cutegen-nb {options.command}` again"
+        if options.command == "simulate":
+            kept = "the program was ended and there is no report; --deadline S ends it with one"
+        terminal.say(f"cutegen-nb: interrupted; {kept}")
         return _INTERRUPTED
     except CutegenError as error:
         terminal.say(f"cutegen-nb: error: {error}")

@@ -53,8 +53,11 @@ def outcome(run: ProgramRun) -> str:
 
 def _launched(run: ProgramRun) -> str:
     if not run.launch_count:
-        stopped = run.findings or run.not_simulated
-        return "" if stopped else "No kernel was launched."
+        if run.findings or run.not_simulated:
+            return ""
+        # Of a program that ended halfway, a kernel may have been under way.
+        through = run.ending in {Ending.FINISHED, Ending.EXITED}
+        return "No kernel was launched." if through else "No kernel launch came to its end."
     whole = "in full" if not run.sampled else "in samples of their CTAs"
     words = "1 launch was" if run.launch_count == 1 else f"{count(run.launch_count)} launches were"
     found = len(run.findings)

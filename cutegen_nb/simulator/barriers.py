@@ -215,6 +215,7 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array) -> Deadlock:
     row = pc[cta]
     parts = []
     first = None
+    shuffle: Instruction | None = None
     for at in np.unique(row[row != done]):
         segment = segments[int(at)]
         instruction = segment.end if is_barrier(segment) else segment.warp_wide
@@ -223,8 +224,10 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array) -> Deadlock:
         first = first or instruction
         threads = np.flatnonzero(row == at)
         warps = sorted({int(one) // WARP for one in threads})
-        detail = ""
-        if is_barrier(segment):
+        detail = " for the rest of their warp"
+        if not is_barrier(segment):
+            shuffle = shuffle or instruction
+        else:
             names = [
                 f"{number}{f', for {count} threads' if count else ''}"
                 for (number, count), _ in _barriers(segment, lanes)
@@ -238,10 +241,27 @@ def deadlock(lanes: Lanes, segments: Sequence[Segment], pc: Array) -> Deadlock:
     if gone:
         parts.append(f"{gone} threads have exited")
     _, block = lanes.place_of(cta * lanes.threads)
+    advice = f" {_for_the_whole_warp(shuffle)}" if shuffle else " Let every thread it waits for reach it."
     return Deadlock(
-        f"Deadlock in CTA {block}: {'; '.join(parts)}. Let every thread it waits for reach it.",
+        f"Deadlock in CTA {block}: {'; '.join(parts)}.{advice}",
         first, cta=block,
     )  # fmt: skip
+
+
+def _for_the_whole_warp(instruction: Instruction) -> str:
+    """What to do about an instruction that waits for all threads its mask names.
+
+    ``cute.arch.warp_idx()`` is one that nobody sees: it makes its result uniform by a shuffle.
+    """
+    hidden = (
+        "; cute.arch.warp_idx() holds one, so call it before the branch"
+        if instruction.name.startswith("shfl.sync.idx")
+        else ""
+    )
+    return (
+        f"{instruction.name} waits for every thread that its mask names: move it out of the branch, or give "
+        f"it the mask of the threads that are there{hidden}."
+    )
 
 
 def _listed(warps: list[int]) -> str:

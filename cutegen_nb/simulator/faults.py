@@ -117,6 +117,11 @@ def unsupported(instruction: Instruction, why: str = "") -> UnsupportedOpcode:
     )
 
 
+def in_bytes(number: int) -> str:
+    """A number of bytes, for messages."""
+    return "1 byte" if number == 1 else f"{number} bytes"
+
+
 def place(instruction: Instruction) -> str:
     """``file:line`` of the Python source, for messages."""
     if not instruction.line:

@@ -14,6 +14,7 @@ from cutegen_nb.core.profile import SECTOR_BYTES
 from cutegen_nb.simulator import addressing
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.counters import InstructionTally
+from cutegen_nb.simulator.faults import in_bytes
 from cutegen_nb.simulator.global_watch import Part
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED, Allocation
@@ -185,7 +186,7 @@ def _groups(lanes: Lanes, request: Listed, form: GlobalForm) -> list[tuple[Alloc
             verb = "writes" if form.stores else "reads"
             addressing.raise_outside(
                 lanes, request.lane(int(left[0])), form.instruction,
-                f"{verb} {form.size} bytes {lanes.memory.describe(address, form.size, form.width)}",
+                f"{verb} {in_bytes(form.size)} {lanes.memory.describe(address, form.size, form.width)}",
             )  # fmt: skip
         inside = (request.addresses[left] >= allocation.address) & (
             request.addresses[left] + form.size <= allocation.end

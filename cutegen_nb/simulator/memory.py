@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cutegen_nb.simulator.faults import in_bytes
+
 UNSIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64),
 }  # fmt: skip
@@ -178,15 +180,15 @@ class GlobalMemory:
         name = f"tensor {nearest.label!r} ({size} bytes)"
         if element:
             index = (address - nearest.address) // element
-            name += f", element {index} of {size // element} ({element} bytes each)"
+            name += f", element {index} of {size // element} ({in_bytes(element)} each)"
         if address < nearest.address:
-            return f"{nearest.address - address} bytes before the start of {name}"
+            return f"{in_bytes(nearest.address - address)} before the start of {name}"
         if address >= nearest.end:
             gap = address - nearest.end
-            return f"{gap} bytes past the end of {name}" if gap else f"right past the end of {name}"
+            return f"{in_bytes(gap)} past the end of {name}" if gap else f"right past the end of {name}"
         past = address + width - nearest.end
         where = f"at byte {address - nearest.address} of {name}"
-        return f"{where}, {past} bytes past its end" if past > 0 else where
+        return f"{where}, {in_bytes(past)} past its end" if past > 0 else where
 
     def _adopt(self, allocations: list[Allocation]) -> None:
         self._allocations = sorted(allocations, key=lambda one: one.address)

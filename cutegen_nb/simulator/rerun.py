@@ -28,7 +28,7 @@ def settle(findings: Findings, memory: GlobalMemory, again: Callable[[Array | No
     """
     if findings.doubts(UNINITIALISED):
         matters = _differs(memory, lambda: again(FILLING, 0), other_poison=True)
-        why = "Run again with something else in there, the launch left other values in memory."
+        why = "A second run of the launch, with something else in there, left other values in memory."
         findings.settle(UNINITIALISED, matters=matters, why=_UNKNOWN if matters is None else why)
     if findings.doubts(CTA_ORDER):
         tried = [
@@ -36,7 +36,7 @@ def settle(findings: Findings, memory: GlobalMemory, again: Callable[[Array | No
             _differs(memory, lambda: again(None, 1), other_poison=False),
         ]
         matters = True if True in tried else None if None in tried else False
-        why = "Run again with its CTAs one by one, the launch left other values in memory."
+        why = "A second run of the launch, with its CTAs one by one, left other values in memory."
         findings.settle(CTA_ORDER, matters=matters, why=_UNKNOWN if matters is None else why)
 
 

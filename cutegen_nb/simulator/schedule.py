@@ -18,6 +18,7 @@ from cutegen_nb.simulator.barriers import is_barrier
 from cutegen_nb.simulator.faults import MISTAKES, OutOfBounds, OutOfTime, Trapped, mistake, place
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.program import Program, Segment
+from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import S32, U32, Array, Value
 from cutegen_nb.simulator.warp_ops import by_thread, by_warp, warp_count
 
@@ -63,13 +64,28 @@ def execute(segment: Segment, lanes: Lanes, mask: Mask | None) -> None:
             operation(lanes, mask)
     except MISTAKES as problem:
         raise mistake(segment.instructions[position][0], problem) from problem
+    except KeyboardInterrupt:
+        raise _interrupted(segment, lanes, mask) from None
+
+
+def _interrupted(segment: Segment, lanes: Lanes, mask: Mask | None) -> KeyboardInterrupt:
+    """Ctrl-C with the place in the kernel: of a loop that never ends, it is all that a person wants."""
+    _, thread, cta, where = _whereabouts(segment, lanes, mask)
+    return KeyboardInterrupt(f"in a kernel: thread {thread} of CTA {cta} was {where}")
+
+
+def _whereabouts(
+    segment: Segment, lanes: Lanes, mask: Mask | None
+) -> tuple[Instruction | None, tuple[int, int, int], tuple[int, int, int], str]:
+    """The instruction, thread, CTA and place of who runs; the end of a segment is where a loop turns."""
+    at = segment.end or (segment.instructions[0][0] if segment.instructions else None)
+    thread, cta = lanes.place_of(0 if mask is None else int(mask.index[0]))
+    return at, thread, cta, f"at {at.name} {place(at)}" if at else "at no known place"
 
 
 def _out_of_time(segment: Segment, lanes: Lanes, mask: Mask | None) -> OutOfTime:
-    """The fault for lanes that still run; the end of a segment is where a loop turns."""
-    at = segment.end or (segment.instructions[0][0] if segment.instructions else None)
-    thread, cta = lanes.place_of(0 if mask is None else int(mask.index[0]))
-    where = f"at {at.name} {place(at)}" if at else "at no known place"
+    """The fault for lanes that still run."""
+    at, thread, cta, where = _whereabouts(segment, lanes, mask)
     waits = (
         f" {lanes.later} CTAs of the grid have not started: they run when these have ended, so a wait "
         "for one of "
@@ -175,10 +191,16 @@ class _Divergence:
             low = int(self._pc.min())
             if low == int(self._pc.max()):
                 return low
-            at, active, ahead = self._choose(low)
-            self._execute(at, Mask(self._lanes, active), ahead=ahead)
+            try:
+                at, active, ahead = self._choose(low)
+                self._execute(at, Mask(self._lanes, active), ahead=ahead)
+            except KeyboardInterrupt as stop:
+                raise stop if stop.args else self._interrupted(low) from None
             if ahead:
                 self._steps = 0
+
+    def _interrupted(self, at: int) -> KeyboardInterrupt:
+        return _interrupted(self._segments[at], self._lanes, Mask(self._lanes, self._pc == at))
 
     def _shaped(self, pc: Array) -> Array:
         ctas = 1 if pc.shape[0] == 1 else self._lanes.ctas

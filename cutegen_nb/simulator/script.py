@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import json
+import mmap
 import os
 import resource
 import signal
@@ -60,8 +61,21 @@ class Records:
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
+        self._elsewhere = mmap.mmap(-1, 1)  # one byte that processes share with those they fork
         self._pipe = os.fdopen(descriptor, "wb", buffering=0)
         self._process = os.getpid()
+
+    def passed_by(self) -> bool:
+        """Note where a forked child learned something, which has no way into the records."""
+        if os.getpid() == self._process:
+            return False
+        self._elsewhere[0] = 1
+        return True
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether a forked child learned something that is not in the records."""
+        return self._elsewhere[0] != 0
 
     def write(self, kind: str, **members: Any) -> None:  # noqa: ANN401 - any JSON value
         """Write one record; where nobody reads any more there is nobody to tell."""
@@ -91,6 +105,8 @@ class _Watch:
 
     def launched(self, profile: LaunchProfile) -> None:
         """A launch came to its end."""
+        if self._records.passed_by():
+            return
         key = (
             profile.kernel,
             profile.grid,
@@ -151,7 +167,7 @@ def main() -> None:
     status, ending, sentence, raised = _run(order, simulation)
     watch.everything()
     watch.fault(simulation.fault or (raised if isinstance(raised, SimulatorFault) else None))
-    records.write("end", ending=ending.value, status=status, sentence=sentence)
+    records.write("end", ending=ending.value, status=status, sentence=sentence, elsewhere=records.elsewhere)
     if raised is not None:
         show(raised)  # last, because the hook that the DSL sets for its own errors ends the process
     sys.exit(status)

@@ -15,6 +15,8 @@ from cutegen_nb.simulator.faults import SimulatorFault
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 _LONGEST = 400
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_CALLS = ("unanswered-call",)
+"""Kinds of faults of calls of PyTorch or CUDA that the simulator has no answer to; no launch raises them."""
 _MEMORY_WORDS = ("not enough memory", "can't allocate memory", "Cannot allocate memory")
 
 
@@ -78,7 +80,10 @@ def sentence_of(error: BaseException, place: str) -> str:
     """What happened, for the report."""
     where = f" at {place}" if place else ""
     if isinstance(error, KeyboardInterrupt):
-        return f"The program was interrupted{where}."
+        inside = f" {error}" if error.args else ""
+        return f"The program was interrupted{where}{inside}."
+    if isinstance(error, SimulatorFault) and error.kind in _CALLS:
+        return f"The program's call{where} could not be answered."
     if isinstance(error, SimulatorFault):
         return f"The program's launch{where} was stopped: {error.kind}."
     text = " ".join(_COLOURS.sub("", str(error)).split())

@@ -169,6 +169,18 @@ async def _pass_on(stream: asyncio.StreamReader | None, take: Callable[[bytes], 
         take(chunk)
 
 
+_NO_GPU = ("Torch not compiled with CUDA enabled", "with arguments from the 'CUDA' backend")
+"""What PyTorch for CPUs says where no GPU is simulated."""
+_NO_GPU_ELSEWHERE = (
+    "A GPU is simulated in the main thread of the program's own process only; a process or thread that it "
+    "started asked for one. Launch from the main thread, or give the program one worker or none."
+)
+_LAUNCHED_ELSEWHERE = (
+    "Processes that the program forked launched kernels: they ran on the simulator, but what its checks "
+    "found and its counts are not in this report. Launch from the program's own process, with no workers."
+)
+
+
 @dataclass(slots=True)
 class _Gathered:
     """What the records said so far."""
@@ -234,9 +246,19 @@ def _result(program: Program, gathered: _Gathered, returned: int, *, in_time: bo
         sentence=sentence,
         launches=launches,
         findings=findings,
-        not_simulated=fault.message if fault is not None and not is_judged else "",
+        not_simulated=_not_simulated(gathered, sentence),
         sources=_sources(launches, findings),
     )
+
+
+def _not_simulated(gathered: _Gathered, sentence: str) -> str:
+    """What of the program ran outside the simulator, or outside this report."""
+    fault, is_judged = gathered.fault or (None, True)
+    if fault is not None and not is_judged:
+        return fault.message
+    if gathered.end.get("elsewhere"):
+        return _LAUNCHED_ELSEWHERE
+    return _NO_GPU_ELSEWHERE if any(words in sentence for words in _NO_GPU) else ""
 
 
 def _ending(program: Program, gathered: _Gathered, returned: int, *, late: bool) -> tuple[Ending, int, str]:

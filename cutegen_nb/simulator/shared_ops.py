@@ -10,6 +10,7 @@ from cutegen_nb.simulator import addressing
 from cutegen_nb.simulator.addressing import At, Listed, Split, listed, listed_of, split
 from cutegen_nb.simulator.banks import Service, cta_wavefronts, service_of, wavefronts
 from cutegen_nb.simulator.counters import InstructionTally
+from cutegen_nb.simulator.faults import in_bytes
 from cutegen_nb.simulator.global_ops import fitted
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.memory import UNSIGNED
@@ -183,8 +184,8 @@ def _check_listed(lanes: Lanes, request: Listed, form: SharedForm) -> None:
         verb = "writes" if form.stores else "reads"
         addressing.raise_outside(
             lanes, request.lane(position), form.instruction,
-            f"{verb} {form.size} bytes at byte {int(request.addresses[position])} of shared memory, of which "
-            f"the CTA has {limit} bytes",
+            f"{verb} {in_bytes(form.size)} at byte {int(request.addresses[position])} of shared memory, of "
+            f"which the CTA has {limit} bytes",
         )  # fmt: skip
     if (request.addresses & (form.size - 1)).any():
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, "in shared memory")
@@ -327,8 +328,8 @@ def _local_index(lanes: Lanes, mask: Mask | None, at: At, form: SharedForm) -> i
         position = int(np.flatnonzero(outside)[0])
         addressing.raise_outside(
             lanes, request.lane(position), form.instruction,
-            f"accesses {form.size} bytes at byte {int(request.addresses[position])} of its local memory of "
-            f"{limit} bytes",
+            f"accesses {in_bytes(form.size)} at byte {int(request.addresses[position])} of its local memory "
+            f"of {limit} bytes",
         )  # fmt: skip
     if (request.addresses & (form.size - 1)).any():
         addressing.raise_misaligned(lanes, request, form.size, form.instruction, "in local memory")

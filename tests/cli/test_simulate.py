@@ -103,6 +103,12 @@ def test_ctrl_c_goes_to_the_program_and_what_ran_is_reported(tmp_path):
     assert re.search(r"The program was interrupted at long\.py:[67]\. 1 launch was executed", said), said
 
 
+def test_a_finding_s_sentences_and_what_did_not_end_are_told_apart(tmp_path):
+    (tmp_path / "early.py").write_text("raise ValueError('x')\n")
+    done = simulate("early.py", folder=tmp_path)
+    assert "The program raised ValueError: x at early.py:1. No kernel launch came to its end." in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -1,5 +1,8 @@
 """Divergence, loops, barriers, calls: where threads go and who waits for whom."""
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 
@@ -298,8 +301,29 @@ def test_a_shuffle_that_half_a_warp_never_reaches_is_a_deadlock(machine):
     bra.uni L1;
 L0: bar.sync 0;
 L1: """
-    with pytest.raises(Deadlock, match=r"shfl\.sync"):
+    with pytest.raises(Deadlock, match=r"shfl\.sync") as caught:
         outputs(machine, body)
+    assert "wait at shfl.sync.bfly.b32 for the rest of their warp" in str(caught.value)
+    assert "shfl.sync.bfly.b32 waits for every thread that its mask names: move it out" in str(caught.value)
+    # The DSL's warp_idx() shuffles where nobody sees it.
+    with pytest.raises(Deadlock, match=r"cute\.arch\.warp_idx\(\) holds one") as caught:
+        outputs(machine, body.replace("bfly", "idx"))
+
+
+def test_an_interrupted_launch_says_where_it_was(machine):
+    body = """
+    .loc 1 55 1
+    setp.ge.u32 %p1, %r99, 16;
+LOOP: ld.global.b32 %r50, [%rd90];
+    @%p1 bra LOOP;
+    bra.uni LOOP;"""
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(
+        KeyboardInterrupt, match=r"in a kernel: thread \(\d+, 0, 0\) of CTA .* candidate.py:55"
+    ):
+        outputs(machine, body)
+    timer.join()
 
 
 def test_lanes_wait_for_their_warp_at_a_shuffle_inside_a_loop(machine):

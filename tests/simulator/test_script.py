@@ -90,7 +90,7 @@ def test_a_sample_of_a_grid_is_named_and_the_program_s_own_check_sees_the_rest_u
         ("import ctypes; ctypes.string_at(0)", Ending.KILLED, 139, "SIGSEGV"),
         ("x = bytearray(1 << 50)", Ending.RAISED, 1, "ran out of this machine's memory"),
         ("import torch; torch.zeros(1 << 46, device='cuda')", Ending.RAISED, 1, "memory at program.py:1"),
-        ("import torch\ntorch.cuda.graph(None)", Ending.RAISED, 1, "unanswered-call"),
+        ("import torch\ntorch.cuda.graph(None)", Ending.RAISED, 1, "could not be answered"),
         ("def f():\n    return {}['key']\nf()", Ending.RAISED, 1, "KeyError: 'key' at program.py:2"),
     ],
 )
@@ -105,6 +105,40 @@ def test_what_the_simulator_does_not_answer_is_said_apart_from_findings(tmp_path
     done, _ = run_text(tmp_path, "import torch\ntry:\n    torch.cuda.graph(None)\nfinally:\n    print('x')")
     assert "torch.cuda.graph" in done.not_simulated
     assert not done.decided
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (
+            "multiprocessing.get_context('fork').Pool(1).apply(adds.main)",
+            "Processes that the program forked launched kernels",
+        ),
+        (
+            "multiprocessing.get_context('spawn').Pool(1).apply(torch.zeros, (3,), {'device': 'cuda'})",
+            "main thread of the program's own process only",
+        ),
+        (
+            "ThreadPoolExecutor().submit(torch.zeros, 3, device='cuda').result()",
+            "main thread of the program's own process only",
+        ),
+    ],
+)
+def test_what_another_process_or_thread_does_is_said_to_be_outside_the_report(tmp_path, work, said):
+    done, _ = run_text(
+        tmp_path,
+        f"""
+import multiprocessing, sys, torch
+from concurrent.futures import ThreadPoolExecutor
+sys.path.insert(0, {str(PROGRAMS)!r})
+sys.argv = ['x']
+import adds
+if __name__ == "__main__":
+    {work}
+""",
+    )
+    assert said in done.not_simulated
+    assert not done.launches
 
 
 def test_launches_before_a_crash_are_kept(tmp_path):
