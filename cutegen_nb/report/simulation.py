@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
-from cutegen_nb.analysis.count_tables import resources
+from cutegen_nb.analysis.count_tables import kernel_name, resources
 from cutegen_nb.analysis.quantity import count, scaled, times
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import Counters
@@ -94,8 +94,8 @@ def ctas(item: Launches) -> int:
 
 
 def short_name(item: Launches) -> str:
-    """The kernel's name without the prefix and the argument types that the DSL adds."""
-    name = item.profile.kernel.removeprefix("kernel_cutlass_")
+    """The kernel's name as the program writes it, as in the other tables."""
+    name = kernel_name(item.profile).removeprefix("kernel_cutlass_")
     return name if len(name) <= _KERNEL_WIDTH else f"{name[: _KERNEL_WIDTH - 1]}…"
 
 

@@ -80,6 +80,14 @@ def test_a_program_of_another_kind_keeps_its_status_and_is_said_to_launch_nothin
     assert "No kernel was launched." in done.stderr
 
 
+def test_a_kernel_has_one_name_in_every_table(tmp_path):
+    done = simulate(ADDS, folder=tmp_path)
+    launches, _, given = done.stderr.partition("What the compiler gave each kernel")
+    (name,) = re.findall(r"1 ×  (\S+)", launches)
+    assert "tensorptr" not in name
+    assert re.search(rf"^{name} ", given, re.MULTILINE)
+
+
 def test_ctrl_c_goes_to_the_program_and_what_ran_is_reported(tmp_path):
     path = tmp_path / "long.py"
     path.write_text(f"import sys, time\nsys.path.insert(0, {str(ADDS.parent)!r})\nimport adds\nsys.argv = ['x']\n"
