@@ -166,7 +166,7 @@ def _make_parsers() -> dict[str, _Parser]:
         "panel": _stored("panel", "Show the panel again."),
         "export": _plain(
             "export",
-            "Write a file: .py the best kernel, judged at tier C first; .html the report; .cutegen everything.",
+            "Write .py, the best kernel, judged at tier C first; .html, the report; or .cutegen, everything.",
         ),
         "resume": _resume_parser(),
         "run": _run_parser(),
