@@ -206,10 +206,12 @@ def _add(form: Form, sums: Array, added: Array, result: Array) -> None:
     shape = sums.shape
     if added.ndim:
         added = added.reshape(*shape[: len(shape) - 5], *added.shape[1:])
-    total = np.add(sums, added, order="C").reshape(result.shape)
     if form.d != "s32":
-        result[...] = total
-    elif form.saturate:
+        # One pass, in pieces that stay in the cache: summed in float64, each piece rounded as it is written.
+        np.add(sums, added, out=result.reshape(shape), dtype=sums.dtype, casting="unsafe")
+        return
+    total = np.add(sums, added, order="C").reshape(result.shape)
+    if form.saturate:
         result[...] = np.clip(total, -(1 << 31), (1 << 31) - 1)
     else:
         result[...] = total.astype(S64)
