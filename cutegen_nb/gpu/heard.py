@@ -9,6 +9,8 @@ from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.ports import Progress
 
 _INSIDE = "reaches-inside"
+_THREADS = "reaches-threads"
+"""Frames of every thread hold the judge's channel; who looks in its own turn may send in the judge's."""
 _MOST_REACHED = 20
 _LONGEST = 200
 
@@ -40,8 +42,10 @@ class Heard:
             self._inside = False
         elif kind == "reached":
             self._note(record)
-            if not self._inside and record.get("finding") == _INSIDE:
+            if not self._inside and record.get("finding") in {_INSIDE, _THREADS}:
                 self.forged = self.forged or "the candidate's code looked for it while the judge was at work"
+            elif record.get("finding") == _THREADS:
+                self.forged = self.forged or "the candidate's code looked for it in the frames of all threads"
         elif self._inside:
             self.forged = self.forged or f"a {str(kind)[:40]} that came while the candidate's own code ran"
         elif kind == "stage":

@@ -18,7 +18,7 @@ from typing import Any
 
 _EVENTS = {
     "sys._getframe": ("reaches-inside", "it looks at its callers' frames"),
-    "sys._current_frames": ("reaches-inside", "it looks at the frames of all threads"),
+    "sys._current_frames": ("reaches-threads", "it looks at the frames of all threads"),
     "sys.settrace": ("reaches-inside", "it traces the process"),
     "sys.setprofile": ("reaches-inside", "it traces the process"),
     "sys.addaudithook": ("reaches-inside", "it listens to the process's audit events"),

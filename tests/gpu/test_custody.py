@@ -148,6 +148,15 @@ def test_a_look_at_frames_in_the_judges_turn_decides():
     assert "judge was at work" in heard.forged
 
 
+def test_a_look_at_every_threads_frames_decides_in_any_turn():
+    heard = Heard(lambda _: None)
+    heard({"kind": "entering"})
+    heard({"kind": "reached", "finding": "reaches-threads", "message": "", "line": 3})
+    heard({"kind": "leaving"})
+    heard({"kind": "result", "evaluation": {}})
+    assert "frames of all threads" in heard.forged
+
+
 def test_a_result_after_it_has_left_is_taken():
     heard = Heard(lambda _: None)
     result = {"kind": "result", "evaluation": {}}
