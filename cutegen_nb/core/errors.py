@@ -12,6 +12,7 @@ What became of a *candidate* is never an exception: it is an
     ├── AuthorError           no reply could be had
     │   ├── RateLimited
     │   ├── Unreachable
+    │   ├── Refused           the server will not serve us: key, model or account
     │   └── Declined          the author says it cannot write this kernel
     ├── EvaluatorError        no evaluation could be had
     │   ├── WorkerDied
@@ -50,6 +51,10 @@ class RateLimited(AuthorError):
 
 class Unreachable(AuthorError):
     """The model's server could not be reached."""
+
+
+class Refused(AuthorError):
+    """The model's server will not answer as we ask: its key, model, address or account must change."""
 
 
 class Declined(AuthorError):

@@ -7,17 +7,9 @@ from enum import StrEnum
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.strategy import Strategy
-
-
-class Stage(StrEnum):
-    """Where the refinement of one kernel stands."""
-
-    CORRECT = "correct"
-    STRUCTURE = "structure"
-    PROFILE = "profile"
-    TUNE = "tune"
-    DONE = "done"
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.strategy import Direction, Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +19,32 @@ class Usage:
     input_tokens: int = 0
     """Tokens of the prompt; 0 for an author that counts none."""
     output_tokens: int = 0
-    """Tokens of the reply."""
+    """Tokens of the reply, those of its reasoning among them."""
     seconds: float = 0.0
     """Wall time."""
+    dollars: float | None = None
+    """By the price table that held when it was asked; None where no price is known."""
+    cached_tokens: int = 0
+    """Of `input_tokens`, those the server had already read and charges less for."""
+    reasoning_tokens: int = 0
+    """Of `output_tokens`, those spent on reasoning that is not part of the answer."""
+    cost_usd: float | None = None
+    """US dollars by the price in the author's profile; None when no price is known."""
+    estimated: bool = False
+    """Whether the tokens are a guess from the number of characters, because the server counted none."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together. The cost is that of what has a price; None when neither has one."""
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            seconds=round(self.seconds + other.seconds, 3),
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=sum(costs) if costs else None,
+            estimated=self.estimated or other.estimated,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +62,26 @@ class Prompt:
     parent: Candidate | None = None
     """The candidate to work from."""
     purpose: str = "optimise"
-    """``generate``, ``optimise``, ``diagnose``, ``repair``, or ``reply``: the same request again."""
+    """``generate``, ``optimise``, ``profile``, ``tune``, ``diagnose``, ``repair``, or ``reply``: the same
+    request again."""
+    templates: str = ""
+    """SHA-256 of the person's own template files; empty with the shipped ones alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What an author expects of its candidate, said before it is measured."""
+
+    text: str
+    """As it was written."""
+    counter: str = ""
+    """Field of :class:`~cutegen_nb.core.profile.Counters`, or ``latency_ms``; empty when none is named."""
+    direction: Direction | None = None
+    """Which way it should move; None when that is not said."""
+    change_fraction: float | None = None
+    """By which share of the parent's value, 0–1 for a fall; None when that is not said."""
+    speedup: float | None = None
+    """Parent's latency ÷ candidate's; None when that is not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +93,11 @@ class Reply:
     usage: Usage
     """What it cost."""
     finish_reason: str = "stop"
-    """As the server says it: ``stop``, ``length``, ``content_filter``."""
+    """As the server says it: ``stop``, ``length``, ``content_filter``; ``incomplete`` for a broken stream."""
+    reasoning: str = ""
+    """What a reasoning model thought before it answered, where the server shows it; never parsed."""
+    notes: tuple[str, ...] = ()
+    """What had to be done to get it, a sentence each: requests made again, settings the server refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +116,8 @@ class Attempt:
     """The candidate it gave."""
     evaluation: Evaluation | None = None
     """What became of that candidate."""
+    prediction: Prediction | None = None
+    """What its author expects of it; None when it predicted nothing."""
 
 
 class Relation(StrEnum):
@@ -137,6 +177,8 @@ class Decision:
     """Words given with it: why rejected, or the steering text."""
     edited: str = ""
     """For EDIT: the new prompt text or the new source. For BRANCH: the revision to go on from."""
+    seconds: float = 0.0
+    """How long it took to decide; a budget may count a person's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +203,9 @@ class Round:
     """Wall time, waiting for a person included."""
     note: str = ""
     """Why a round ended without a candidate; empty otherwise."""
+    parent_profile: Profile | None = None
+    """Counters of the parent, taken for this round because its stage asks for them; None where the parent
+    had them already, or none could be had."""
 
     @property
     def candidate(self) -> Candidate | None:
@@ -171,6 +216,11 @@ class Round:
     def evaluation(self) -> Evaluation | None:
         """What became of it."""
         return next((a.evaluation for a in reversed(self.attempts) if a.candidate), None)
+
+    @property
+    def usage(self) -> Usage:
+        """What its replies cost together."""
+        return sum((a.reply.usage for a in self.attempts if a.reply), Usage())
 
     @property
     def approved(self) -> bool:
