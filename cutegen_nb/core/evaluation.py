@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.wrong_values import WrongValues
 
 
 class Verdict(StrEnum):
@@ -184,6 +185,8 @@ class OutputComparison:
     """Candidate's and oracle's value there."""
     pattern: str = ""
     """What the wrong elements have in common, in a sentence; empty when they match."""
+    wrong: WrongValues | None = None
+    """The same with its figures; None when they match, and in evaluations made before it was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

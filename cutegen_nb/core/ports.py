@@ -17,6 +17,11 @@ Progress = Callable[[str], None]
 """Told, in a short phrase, what is being done now."""
 
 
+Guide = Callable[[str, str, str], str]
+"""Chapters of the CuTe DSL guide, as Markdown, for (source at hand, strategy's words, error text); each
+may be empty, and so may the answer."""
+
+
 class Author(Protocol):
     """Who writes candidates."""
 
@@ -47,11 +52,19 @@ class Evaluator(Protocol):
         ...
 
     async def evaluate(
-        self, problem: Problem, candidate: Candidate, progress: Progress, tier: Tier = Tier.A
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+        *,
+        profile: bool = False,
     ) -> Evaluation:
         """Judge a candidate as closely as `tier` says.
 
-        Every fault of the candidate is a verdict; raises EvaluatorError for ours.
+        `profile` asks for a GPU's counters of a candidate that passes; the simulator counts always. Where
+        there are none to be had the evaluation's `profile` is None. Every fault of the candidate is a
+        verdict; raises EvaluatorError for ours.
         """
         ...
 

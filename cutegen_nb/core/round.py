@@ -8,7 +8,7 @@ from enum import StrEnum
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.stage import Stage as Stage  # noqa: PLC0414 - a round has a stage: one import for both
 from cutegen_nb.core.strategy import Direction, Strategy
 
 
@@ -22,8 +22,6 @@ class Usage:
     """Tokens of the reply, those of its reasoning among them."""
     seconds: float = 0.0
     """Wall time."""
-    dollars: float | None = None
-    """By the price table that held when it was asked; None where no price is known."""
     cached_tokens: int = 0
     """Of `input_tokens`, those the server had already read and charges less for."""
     reasoning_tokens: int = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.problem import Problem, ProblemFacts
@@ -19,6 +20,31 @@ class Budget:
     """Seconds since the session started."""
     tokens: int | None = None
     """Tokens asked and answered."""
+    dollars: float | None = None
+    """Dollars, by the price table of the author; requests without a known price count nothing."""
+    gpu_s: float | None = None
+    """Seconds that evaluations held a GPU; none are counted on the simulator."""
+    person_s: float | None = None
+    """Seconds that a person was waited for at gates."""
+
+
+class Schedule(StrEnum):
+    """What ends a stage."""
+
+    PLATEAU = "plateau"
+    """Rounds without a gain."""
+    PAPER = "paper"
+    """CuTeGen's fixed depth by workload class (arXiv 2604.01489), to reproduce it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a session goes from stage to stage."""
+
+    schedule: Schedule = Schedule.PLATEAU
+    """What ends a stage."""
+    plateau_rounds: int = 2
+    """Passing rounds in a row without a gain that are a plateau."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +67,8 @@ class Session:
     """UTC, ISO 8601."""
     rounds: tuple[Round, ...] = ()
     """Finished rounds, in order."""
+    plan: Plan = field(default_factory=Plan)
+    """How it goes from stage to stage."""
     stopped: str = ""
     """The rule that ended the session, in a sentence; empty while it may go on."""
 

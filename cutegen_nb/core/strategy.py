@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.stage import Stage
 
 
 class Bound(StrEnum):
@@ -65,6 +66,12 @@ class Strategy:
     """What must hold, in words: an architecture, a dtype, an alignment."""
     effects: tuple[ExpectedEffect, ...] = ()
     """Counters expected to move."""
+    stage: Stage = Stage.STRUCTURE
+    """The first stage that offers it: STRUCTURE, PROFILE (an answer to what counters show) or TUNE."""
+    dtypes: tuple[str, ...] = ()
+    """Computation dtypes it fits, as the problem's facts spell them; empty for any."""
+    architectures: tuple[str, ...] = ()
+    """Architectures it fits, without the suffix: ``sm_80``; empty for any."""
     source: str = "library"
     """``library``, ``model``, ``person`` or ``crossover``."""
     parents: tuple[str, ...] = ()
