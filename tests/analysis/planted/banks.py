@@ -44,7 +44,7 @@ def padded(x: cute.Tensor, y: cute.Tensor):
     transpose_in_all_banks(x, y).launch(grid=(cute.size(x) // (SIDE * SIDE), 1, 1), block=(SIDE * SIDE, 1, 1))
 
 
-def run(name):
-    x, y = torch.rand(65536), torch.empty(65536)
+def run(name, elements=65536):
+    x, y = torch.rand(elements), torch.empty(elements)
     globals()[name](from_dlpack(x), from_dlpack(y))
     return {"flops": x.numel(), "least_bytes": 8 * x.numel()}

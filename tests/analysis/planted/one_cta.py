@@ -34,7 +34,7 @@ def shared(x: cute.Tensor, y: cute.Tensor):
     one_each(x, y).launch(grid=(cute.size(x) // THREADS, 1, 1), block=(THREADS, 1, 1))
 
 
-def run(name):
-    x, y = torch.rand(65536), torch.empty(65536)
+def run(name, elements=65536):
+    x, y = torch.rand(elements), torch.empty(elements)
     globals()[name](from_dlpack(x), from_dlpack(y))
     return {"flops": 2 * x.numel(), "least_bytes": 8 * x.numel()}

@@ -40,7 +40,7 @@ def narrow(x: cute.Tensor, y: cute.Tensor):
     )
 
 
-def run(name):
-    x, y = torch.rand(65536), torch.empty(65536)
+def run(name, elements=65536):
+    x, y = torch.rand(elements), torch.empty(elements)
     globals()[name](from_dlpack(x), from_dlpack(y))
     return {"flops": 9 * x.numel(), "least_bytes": 8 * x.numel()}
