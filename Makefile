@@ -29,8 +29,11 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 	  echo "Installing JupyterLab (about 150 MB, once) ..."; $(INSTALL) -c constraints.txt -e ".[lab]"; }
 	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
 
+# A file of tests stays on one process, for its fixtures' sake; in the order of the folders, so the browser's last.
+PARALLEL := --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
 test: $(READY) ## The whole suite but the GPU tests
-	$(BIN)/python -m pytest -m "not gpu"
+	$(BIN)/python -m pytest -m "not gpu" $(PARALLEL)
 
 test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs
 	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest \
