@@ -6,6 +6,8 @@ from cutlass import cute
 from cutlass.cute.runtime import from_dlpack
 
 THREADS = 128
+ON_GPU = 1 << 20
+"""Numbers on a GPU: one CTA takes its time."""
 FAULT, CAUSE = "alone", "too-few-ctas"
 CLEAN = "shared"
 
