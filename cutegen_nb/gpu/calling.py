@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
 from cutegen_nb.gpu.candidate_module import FILE_NAME
-from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
+from cutegen_nb.gpu.checks.registry import GUARDS, MACHINE_CHECKS
 from cutegen_nb.gpu.comparing import plain_leaves
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
 from cutegen_nb.gpu.ground import Ground, ReadStorage
-from cutegen_nb.gpu.interception import ForwardWatch, TorchCompute
+from cutegen_nb.gpu.guards import Guards
+from cutegen_nb.gpu.interception import ForwardWatch, HostCopy, TorchCompute
 from cutegen_nb.gpu.provenance import Provenance, address_of
 from cutegen_nb.gpu.record import Evidence
 
@@ -56,6 +57,10 @@ class Called:
     """Storages that kernels stored to, in words."""
     unexplained: tuple[ReadStorage, ...]
     """What kernels read and nothing that was seen had put there; empty on a GPU."""
+    moved: tuple[HostCopy, ...]
+    """What PyTorch copied between the GPU and the host; empty on the simulator."""
+    from_host: tuple[int, ...]
+    """Positions of the outputs whose memory was filled from the host."""
     seconds: float
     """Wall time of the call."""
 
@@ -83,7 +88,10 @@ class Caller:
         provenance.explained.given(self._known(given))
         self.ground.vary(other_contents=self.varied)
         told = None if self.varied else self.ground.unwritten
-        watch = ForwardWatch(str(self.path), self.ground.label, provenance, told, varied=self.varied)
+        guards = self._guarded(given)
+        watch = ForwardWatch(
+            str(self.path), self.ground.label, provenance, told, varied=self.varied, guards=guards
+        )
         began = time.monotonic()
         try:
             with blamed(RUNNING, self.path), watch:
@@ -96,6 +104,7 @@ class Caller:
             raise
         self._raise_simulated_fault()
         self._refuse_half_a_result("the candidate caught the exception")
+        self._raise_breach(guards)
         return self._seen(returned, watch, provenance, time.monotonic() - began)
 
     def profile(self, launches: tuple[LaunchProfile, ...] | None) -> Profile | None:
@@ -113,6 +122,28 @@ class Caller:
             for launch in launches
         )
         return Profile(source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=named)
+
+    def _guarded(self, given: list[Any]) -> Guards | None:
+        guards = self.ground.guards
+        if guards is not None:
+            guards.begin()
+            for position, item in enumerate(given):
+                if isinstance(item, torch.Tensor):
+                    guards.given(item, f"input {position}")
+        return guards
+
+    def _raise_breach(self, guards: Guards | None) -> None:
+        """OUT_OF_BOUNDS where the call wrote beyond a buffer. Raises CandidateFault."""
+        if guards is None:
+            return
+        breaches = guards.breaches()
+        if not breaches:
+            self.state.ran(GUARDS)
+            return
+        message = " ".join(item.sentence for item in breaches[:3])
+        self.state.found(GUARDS, message)
+        finding = Finding(kind="out-of-bounds", message=message)
+        raise CandidateFault(Judged(verdict=Verdict.OUT_OF_BOUNDS), finding)
 
     def _known(self, given: list[Any]) -> list[torch.Tensor]:
         """Inputs and parameters."""
@@ -140,6 +171,8 @@ class Caller:
                 for address, one in provenance.written.items()
             ),
             unexplained=provenance.explained.unexplained(),
+            moved=tuple(watch.moved),
+            from_host=_from_host(leaves, watch.moved),
             seconds=seconds,
         )
 
@@ -183,6 +216,14 @@ class Caller:
                 "cutegen_nb; please report it with the kernel, or evaluate it on a GPU (--device cuda)."
             )
             raise EvaluatorError(message)
+
+
+def _from_host(leaves: list[Any], moved: Sequence[HostCopy]) -> tuple[int, ...]:
+    filled = {item.address for item in moved if not item.down}
+    if not filled:
+        return ()
+    plain = {torch.Tensor, torch.nn.Parameter}
+    return tuple(n for n, item in enumerate(leaves) if type(item) in plain and address_of(item) in filled)
 
 
 def _origins(leaves: list[Any], provenance: Provenance) -> tuple[Origin, ...] | None:

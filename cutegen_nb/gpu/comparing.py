@@ -11,7 +11,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, OutputComparison, Verdict
-from cutegen_nb.gpu import correctness
+from cutegen_nb.gpu import correctness, guards
 from cutegen_nb.gpu.checks.registry import CONTRACT, INPUTS_KEPT
 from cutegen_nb.gpu.record import Ending, Evidence
 
@@ -42,6 +42,11 @@ def plain_leaves(returned: Any, depth: int = 0) -> list[Any]:  # noqa: ANN401 - 
 def cloned(drawn: Sequence[Any]) -> list[Any]:
     """The same contents in new memory."""
     return [item.clone() if isinstance(item, torch.Tensor) else item for item in drawn]
+
+
+def guarded(drawn: Sequence[Any]) -> list[Any]:
+    """The same contents in new memory of a candidate's own, on a GPU between bands (see ``guards``)."""
+    return [guards.copied(item) if isinstance(item, torch.Tensor) else item for item in drawn]
 
 
 def tensors_of(returned: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - whatever a reference returns

@@ -16,6 +16,7 @@ import torch
 
 from cutegen_nb.core.evaluation import Finding, NotJudgedReason, Verdict
 from cutegen_nb.core.profile import LaunchProfile
+from cutegen_nb.gpu.guards import Guards
 
 
 class Fault(Protocol):
@@ -169,6 +170,8 @@ class Ground:
     """``sm_80``, ``sm_90a``."""
     simulation: Simulation | None
     """None on a GPU."""
+    guards: Guards | None = None
+    """Bands around buffers on a GPU; None on the simulator, which sees each address."""
 
     @property
     def device(self) -> str:

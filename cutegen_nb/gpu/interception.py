@@ -19,8 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.gpu.guards import ALLOCATING, Guards
 from cutegen_nb.gpu.patterns import poison, poison_bits
-from cutegen_nb.gpu.provenance import Provenance
+from cutegen_nb.gpu.provenance import Provenance, address_of
 
 _UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 _ALLOWED = _UNINITIALISED | frozenset({
@@ -34,6 +35,8 @@ _ALLOWED = _UNINITIALISED | frozenset({
     "view_as", "view_as_complex", "view_as_real", "zero_", "zeros", "zeros_like",
 })  # fmt: skip
 """Allocation, views, metadata and copies: what a wrapper around a kernel needs."""
+
+_MOVING = frozenset({"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"})
 
 SMALL_FRACTION = 1 / 16
 """A PyTorch operation on fewer elements than this share of the problem's is shown, not condemned: the last
@@ -52,10 +55,24 @@ class TorchCompute:
     """Line of the candidate that called it; 0 when the call came from elsewhere."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCopy:
+    """Data that PyTorch moved between a GPU and the host."""
+
+    down: bool
+    """Whether it went from the GPU to the host."""
+    size_bytes: int
+    """How much."""
+    address: int
+    """First byte of the storage it went to."""
+    line: int
+    """Line of the candidate that asked for it; 0 when the call came from elsewhere."""
+
+
 class ForwardWatch(TorchDispatchMode):
     """Active during one call of a candidate's ``forward``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what each device shows
         self,
         path: str,
         label: Callable[[torch.Tensor, str], None] | None = None,
@@ -63,14 +80,17 @@ class ForwardWatch(TorchDispatchMode):
         unwritten: Callable[[torch.Tensor, int], None] | None = None,
         *,
         varied: bool = False,
+        guards: Guards | None = None,
     ) -> None:
         super().__init__()
+        self._guards = guards
         self._varied = varied
         self._unwritten = unwritten
         self._path = path
         self._label = label
         self._provenance = provenance or Provenance(None)
         self.computed: list[TorchCompute] = []
+        self.moved: list[HostCopy] = []
 
     def __torch_dispatch__(
         self,
@@ -80,8 +100,11 @@ class ForwardWatch(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
         """Do what was asked; poison new memory, record computation."""
-        result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
+        result = self._guarded(name, func, args, kwargs or {})
+        if result is None:
+            result = func(*args, **(kwargs or {}))
+        self._note_move(name, args, result)
         if name in _UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result, other=self._varied)
             bits = poison_bits(result.dtype) if result.is_contiguous() else None
@@ -97,6 +120,32 @@ class ForwardWatch(TorchDispatchMode):
         if name not in _UNINITIALISED:
             self._provenance.passed_on(name, (args, kwargs), result)
         return result
+
+    def _guarded(
+        self,
+        name: str,
+        func: Any,  # noqa: ANN401
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> torch.Tensor | None:
+        if self._guards is None or name not in ALLOCATING:
+            return None
+        label = f"the memory allocated in line {calling_line(self._path)}"
+        return self._guards.allocated(name, func, args, kwargs, label)
+
+    def _note_move(self, name: str, args: tuple[Any, ...], result: Any) -> None:  # noqa: ANN401
+        source = args[1] if name == "copy_" and len(args) > 1 else args[0] if args else None
+        if not isinstance(source, torch.Tensor):
+            return
+        if name == "_local_scalar_dense":
+            if source.is_cuda:
+                self._move(source, down=True, address=0)
+        elif name in _MOVING and isinstance(result, torch.Tensor) and source.is_cuda is not result.is_cuda:
+            self._move(source, down=source.is_cuda, address=address_of(result))
+
+    def _move(self, source: torch.Tensor, *, down: bool, address: int) -> None:
+        size, line = source.numel() * source.element_size(), calling_line(self._path)
+        self.moved.append(HostCopy(down=down, size_bytes=size, address=address, line=line))
 
 
 def calling_line(path: str) -> int:

@@ -21,6 +21,7 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
+from cutegen_nb.gpu.checks.host_copies import judge_transfers
 from cutegen_nb.gpu.checks.read_origin import judge_reads
 from cutegen_nb.gpu.checks.registry import (
     AGAIN,
@@ -38,7 +39,7 @@ from cutegen_nb.gpu.checks.registry import (
     VALUES,
 )
 from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
-from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, tensors_of
+from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, guarded, tensors_of
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
@@ -124,7 +125,7 @@ class Trial:
         """
         drawn = self.draw(seed)
         self.state.seeds.append(seed)
-        given = self._same_storage(drawn) if number == 1 else cloned(drawn)
+        given = self._same_storage(drawn) if number == 1 else guarded(drawn)
         ended = self.compare(drawn, given, _which(number if number == 0 else number + 1))
         if number == 0:
             self.history.first = self.history.latest
@@ -159,7 +160,8 @@ class Trial:
         ended = self._values(drawn, called, wanted, known.truth)
         if ended is not None:
             return state.settle_doubts(differ=True) or ended
-        return self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
+        ended = self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
+        return ended or judge_transfers(called, drawn, which, state)
 
     def secret_seed(self) -> int:
         """A seed that no candidate can know."""
@@ -219,7 +221,7 @@ class Trial:
             if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
                 continue
             if old.shape != new.shape or old.dtype != new.dtype:
-                return cloned(drawn)
+                return guarded(drawn)
             # Past the version counter as well, which a memo may go by.
             old.data.copy_(new)
         return [old if isinstance(old, torch.Tensor) else new for old, new in zip(held, drawn, strict=True)]
@@ -313,7 +315,7 @@ class Trial:
         """The candidate once more on equal inputs in fresh memory, after the reference ran."""
         if first is None:
             return None
-        given = cloned(first.drawn)
+        given = guarded(first.drawn)
         called = replace(self.caller, varied=True)(given)
         self._note_call(called)
         self.history.repeat = replace(called, leaves=[])

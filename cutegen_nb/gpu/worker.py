@@ -26,6 +26,7 @@ from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.checks.admission import admit
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.guards import Guards
 from cutegen_nb.gpu.judging import judge
 from cutegen_nb.gpu.record import Task
 
@@ -186,7 +187,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
         from cutegen_nb.gpu.timing import Order, timer  # noqa: PLC0415 - needs a GPU
 
         torch.backends.cudnn.allow_tf32 = False
-        ground = dataclasses.replace(ground, name=torch.cuda.get_device_name())
+        ground = dataclasses.replace(ground, name=torch.cuda.get_device_name(), guards=Guards())
         order = Order(
             baselines=tuple(request["baselines"]),
             least_bytes=int(request["least_bytes"]),

@@ -18,7 +18,7 @@ import torch
 from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, Severity, Verdict
 from cutegen_nb.gpu import comparing, correctness
 from cutegen_nb.gpu.checks.registry import MANY_CALLS, Check
-from cutegen_nb.gpu.comparing import cloned, tensors_of
+from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending, Evidence
@@ -115,7 +115,7 @@ def probe(
     scratch = Evidence(gates=expected.gates, compile_s=trial.state.compile_s or 1.0)
     apart = replace(trial, state=scratch, history=History())
     try:
-        ending = apart.compare(drawn, cloned(drawn) if given is None else given, which, expected.answers)
+        ending = apart.compare(drawn, guarded(drawn) if given is None else given, which, expected.answers)
     except CandidateFault as fault:
         scratch.findings.insert(0, fault.finding)
         ending = (fault.outcome, fault.finding.message)

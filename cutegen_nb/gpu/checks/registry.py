@@ -141,6 +141,24 @@ READ = Check(
     needs_simulator=True,
     where=f"{_HERE}.read_origin",
 )
+TRANSFERS = Check(
+    name="no results by way of the host",
+    protocol="W2, W9",
+    tier=Tier.A,
+    stops="an answer computed on the host from copied inputs and brought back",
+    cost="free",
+    needs_gpu=True,
+    where=f"{_HERE}.host_copies",
+)
+GUARDS = Check(
+    name="guard bands around buffers",
+    protocol="F15",
+    tier=Tier.A,
+    stops="a write past the end of an input or of what the candidate allocated",
+    cost="free",
+    needs_gpu=True,
+    where="cutegen_nb.gpu.guards",
+)
 SAME_LAUNCHES = Check(
     name="same launches at every call",
     protocol="W3",
@@ -354,7 +372,7 @@ SECOND_PROCESS = Check(
 
 CHECKS: tuple[Check, ...] = (
     SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
-    READ, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
+    READ, TRANSFERS, GUARDS, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
     HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
     EXACT, STRESS, PARTS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
 )  # fmt: skip

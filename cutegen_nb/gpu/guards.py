@@ -1,0 +1,207 @@
+"""Bands of known bytes around every buffer that a candidate is given or allocates, looked at after each call.
+
+On a GPU a write past the end of a buffer lands in the rounding of the allocator or in somebody else's memory
+and raises nothing.  Here each buffer is a view into a larger one, with a band before it and one after it;
+strides, contiguity and an alignment of 256 bytes stay as they were.  The bands hold NaNs, so that what is
+read from beyond a buffer shows in the values.  The simulator needs none of it: it sees each address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+BAND_BYTES = 1 << 16
+"""On each side; a multiple of every alignment that a kernel may count on."""
+_BAND_BYTE = 0xFF
+"""A NaN in every floating-point type, and not the one that arithmetic makes."""
+_UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+_FILLED = frozenset({
+    "full", "full_like", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "zeros", "zeros_like",
+})  # fmt: skip
+_COPIED = frozenset({"clone", "_to_copy"})
+ALLOCATING = _UNINITIALISED | _FILLED | _COPIED
+"""Operations whose result is new memory of the candidate's own."""
+_FROM_NOTHING = frozenset({"empty", "empty_strided", "full", "ones", "zeros"})
+"""Of those, the ones that take no tensor to say where."""
+_HELD_FRACTION = 0.25
+"""Of free GPU memory: what a call allocates is kept to its end, so that no band is handed out again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A band that is no longer what it was."""
+
+    label: str
+    """The buffer it guards, in words."""
+    before: bool
+    """Whether it is the band before the buffer's first byte."""
+    count: int
+    """Bytes of it that changed."""
+    distance: int
+    """Bytes between the buffer and the nearest of them."""
+
+    @property
+    def sentence(self) -> str:
+        """What was seen."""
+        side = "before the first byte of" if self.before else "past the last byte of"
+        where = f"{self.distance} bytes " if self.distance else "right "
+        return f"{self.count} bytes were written {where}{side} {self.label}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    storage: StorageWeakRef
+    size_bytes: int
+    label: str
+
+
+def copied(tensor: torch.Tensor) -> torch.Tensor:
+    """The same contents and strides in new memory, on a GPU with a band on each side."""
+    return between_bands(tensor) if tensor.is_cuda else tensor.clone()
+
+
+def between_bands(tensor: torch.Tensor) -> torch.Tensor:
+    """The same contents and strides in new memory with a band on each side; a clone where that cannot be."""
+    made = _allocate(tensor)
+    return tensor.clone() if made is None else made.copy_(tensor)
+
+
+@dataclass(slots=True, kw_only=True)
+class Guards:
+    """Of one candidate; what it keeps between calls stays guarded."""
+
+    device: str = "cuda"
+    """Only what is allocated there is guarded."""
+    _known: list[_Guarded] = field(default_factory=list)
+    _alive: list[torch.Tensor] = field(default_factory=list)
+    _held_bytes: int = 0
+
+    def begin(self) -> None:
+        """A call begins: what the calls before kept alive for our sake is let go."""
+        self._alive.clear()
+        self._held_bytes = 0
+        self._known = [item for item in self._known if not item.storage.expired()]
+
+    def given(self, tensor: torch.Tensor, label: str) -> None:
+        """Look at a tensor's bands after the next call, where it has any."""
+        if is_guarded(tensor):
+            self._note(tensor, label)
+
+    def allocated(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        label: str,
+    ) -> torch.Tensor | None:
+        """What an allocating operation gives, between bands; None where it is to be carried out as it is."""
+        if name not in ALLOCATING or _writes_into_given(function) or not self._is_here(name, args, kwargs):
+            return None
+        if name in _UNINITIALISED:
+            like = function(*args, **{**kwargs, "device": torch.device("meta"), "pin_memory": False})
+            device = kwargs.get("device")
+            if device is None:
+                device = self.device if name in _FROM_NOTHING else args[0].device
+            made = _allocate(like, device)
+        else:
+            value: torch.Tensor = function(*args, **kwargs)
+            made = _allocate(value)
+            if made is None:
+                return value
+            made.copy_(value)
+        if made is not None:
+            self._note(made, label)
+            self._hold(made)
+        return made
+
+    def breaches(self) -> tuple[Breach, ...]:
+        """Every band that changed, with one wait for the device."""
+        storages = [(item, _storage(item)) for item in self._known]
+        bands = [
+            (item, before, band)
+            for item, whole in storages
+            if whole is not None
+            for before, band in ((True, whole[:BAND_BYTES]), (False, whole[BAND_BYTES + item.size_bytes :]))
+        ]
+        if not bands:
+            return ()
+        changed = torch.stack([(band != _BAND_BYTE).any() for _, _, band in bands]).tolist()
+        return tuple(
+            _breach(item, before, band)
+            for (item, before, band), bad in zip(bands, changed, strict=True)
+            if bad
+        )
+
+    def _is_here(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        device = kwargs.get("device")
+        if device is not None:
+            return torch.device(device).type == self.device
+        if name in _FROM_NOTHING:
+            return self.device == torch.get_default_device().type
+        return any(isinstance(item, torch.Tensor) and item.device.type == self.device for item in args)
+
+    def _note(self, tensor: torch.Tensor, label: str) -> None:
+        storage = tensor.untyped_storage()
+        size = storage.nbytes() - 2 * BAND_BYTES
+        if all(item.storage.cdata != storage._cdata for item in self._known):  # noqa: SLF001
+            self._known.append(_Guarded(StorageWeakRef(storage), size, label))
+
+    def _hold(self, tensor: torch.Tensor) -> None:
+        size = tensor.untyped_storage().nbytes()
+        if not tensor.is_cuda or self._held_bytes + size <= _HELD_FRACTION * torch.cuda.mem_get_info()[0]:
+            self._held_bytes += size
+            self._alive.append(tensor)
+
+
+def is_guarded(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a view that :func:`between_bands` or :meth:`Guards.allocated` made."""
+    offset = tensor.storage_offset() * tensor.element_size()
+    whole = tensor.untyped_storage().nbytes()
+    return offset == BAND_BYTES and whole == _extent(tensor) + 2 * BAND_BYTES
+
+
+def _allocate(like: torch.Tensor, device: Any = None) -> torch.Tensor | None:  # noqa: ANN401 - as torch takes it
+    """Memory of the form of `like` between two bands; None where it is no plain dense tensor."""
+    if like.layout is not torch.strided or like.is_quantized or like.numel() == 0:
+        return None
+    size = _extent(like)
+    if size != like.numel() * like.element_size():
+        return None  # overlapping or with gaps: an expanded tensor, say
+    where = like.device if device is None else device
+    whole = torch.empty(size + 2 * BAND_BYTES, dtype=torch.uint8, device=where)
+    whole[:BAND_BYTES].fill_(_BAND_BYTE)
+    whole[BAND_BYTES + size :].fill_(_BAND_BYTE)
+    typed = torch.empty(0, dtype=like.dtype, device=whole.device)
+    return typed.set_(
+        whole.untyped_storage(), BAND_BYTES // like.element_size(), tuple(like.shape), like.stride()
+    )
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """Bytes from the first element to the end of the last."""
+    reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return (reach + 1) * tensor.element_size()
+
+
+def _writes_into_given(function: Any) -> bool:  # noqa: ANN401 - one of PyTorch's overloads
+    return "out" in function._overloadname  # noqa: SLF001 - the only name PyTorch gives it
+
+
+def _storage(item: _Guarded) -> torch.Tensor | None:
+    storage = torch.UntypedStorage._new_with_weak_ptr(item.storage.cdata)  # type: ignore[attr-defined]  # noqa: SLF001
+    if storage is None or storage.nbytes() != item.size_bytes + 2 * BAND_BYTES:
+        return None
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _breach(item: _Guarded, before: bool, band: torch.Tensor) -> Breach:  # noqa: FBT001 - of a pair
+    places = (band != _BAND_BYTE).nonzero().reshape(-1)
+    nearest = int(places[-1]) if before else int(places[0])
+    distance = BAND_BYTES - 1 - nearest if before else nearest
+    return Breach(label=item.label, before=before, count=int(places.numel()), distance=distance)
