@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cutegen_nb.core.device import Device
+from cutegen_nb.core.measurement import Measurement
 from cutegen_nb.core.problem import Problem, ProblemFacts
-from cutegen_nb.core.round import Round
+from cutegen_nb.core.round import Comparison, Round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +73,45 @@ class Session:
     """How it goes from stage to stage."""
     stopped: str = ""
     """The rule that ended the session, in a sentence; empty while it may go on."""
+    measurements: tuple[Measurement, ...] = ()
+    """What other machines found of its candidates, in the order it was taken in."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Versions where it was begun: python, torch, nvidia-cutlass-dsl, cutegen-nb."""
 
     @property
     def best(self) -> Round | None:
         """The round whose approved revision later rounds should start from.
 
-        The newest approved round that was better than what it was compared with. As a round is
-        always compared with the best before it, the last improvement is the best.
+        The newest that was better than what it was compared with. As a round is always compared with
+        the best before it, the last improvement is the best. What was measured elsewhere counts from when
+        it was taken in, and an approved revision that failed there is none to build on.
         """
-        best: Round | None = None
-        for item in self.rounds:
-            if item.approved and item.comparison and item.comparison.relation.is_better:
-                best = item
-        return best
+        last = {item.candidate_digest: item for item in self.measurements}
+        refused = {digest for digest, item in last.items() if not item.evaluation.passed}
+        standing = [
+            r for r in self._gains() if r.approved and r.candidate and r.candidate.digest not in refused
+        ]
+        return standing[-1] if standing else None
+
+    def _gains(self) -> Iterator[Round]:
+        """Rounds that were better than what they were compared with, in the order of time."""
+        by_digest = {item.candidate.digest: item for item in reversed(self.rounds) if item.candidate}
+        for count in range(len(self.rounds) + 1):
+            if count and _is_better(self.rounds[count - 1].comparison):
+                yield self.rounds[count - 1]
+            for item in self.measurements:
+                if (
+                    item.after_rounds == count
+                    and _is_better(item.comparison)
+                    and item.candidate_digest in by_digest
+                ):
+                    yield by_digest[item.candidate_digest]
+
+    def measured(self, item: Round) -> Measurement | None:
+        """What was last found elsewhere of a round's candidate; None when nothing was."""
+        digest = item.candidate.digest if item.candidate else ""
+        return next((m for m in reversed(self.measurements) if m.candidate_digest == digest), None)
+
+
+def _is_better(comparison: Comparison | None) -> bool:
+    return comparison is not None and comparison.relation.is_better

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of the tables."""
 
 APPLICATION_ID = 0x43754744
 """``CuGD``: tells our files from other SQLite files."""
 
-CREATE = """
+_MEASUREMENTS = """
+CREATE TABLE measurements (
+    id INTEGER PRIMARY KEY,
+    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    job TEXT NOT NULL,
+    candidate_digest TEXT NOT NULL,
+    device TEXT NOT NULL,
+    absorbed_at TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX measurements_once ON measurements (session_id, job, device);
+"""
+
+CREATE = (
+    """
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -36,5 +50,10 @@ CREATE TABLE rounds (
 CREATE INDEX rounds_by_candidate ON rounds (candidate_digest);
 CREATE INDEX rounds_by_verdict ON rounds (verdict, strategy);
 """
+    + _MEASUREMENTS
+)
 """`head` is the session without its rounds, `body` a round, both as core.codec writes them; the other
 columns repeat parts of them so that they can be searched."""
+
+UPGRADES = {1: _MEASUREMENTS}
+"""What makes tables of an older version those of the next one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any, Self
 
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.measurement import Measurement
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.store.lock import WriterLock
-from cutegen_nb.store.schema import APPLICATION_ID, CREATE, VERSION
+from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
 FILE_NAME = "sessions.sqlite"
 _BUSY_S = 5.0
@@ -74,11 +75,13 @@ class SqliteStore:
             )
             return
         self._check_version(version)
+        for older in range(version, VERSION):
+            connection.executescript(f"BEGIN; {UPGRADES[older]} PRAGMA user_version = {older + 1}; COMMIT;")
 
     def _check_version(self, version: int) -> None:
-        if version != VERSION:
+        if not 1 <= version <= VERSION:
             message = (
-                f"{self.path} has format {version} and this cutegen-nb reads format {VERSION}: "
+                f"{self.path} has format {version} and this cutegen-nb reads formats up to {VERSION}: "
                 "use the version that wrote it, or another --store"
             )
             raise StoreError(message)
@@ -107,30 +110,58 @@ class SqliteStore:
         raise StoreError(message)
 
     def create(self, session: Session) -> None:
-        """Add a session without rounds."""
-        head = json.dumps(encode(replace(session, rounds=(), stopped="")))
+        """Add a session with the rounds and measurements it has, all of it or nothing."""
+        head = json.dumps(encode(replace(session, rounds=(), measurements=(), stopped="")))
         row = (
             session.name,
             session.problem.digest,
             session.author,
             session.device.name,
             session.created_at,
+            session.stopped,
             head,
         )
         with self._transaction() as connection:
             connection.execute(
-                "INSERT INTO sessions (name, problem_digest, author, device, created_at, head) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO sessions (name, problem_digest, author, device, created_at, stopped, head) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
+            for item in session.rounds:
+                self._insert_round(session.name, item)
+            for measured in session.measurements:
+                self._insert_measurement(session.name, measured)
 
     def append(self, session_name: str, finished: Round) -> None:
         """Add a finished round, whole or not at all."""
-        with self._transaction() as connection:
-            connection.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (self._id(session_name), *_columns(finished), json.dumps(encode(finished))),
-            )
+        with self._transaction():
+            self._insert_round(session_name, finished)
+
+    def absorb(self, session_name: str, measurements: Sequence[Measurement]) -> None:
+        """Add what was measured elsewhere, all of it or nothing."""
+        with self._transaction():
+            for item in measurements:
+                self._insert_measurement(session_name, item)
+
+    def _insert_round(self, session_name: str, finished: Round) -> None:
+        self._connection.execute(
+            "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (self._id(session_name), *_columns(finished), json.dumps(encode(finished))),
+        )
+
+    def _insert_measurement(self, session_name: str, item: Measurement) -> None:
+        self._connection.execute(
+            "INSERT INTO measurements (session_id, job, candidate_digest, device, absorbed_at, body) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                self._id(session_name),
+                item.job,
+                item.candidate_digest,
+                item.device.name,
+                item.absorbed_at,
+                json.dumps(encode(item)),
+            ),
+        )
 
     def stop(self, session_name: str, reason: str) -> None:
         """Record why a session ended; an empty reason says that it goes on."""
@@ -148,9 +179,18 @@ class SqliteStore:
             bodies = self._connection.execute(
                 "SELECT body FROM rounds WHERE session_id = ? ORDER BY number", (self._id(session_name),)
             ).fetchall()
+            absorbed = self._absorbed(session_name)
         rounds = tuple(self._value(Round, body, session_name) for (body,) in bodies)
+        measurements = tuple(self._value(Measurement, body, session_name) for (body,) in absorbed)
         session: Session = self._value(Session, head, session_name)
-        return replace(session, rounds=rounds, stopped=stopped)
+        return replace(session, rounds=rounds, measurements=measurements, stopped=stopped)
+
+    def _absorbed(self, session_name: str) -> list[tuple[str]]:
+        if self._connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+            return []  # a store of before, opened for reading only
+        return self._connection.execute(
+            "SELECT body FROM measurements WHERE session_id = ? ORDER BY id", (self._id(session_name),)
+        ).fetchall()
 
     def names(self) -> tuple[str, ...]:
         """Names of the sessions, oldest first."""

@@ -1,0 +1,119 @@
+"""What other machines measured is kept beside the rounds, and counts from when it was taken in."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.measurement import Measurement
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round, Stage
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.store.schema import VERSION
+from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
+from cutegen_nb.testing import examples
+
+
+def _round(number: int, relation: Relation) -> Round:
+    attempt = Attempt(
+        purpose="optimise",
+        prompt=Prompt(system="", user="", digest="d"),
+        reply=None,
+        candidate=Candidate(source=f"# {number}\n", author="test"),
+        evaluation=examples.passed(10),
+    )
+    return Round(
+        number=number,
+        stage=Stage.STRUCTURE,
+        strategy=None,
+        attempts=(attempt,),
+        comparison=Comparison(relation=relation, reason="."),
+        decisions=(Decision(gate="revision", action=Action.APPROVE, by="policy:auto"),),
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=1.0,
+    )
+
+
+def _session(*relations: Relation) -> Session:
+    return Session(
+        name="relu",
+        problem=examples.relu_problem(),
+        facts=examples.relu_facts(),
+        device=examples.simulated_device(),
+        author="test",
+        budget=Budget(),
+        created_at="2026-01-01T00:00:00+00:00",
+        rounds=tuple(_round(number, relation) for number, relation in enumerate(relations)),
+    )
+
+
+def _measured(session: Session, number: int, relation: Relation | None, after: int) -> Measurement:
+    candidate = session.rounds[number].candidate
+    assert candidate is not None
+    evaluation = examples.passed(10)
+    if relation is None:
+        evaluation = replace(evaluation, outcome=Judged(verdict=Verdict.WRONG_VALUES))
+    return Measurement(
+        job=f"job {number}",
+        candidate_digest=candidate.digest,
+        evaluation=evaluation,
+        device=examples.simulated_device(),
+        comparison=Comparison(relation=relation, reason=".") if relation else None,
+        measured_at="2026-01-01T00:00:00+00:00",
+        absorbed_at="2026-01-02T00:00:00+00:00",
+        after_rounds=after,
+    )
+
+
+LESS, SLOWER, FIRST, FASTER = Relation.LESS_WORK, Relation.SLOWER, Relation.FIRST, Relation.FASTER
+
+
+def test_counts_decide_until_something_was_measured_and_later_rounds_decide_again():
+    session = _session(FIRST, LESS, LESS)
+    assert session.best is session.rounds[2]
+    measured = (
+        _measured(session, 0, FIRST, 3),
+        _measured(session, 1, FASTER, 3),
+        _measured(session, 2, SLOWER, 3),
+    )
+    told = replace(session, measurements=measured)
+    assert told.best is session.rounds[1]
+    assert told.measured(session.rounds[2]) is measured[2]
+    further = replace(told, rounds=(*session.rounds, _round(3, LESS)))
+    assert further.best is further.rounds[3]
+
+
+def test_an_approved_revision_that_fails_elsewhere_is_none_to_build_on():
+    session = _session(FIRST, LESS)
+    told = replace(session, measurements=(_measured(session, 1, None, 2),))
+    assert told.best is session.rounds[0]
+
+
+def test_a_measurement_is_kept_once(tmp_path):
+    session = _session(FIRST, LESS)
+    found = _measured(session, 1, FIRST, 2)
+    with SqliteStore(tmp_path) as store:
+        store.create(session)
+        store.absorb("relu", [found])
+        assert store.load("relu").measurements == (found,)
+        with pytest.raises(StoreError, match="holds this"):
+            store.absorb("relu", [_measured(session, 0, FIRST, 2), found])
+        assert store.load("relu").measurements == (found,)
+
+
+def test_a_store_of_the_first_format_is_read_as_it_is_and_gains_the_table_when_it_is_written(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(_session(FIRST))
+    with sqlite3.connect(tmp_path / FILE_NAME) as old:
+        old.executescript("DROP TABLE measurements; PRAGMA user_version = 1;")
+    with SqliteStore(tmp_path, writable=False) as store:
+        session = store.load("relu")
+    with SqliteStore(tmp_path) as store:
+        store.absorb("relu", [_measured(session, 0, FIRST, 1)])
+        assert len(store.load("relu").measurements) == 1
+    with sqlite3.connect(tmp_path / FILE_NAME) as now:
+        assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)
