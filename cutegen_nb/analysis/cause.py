@@ -20,9 +20,9 @@ class Cause:
     """One likely reason for the limit."""
 
     name: str
-    """``launch-bound`` · ``below-roof`` · ``too-few-ctas`` · ``tail-effect`` · ``spills`` · ``occupancy`` ·
-    ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``shared-reuse`` ·
-    ``divergence`` · ``instruction-overhead``."""
+    """``launch-bound`` · ``below-roof`` · ``too-few-ctas`` · ``tail-effect`` · ``spills`` ·
+    ``unpipelined-loads`` · ``occupancy`` · ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` ·
+    ``bank-conflicts`` · ``shared-reuse`` · ``divergence`` · ``instruction-overhead``."""
     statement: str
     """What is seen, in a sentence."""
     readings: tuple[Reading, ...]

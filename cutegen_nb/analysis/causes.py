@@ -12,6 +12,7 @@ from cutegen_nb.analysis.launch_causes import launch_causes
 from cutegen_nb.analysis.lines import by_line
 from cutegen_nb.analysis.quantity import count, share, times
 from cutegen_nb.analysis.roofline import Roofline
+from cutegen_nb.analysis.wait_causes import unpipelined
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.problem import ProblemFacts, Workload
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
@@ -100,6 +101,7 @@ def work_causes(profile: Profile, facts: ProblemFacts, device: Device, scale: Sc
         _shared_reuse(counters, profile, scale),
         _divergence(counters, profile, scale),
         _instructions(counters, profile, run, scale),
+        unpipelined(profile, device, scale.largest, lambda cost: _hottest(profile, cost)),
         *launch_causes(profile, facts, device, lambda cost: _hottest(profile, cost)),
     ]
     seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]

@@ -29,7 +29,7 @@ _SHARED_WAVEFRONTS = 1
 _L2_SECTORS = 2
 """What one SM takes from the L2 (64 bytes a clock); counts where the L2's own bandwidth is not known."""
 _IDLE = 0.5
-"""From this share of idle multiprocessors on, latency is the bound and no unit is."""
+"""From this share of idle multiprocessors, or of waiting, on, latency is the bound and no unit is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,12 +217,23 @@ def _rates(device: Device) -> dict[str, float]:
     return rates
 
 
-def _is_idle(causes: tuple[Cause, ...]) -> bool:
-    return any(one.name == "too-few-ctas" and one.fraction >= _IDLE for one in causes)
+_IDLE_BECAUSE = {
+    "too-few-ctas": "most multiprocessors have no CTA",
+    "unpipelined-loads": "most of the time every CTA waits for its loads",
+}
+
+
+def _idle(causes: tuple[Cause, ...]) -> str:
+    """Why no unit is near its rate; empty where one is."""
+    return next((_IDLE_BECAUSE[one.name] for one in causes if _leaves_idle(one)), "")
+
+
+def _leaves_idle(cause: Cause) -> bool:
+    return cause.name in _IDLE_BECAUSE and cause.fraction >= _IDLE
 
 
 def _bound(ordered: list[str], roof: Roofline, causes: tuple[Cause, ...]) -> Bound:
-    if is_launch_bound(roof) or _is_idle(causes):
+    if is_launch_bound(roof) or _idle(causes):
         return Bound.LATENCY
     if not ordered:
         return roof.bound
@@ -241,6 +252,7 @@ def _because(ordered: list[str], demands: dict[str, float], roof: Roofline, caus
         said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
     if is_launch_bound(roof):
         said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
-    if _is_idle(causes):
-        said += "; most multiprocessors have no CTA, so no unit of the device is near its rate"
+    idle = _idle(causes)
+    if idle:
+        said += f"; {idle}, so no unit of the device is near its rate"
     return f"{said}."

@@ -59,6 +59,7 @@ _ANSWERS: dict[str, tuple[str, ...]] = {
     "too-few-ctas": ("more-ctas", "split-reduction"),
     "tail-effect": ("grid-stride", "smaller-ctas"),
     "occupancy": ("fewer-live-values", "smaller-ctas", "double-buffered-tiles", "several-vectors-in-flight"),
+    "unpipelined-loads": ("double-buffered-tiles", "several-vectors-in-flight"),
     "spills": ("fewer-live-values", "smaller-ctas"),
     "launch-bound": ("fuse-one-pass",),
 }  # fmt: skip

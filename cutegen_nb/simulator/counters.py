@@ -25,7 +25,7 @@ class InstructionTally:
         "access", "atomic_sectors", "bytes_atomic", "bytes_loaded", "bytes_stored", "divergent", "flop_kind",
         "flops_each", "guarded", "guarded_threads", "ideal", "load_sectors", "local_loaded", "local_stored",
         "pipe", "requests", "service", "shared_ideal", "shared_loaded", "shared_requests", "shared_stored",
-        "store_sectors", "wavefronts",
+        "store_sectors", "wait_distance", "wavefronts",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -35,6 +35,8 @@ class InstructionTally:
         self.pipe = ""
         self.access = ""
         self.service: Service | None = None
+        self.wait_distance = 0
+        """Instructions to its first use where a warp waits for this load; 0 where it does not."""
         self.clear()
 
     def clear(self) -> None:
@@ -138,6 +140,9 @@ class _Sum:
         _add(self.numbers, "thread_instructions", threads)
         _add(self.numbers, "thread_instructions_on", executed)
         _add(self.instructions, one.pipe, warps)
+        if one.wait_distance:
+            _add(self.numbers, "gmem_waits", warps)
+            _add(self.numbers, "gmem_wait_instructions", warps * one.wait_distance)
         if one.flops_each:
             _add(self.flops, one.flop_kind, executed * one.flops_each)
         if one.access:

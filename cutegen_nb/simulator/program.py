@@ -48,6 +48,7 @@ from cutegen_nb.simulator.ptx_model import (
     Vector,
 )
 from cutegen_nb.simulator.values import Array
+from cutegen_nb.simulator.waits import waits
 
 LOADED = (
     approximate_ops, async_ops, atomics, bit_ops, compare_ops, convert_ops, field_ops, float_ops, load_store,
@@ -202,6 +203,9 @@ class _Assembler:
             register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private
         )
         segments = [self._segment(body[start:end], lowering, number) for start, end in ranges]
+        tallies = [tally for segment in segments for _, tally in segment.instructions]
+        for one in waits(body, self._flat.labels, _registers):
+            tallies[one.load].wait_distance = one.distance
         return Program(
             kernel=self._kernel, segments=segments, lowering=lowering, dynamic_smem_offset=self._dynamic,
             local_bytes=self._local_bytes, own_memory=self._own_memory,

@@ -23,7 +23,7 @@ from cutegen_nb.gpu.device import simulated
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PROGRAMS = ("stride", "banks", "spill", "one_cta", "divergence")
+PROGRAMS = ("stride", "banks", "spill", "one_cta", "divergence", "registers", "unpipelined")
 TIMES_LARGER = 4096
 """The problem's own size ÷ the size that is simulated, as for KernelBench's files."""
 
@@ -83,9 +83,12 @@ def test_its_twin_has_no_such_cause(told, name, architecture):
     assert told[f"{name} cause"] not in [cause.name for cause in found.causes], found.text()
 
 
-def test_one_cta_is_bound_by_latency_and_conflicts_by_memory(told):
+def test_one_cta_and_loads_waited_for_are_bound_by_latency_and_conflicts_by_memory(told):
     assert diagnosed(told["one_cta fault"]).bound is Bound.LATENCY
     assert diagnosed(told["one_cta clean"]).bound is Bound.MEMORY
+    assert diagnosed(told["unpipelined fault"]).bound is Bound.LATENCY
+    assert "waits for its loads" in diagnosed(told["unpipelined fault"]).because
+    assert diagnosed(told["unpipelined clean"]).bound is Bound.MEMORY
     assert diagnosed(told["banks fault"]).bound is Bound.MEMORY
     assert diagnosed(told["divergence fault"]).bound is Bound.COMPUTE
 
