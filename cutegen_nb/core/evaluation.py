@@ -259,6 +259,14 @@ class Timing:
     """How far the ratio of a baseline to itself strays from 1: a smaller difference is none."""
     clocks: tuple[Clocks, ...] = ()
     """When sampling began and when it ended; empty where they could not be read."""
+    rival: BaselineTiming | None = None
+    """The best candidate before this one, timed in the same turns; None where there was none to time."""
+    rival_digest: str = ""
+    """SHA-256 of that one's source."""
+    not_by_graph: str = ""
+    """Why a kernel short enough for a graph was timed by events all the same; empty for any other."""
+    host_included: bool = False
+    """Whether the call waits for the device itself, so that the host's time is part of its latency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,8 +59,12 @@ class Evaluator(Protocol):
         tier: Tier = Tier.A,
         *,
         profile: bool = False,
+        rival: Candidate | None = None,
     ) -> Evaluation:
         """Judge a candidate as closely as `tier` says.
+
+        `rival` is the best before it: on a GPU it is timed in the same turns, so that the two are compared
+        in one run.
 
         `profile` asks for a GPU's counters of a candidate that passes; the simulator counts always. Where
         there are none to be had the evaluation's `profile` is None. Every fault of the candidate is a

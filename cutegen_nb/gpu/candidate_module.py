@@ -82,10 +82,17 @@ def share_state(loaded: LoadedProblem, reference: torch.nn.Module, candidate: ob
             with torch.device(_device_of(ours)):
                 plain = loaded.namespace["Model"](*loaded.init_inputs())
             reference.load_state_dict(plain.state_dict())
-        for name, tensor in ours.items():
+    copy_state(reference, candidate)
+    return complete
+
+
+def copy_state(reference: torch.nn.Module, candidate: object) -> None:
+    """Copy the reference's state to a model, by name and shape."""
+    theirs = candidate.state_dict() if isinstance(candidate, torch.nn.Module) else {}
+    with torch.no_grad():
+        for name, tensor in reference.state_dict().items():
             if name in theirs and theirs[name].shape == tensor.shape:
                 theirs[name].copy_(tensor)
-    return complete
 
 
 def _device_of(state: dict[str, torch.Tensor]) -> torch.device:

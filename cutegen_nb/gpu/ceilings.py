@@ -17,6 +17,7 @@ _SIDE = 8192
 """Of the square products: large enough that launching and tails are under a per cent."""
 _FP64_SIDE = 4096
 _RUNS = 5
+_COPIES = 8
 
 
 def copy_bandwidth() -> float:
@@ -25,7 +26,7 @@ def copy_bandwidth() -> float:
     size = int(min(1 << 30, free // 8))
     source = torch.zeros(size, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    return 2 * size / (_median_ms(lambda: target.copy_(source), 10) * 1e-3)
+    return 2 * size / (_median_ms(lambda: target.copy_(source), _COPIES) * 1e-3)
 
 
 def peak_flops() -> dict[str, float]:
@@ -55,5 +56,5 @@ def _product(dtype: torch.dtype, side: int, *, tf32: bool = False) -> float:
 
 
 def _median_ms(call: Callable[[], object], runs: int) -> float:
-    times = [timed(call, lambda: None) for _ in range(runs + 2)]
+    times = [timed(call) for _ in range(runs + 2)]
     return statistics.median(times[2:])

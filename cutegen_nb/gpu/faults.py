@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import torch
 
@@ -51,6 +52,18 @@ def blamed(phase: str, path: Path) -> Iterator[None]:
         raise
     except BaseException as error:  # noqa: BLE001 - the candidate may raise anything
         raise classify(error, phase, path) from None
+
+
+def blaming(call: Callable[..., Any], phase: str, path: Path) -> Callable[..., Any]:
+    """`call` with whatever it raises turned into a CandidateFault, for calls in a row under one custody."""
+
+    def made(*given: Any) -> Any:  # noqa: ANN401 - as the candidate's forward
+        try:
+            return call(*given)
+        except BaseException as error:  # noqa: BLE001 - the candidate may raise anything
+            raise classify(error, phase, path) from None
+
+    return made
 
 
 def from_simulator(fault: Fault) -> CandidateFault:

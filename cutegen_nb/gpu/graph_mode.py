@@ -1,4 +1,4 @@
-"""Latency of kernels so short that events cannot resolve them: replays of a CUDA graph of many calls.
+"""Latency of kernels so short that an event's own cost counts: replays of a CUDA graph of many calls.
 
 A graph holds the flush of the L2 and a call, several times over; a second one holds the flushes alone. The
 difference, divided by the number of calls, is one call's latency with neither the host nor the flush in it.
@@ -6,7 +6,7 @@ difference, divided by the number of calls, is one call's latency with neither t
 
 from __future__ import annotations
 
-import statistics
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,67 +14,89 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.gpu.baselines import Call
+from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.sampling import Samples
 
 SHORT_MS = 0.010
-"""Below this median an event's resolution of about half a microsecond is several per cent."""
-_CALLS = 10
+"""Below this time on the device an event's own cost of a microsecond or two is a good part of it."""
+_CALLS = 20
 _TURNS_A_BLOCK = 5
 _BLOCKS = 8
+_ALONE = "flush"
+_LEAST_MS = 1e-6
 
 
-def sample(calls: dict[str, Call], given: Sequence[Any], flush: Callable[[], object]) -> Samples | None:
-    """Samples in ms as of :func:`sampling.sample`; None when one of the calls cannot be captured.
+class NotCapturedError(Exception):
+    """A call cannot be held in a graph; says which and why."""
 
-    A call that launches on a stream of its own is not part of the capture: its graph would hold nothing,
-    which shows by its outputs, poisoned before a replay.
+
+def sample(calls: dict[str, Call], pool: Sequence[list[Any]], flush: Callable[[], object]) -> Samples:
+    """Samples in ms as of :meth:`sampling.Bench.sample`. Raises NotCapturedError.
+
+    A call that launches on another stream than the current one is not part of the capture: its graph would
+    hold nothing, which shows by its outputs, poisoned before a replay.
     """
-    alone = _captured(lambda: None, flush)
-    graphs: dict[str, torch.cuda.CUDAGraph] = {}
+    graphs = {_ALONE: _captured(lambda _: None, flush, "the flush")}
     for name, call in calls.items():
-        graph = _checked(call, given, flush)
-        if graph is None or alone is None:
-            return None
-        graphs[name] = graph
-    assert alone is not None
-    samples: Samples = {name: [] for name in graphs}
+        graphs[name] = _checked(name or "the candidate", call, pool, flush)
+    order, names = random.SystemRandom(), list(graphs)
+    samples: Samples = {}
     for block in range(_BLOCKS + 1):
+        if block <= 1:  # the first warms up
+            samples = {name: [] for name in calls}
         for blocks in samples.values():
             blocks.append([])
         for _ in range(_TURNS_A_BLOCK):
-            empty = _replayed(alone)
-            for name, graph in graphs.items():
-                samples[name][-1].append(max(_replayed(graph) - empty, 1e-6) / _CALLS)
-        if block == 0:  # warming up
-            samples = {name: [] for name in graphs}
+            times = {name: _replayed(graphs[name]) for name in order.sample(names, len(names))}
+            for name in calls:
+                samples[name][-1].append(max(times[name] - times[_ALONE], _LEAST_MS) / _CALLS)
     return samples
 
 
-def _checked(call: Call, given: Sequence[Any], flush: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
-    made: list[Any] = []
-    graph = _captured(lambda: made.append(call(*given)), flush)
-    if graph is None:
-        return None
-    wanted = [item.clone() for item in tree_leaves(call(*given)) if isinstance(item, torch.Tensor)]
-    outputs = [item for item in tree_leaves(made[-1]) if isinstance(item, torch.Tensor)]
+def _checked(
+    name: str, call: Call, pool: Sequence[list[Any]], flush: Callable[[], object]
+) -> torch.cuda.CUDAGraph:
+    made: dict[int, Any] = {}
+
+    def one(number: int) -> None:
+        made[number % len(pool)] = call(*pool[number % len(pool)])
+
+    graph = _captured(one, flush, name)
+    last = (_CALLS - 1) % len(pool)
+    wanted = [item.clone() for item in _tensors(call(*pool[last]))]
+    outputs = _tensors(made[last])
     for item in outputs:
         item.zero_() if not item.is_floating_point() else item.fill_(float("nan"))
     graph.replay()
     torch.cuda.synchronize()
-    same = all(torch.allclose(a, b, equal_nan=True) for a, b in zip(outputs, wanted, strict=True))
-    return graph if same else None
+    if not all(torch.allclose(a, b, equal_nan=True) for a, b in zip(outputs, wanted, strict=True)):
+        message = f"{name} launches on a stream of its own, or on the default one, which no graph can hold"
+        raise NotCapturedError(message)
+    return graph
 
 
-def _captured(call: Callable[[], object], flush: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
-    graph = torch.cuda.CUDAGraph()
+def _tensors(returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 - whatever a call gives
+    return [item for item in tree_leaves(returned) if isinstance(item, torch.Tensor)]
+
+
+def _captured(call: Callable[[int], object], flush: Callable[[], object], name: str) -> torch.cuda.CUDAGraph:
+    """A graph of so many flushes and calls. ``torch.cuda.graph`` would first empty every cache."""
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    torch.cuda.synchronize()
     try:
-        with torch.cuda.graph(graph):
-            for _ in range(_CALLS):
-                flush()
-                call()
-    except RuntimeError:  # what was launched on another stream, or synchronised, ends the capture
+        with torch.cuda.stream(stream):
+            graph.capture_begin(capture_error_mode="relaxed")
+            try:
+                for number in range(_CALLS):
+                    flush()
+                    call(number)
+            finally:
+                graph.capture_end()
+    except (RuntimeError, CandidateFault) as error:
         torch.cuda.synchronize()
-        return None
+        first = str(error).partition("\n")[0][:160]
+        message = f"{name} cannot be captured: {first}"
+        raise NotCapturedError(message) from error
     return graph
 
 
@@ -85,8 +107,3 @@ def _replayed(graph: torch.cuda.CUDAGraph) -> float:
     end.record()
     torch.cuda.synchronize()
     return float(start.elapsed_time(end))
-
-
-def median_ms(samples: Samples, name: str) -> float:
-    """Median over all blocks."""
-    return statistics.median(value for block in samples[name] for value in block)

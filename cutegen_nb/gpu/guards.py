@@ -194,7 +194,7 @@ def _writes_into_given(function: Any) -> bool:  # noqa: ANN401 - one of PyTorch'
 
 
 def _storage(item: _Guarded) -> torch.Tensor | None:
-    storage = torch.UntypedStorage._new_with_weak_ptr(item.storage.cdata)  # type: ignore[attr-defined]  # noqa: SLF001
+    storage = torch.UntypedStorage._new_with_weak_ptr(item.storage.cdata)  # noqa: SLF001
     if storage is None or storage.nbytes() != item.size_bytes + 2 * BAND_BYTES:
         return None
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)

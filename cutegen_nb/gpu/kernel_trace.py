@@ -1,8 +1,13 @@
-"""Which kernels one call really launched, and how long they ran, as the CUDA profiler saw them."""
+"""Which kernels a call really launched, how long they ran and what was copied, as the CUDA profiler saw it.
+
+Two equal calls are traced, each followed by a kernel of PyTorch's that only waits: it parts them, and tells
+"nothing was launched" from "nothing is recorded on this machine".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +15,27 @@ import torch
 
 _NOT_THE_CANDIDATES = ("at::", "cublas", "cutlass::", "cudnn", "memcpy", "memset", "nvjet", "triton_")
 """Parts of the names of PyTorch's, the libraries' and the driver's own kernels, in lower case."""
-_NO_COMPUTING = ("memcpy", "memset", "fillfunctor", "copy_kernel", "catarray")
+_NO_COMPUTING = ("memcpy", "memset", "fillfunctor", "copy_kernel", "catarray", "spin_kernel")
 """Of those, the ones that allocate, fill, move or join: a candidate may do that through PyTorch."""
-_US = 1e-3
+_MARK = "spin_kernel"
+"""Part of the name of the kernel behind ``torch.cuda._sleep``."""
+_MARK_CYCLES = 1000
+_BYTES = re.compile(r'"bytes": (\d+)')
+_MS = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that the device did."""
+
+    name: str
+    """As the profiler gives it."""
+    start_ns: int
+    """On the profiler's clock."""
+    end_ns: int
+    """On the same."""
+    size_bytes: int
+    """What a copy moved; 0 for anything else and where the profiler does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,43 +52,93 @@ class KernelTrace:
     """Kernels of PyTorch and of libraries in the same call that compute something."""
     library_ms: float
     """Sum of their durations."""
+    down_bytes: int = 0
+    """Copied from the device to the host."""
+    up_bytes: int = 0
+    """Copied from the host to the device."""
 
 
-def trace_call(call: Callable[[], object]) -> KernelTrace | None:
-    """The kernels of `call`, or None where the profiler records nothing.
+def warm_up() -> None:
+    """Have the profiler start once, which takes a second in a new process. A CUDA context has to be there."""
+    with _profiler():
+        torch.cuda._sleep(_MARK_CYCLES)  # noqa: SLF001 - PyTorch offers no other spinning kernel
+        torch.cuda.synchronize()
 
-    An operation of PyTorch's own runs in the same trace, after the call's have ended, to tell "nothing was
-    launched" from "nothing is recorded on this machine".
+
+def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] | None:
+    """The kernels of `call` and of a second, equal one; None where the profiler records nothing."""
+    with _profiler() as profile:
+        for _ in range(2):
+            call()
+            torch.cuda.synchronize()
+            torch.cuda._sleep(_MARK_CYCLES)  # noqa: SLF001
+            torch.cuda.synchronize()
+    parts = parted(_events(profile))
+    return None if parts is None else (trace_of(parts[0]), trace_of(parts[1]))
+
+
+def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event]] | None:
+    """The events of the first call and of the second; None where the marks between them are missing.
+
+    A candidate that waits in the same way has more marks: the last two are ours, and what lies before them
+    is the first call's.
     """
-    activity = torch.profiler.ProfilerActivity.CUDA
-    with torch.profiler.profile(activities=[activity], acc_events=True) as profile:
-        call()
-        torch.cuda.synchronize()
-        torch.zeros(64, device="cuda")  # a fill, which counts as no computing
-        torch.cuda.synchronize()
-    events = [event for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    if not events:
+    ordered = sorted(events, key=lambda event: event.start_ns)
+    marks = [place for place, event in enumerate(ordered) if _MARK in event.name]
+    if len(marks) < 2:  # noqa: PLR2004 - one after each call
         return None
+    middle, last = marks[-2:] if len(marks) == 2 else (marks[len(marks) // 2 - 1], marks[-1])  # noqa: PLR2004
+    return ordered[:middle], ordered[middle + 1 : last]
+
+
+def trace_of(events: Sequence[Event]) -> KernelTrace:
+    """What one call's events come to."""
     own = [event for event in events if not _named(event.name, _NOT_THE_CANDIDATES)]
     library = [
         event
         for event in events
         if _named(event.name, _NOT_THE_CANDIDATES) and not _named(event.name, _NO_COMPUTING)
     ]
-    first = min((event.time_range.start for event in own), default=0.0)
-    last = max((event.time_range.end for event in own), default=0.0)
+    first = min((event.start_ns for event in own), default=0)
+    last = max((event.end_ns for event in own), default=0)
     return KernelTrace(
         names=tuple(event.name for event in own),
-        span_ms=(last - first) * _US,
+        span_ms=(last - first) * _MS,
         own_ms=_total_ms(own),
         library=tuple(event.name for event in library),
         library_ms=_total_ms(library),
+        down_bytes=sum(event.size_bytes for event in events if "DtoH" in event.name),
+        up_bytes=sum(event.size_bytes for event in events if "HtoD" in event.name),
     )
+
+
+def _profiler() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True)
+
+
+def _events(profile: Any) -> list[Event]:  # noqa: ANN401
+    """The device's events, past PyTorch's own summary, which leaves the sizes of copies out."""
+    return [
+        Event(
+            name=raw.name(),
+            start_ns=raw.start_ns(),
+            end_ns=raw.start_ns() + raw.duration_ns(),
+            size_bytes=_size(raw) if "emcpy" in raw.name() else 0,
+        )
+        for raw in profile.profiler.kineto_results.events()
+        if raw.device_type() == torch.autograd.DeviceType.CUDA
+    ]
+
+
+def _size(raw: Any) -> int:  # noqa: ANN401
+    read = getattr(raw, "metadata_json", None)  # PyTorch from 2.10 on
+    found = _BYTES.search(read()) if read is not None else None
+    return int(found[1]) if found else 0
 
 
 def _named(name: str, parts: tuple[str, ...]) -> bool:
     return any(part in name.lower() for part in parts)
 
 
-def _total_ms(events: list[Any]) -> float:
-    return sum(event.time_range.elapsed_us() for event in events) * _US
+def _total_ms(events: Sequence[Event]) -> float:
+    return sum(event.end_ns - event.start_ns for event in events) * _MS

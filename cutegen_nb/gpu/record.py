@@ -35,6 +35,16 @@ Ending = tuple[Outcome, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """A candidate that passed before."""
+
+    source: str
+    """Its file."""
+    digest: str
+    """SHA-256 of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingTask:
     """A correct candidate with everything its timing needs."""
 
@@ -50,6 +60,13 @@ class TimingTask:
     """Not among the seeds of the correctness runs."""
     compile_s: float
     """What the first call took."""
+    stage: Stage
+    """Told what is being done now."""
+    rival: Callable[[], Callable[..., Any] | str]
+    """Makes the candidate to beat, to be timed in the same turns; a reason where there is none, empty when
+    nobody asked for one."""
+    rival_digest: str = ""
+    """Its digest."""
 
 
 Measure = Callable[[TimingTask], tuple[Timing | None, tuple[Finding, ...], Outcome | None]]
@@ -80,6 +97,8 @@ class Task:
     """Kinds of inputs that the problem's admission added to its own."""
     exact: bool = False
     """Whether the problem's operations turn integers into integers, so that results can be exact."""
+    rival: Rival | None = None
+    """The best candidate so far, to be timed beside this one."""
     closer_s: float = 10.0
     """Seconds that the checks above tier A may take together; those left over are reported as not run."""
 

@@ -1,27 +1,32 @@
 """Samples of latency: one pair of CUDA events a call, a cold L2, candidate and baselines in random order.
 
-Every call is timed on its own after the L2 was overwritten and its persisting lines were given back; inputs
-rotate, so that neither pointers nor contents repeat from call to call. What is compared is always the ratio
-of two calls of one turn, so that drift of clocks and temperature cancels.
+Every call is timed on its own after the L2 was overwritten; inputs rotate, so that neither pointers nor
+contents repeat from call to call. Compared is always the ratio of two calls of one turn, so that drift
+of clocks and temperature cancels.
+
+No latency holds the host's own time: the device is kept busy before each call, for so long that the host has
+queued the whole call when the first event comes up, which is looked at for every sample.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
 from cutegen_nb.gpu.baselines import Call
+from cutegen_nb.gpu.cold_cache import ColdCache
 
 WARM_UP_S = 0.5
-"""Of candidate and baselines mixed, before the first sample."""
+"""Of candidate and baselines mixed, before the first sample, at most."""
+_WARM_UP_FRACTION = 0.3
+"""Of the time that sampling may take: the seeds of a round have warmed the device up already."""
 TURNS_A_BLOCK = 10
 FEWEST_BLOCKS = 5
 CLOSE_ENOUGH = 0.01
@@ -30,83 +35,126 @@ CANDIDATE = ""
 """The candidate's name among the samples."""
 AGAIN = "again"
 """Name of the second call of the first baseline in each turn: it against itself is the noise floor."""
-_HEAD_START_CYCLES = 400_000
-"""About 0.2 ms."""
-_HOST_CALLS = 30
-_LIMIT_PERSISTING_L2 = 6
-"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE in cuda.h."""
+_CYCLES_A_SECOND = 2e9
+"""At most, on the GPUs there are; a slower clock only makes the head start longer."""
+_FEWEST_CYCLES = 100_000
+_MOST_CYCLES = 40_000_000
+"""About 20 ms: a host that is not done by then waits for the device inside the call."""
+_HOST_CALLS = 10
+_WARM_CALLS = 10
+_LOOK_EVERY = 1.3
+"""Growth of the number of blocks from one look at the intervals to the next, which takes some ms itself."""
 
 Samples = dict[str, list[list[float]]]
 """ms by name, a list for each block of turns."""
 
 
-class ColdCache:
-    """Overwrites the L2 and gives back the lines that a kernel asked to keep in it."""
+@dataclass(slots=True)
+class HeadStart:
+    """How long the device is kept busy before one kind of call."""
 
-    def __init__(self) -> None:
-        size = max(2 * l2_bytes(), 64 << 20)
-        self._scrap = torch.empty(size, dtype=torch.uint8, device="cuda")
-        self._driver: Any = None
-        with contextlib.suppress(OSError):
-            self._driver = ctypes.CDLL("libcuda.so.1")
+    cycles: int = _FEWEST_CYCLES
+    """Of the device's clock."""
+    exposed: bool = False
+    """Whether no head start is long enough: the call itself waits for the device."""
 
-    def __call__(self) -> None:
-        """Queue the overwriting; the lines are given back at once."""
-        if self._driver is not None:
-            self._driver.cuCtxResetPersistingL2Cache()
-            self._driver.cuCtxSetLimit(_LIMIT_PERSISTING_L2, ctypes.c_size_t(0))
-        self.overwrite()
-
-    def overwrite(self) -> None:
-        """Queue the overwriting alone, which a graph can hold."""
-        self._scrap.zero_()
+    def lengthen(self, host_s: float) -> None:
+        """The host was not done in time, after `host_s` seconds."""
+        if self.cycles >= _MOST_CYCLES:
+            self.exposed, self.cycles = True, _FEWEST_CYCLES
+        else:
+            wanted = 2 * max(self.cycles, int(host_s * _CYCLES_A_SECOND))
+            self.cycles = min(wanted, _MOST_CYCLES)
 
 
-def l2_bytes() -> int:
-    """L2 size as the driver states it."""
-    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+def timed(
+    call: Callable[[], object],
+    flush: Callable[[], object] = lambda: None,
+    head: HeadStart | None = None,
+) -> float:
+    """Milliseconds of one call on the device, between two events; `flush` comes before the first.
 
-
-def timed(call: Callable[[], object], flush: Callable[[], object]) -> float:
-    """Milliseconds of one call on the device, between two events."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    # Keeps the device busy while the host queues the call, whose own 30 µs would be measured otherwise.
-    torch.cuda._sleep(_HEAD_START_CYCLES)  # noqa: SLF001 - PyTorch offers no other spinning kernel
-    flush()
-    start.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end))
-
-
-def sample(
-    calls: dict[str, Call], pool: Sequence[list[Any]], flush: Callable[[], object], longest_s: float
-) -> Samples:
-    """Time the calls by turns until each ratio to the candidate is known well enough, or time is up."""
-    names = list(calls)
-    order = random.SystemRandom()
-    turn = 0
-
-    def once(name: str) -> float:
-        given = pool[turn % len(pool)]
-        return timed(lambda: calls[name](*given), flush)
-
-    until = time.monotonic() + WARM_UP_S
-    while time.monotonic() < until:
-        for name in names:
-            once(name)
-    samples: Samples = {name: [] for name in names}
-    until = time.monotonic() + longest_s
+    The call is repeated where the device came to the first event before the host had queued all of it.
+    """
+    head = HeadStart() if head is None else head
     while True:
-        for name in names:
-            samples[name].append([])
-        for _ in range(TURNS_A_BLOCK):
-            turn += 1
-            for name in order.sample(names, len(names)):
-                samples[name][-1].append(once(name))
-        if len(samples[CANDIDATE]) >= FEWEST_BLOCKS and (time.monotonic() > until or settled(samples)):
-            return samples
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(head.cycles)  # noqa: SLF001 - PyTorch offers no other spinning kernel
+        began = time.perf_counter()
+        flush()
+        start.record()
+        call()
+        end.record()
+        host_s, late = time.perf_counter() - began, start.query()
+        torch.cuda.synchronize()
+        if not late or head.exposed:
+            return float(start.elapsed_time(end))
+        head.lengthen(host_s)
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """What is to be timed side by side."""
+
+    calls: dict[str, Call]
+    """By name, the candidate under CANDIDATE."""
+    pool: Sequence[list[Any]]
+    """Sets of inputs, taken in turn."""
+    flush: ColdCache
+    """Comes before each call."""
+    heads: dict[str, HeadStart] = field(default_factory=dict)
+    """By name."""
+    _turn: int = 0
+
+    def once(self, name: str) -> float:
+        """Milliseconds of one call of `name` with a cold L2."""
+        given, call = self.pool[self._turn % len(self.pool)], self.calls[name]
+        self.flush.give_back()
+        return timed(lambda: call(*given), self.flush.overwrite, self.heads.setdefault(name, HeadStart()))
+
+    def look(self, calls: int = 5) -> float:
+        """About how many milliseconds the candidate takes."""
+        return statistics.median(self.once(CANDIDATE) for _ in range(calls))
+
+    def sample(self, longest_s: float) -> Samples:
+        """Time by turns until each ratio to the candidate is known well enough, or time is up."""
+        names, order = list(self.calls), random.SystemRandom()
+        until = time.monotonic() + min(WARM_UP_S, _WARM_UP_FRACTION * longest_s)
+        while time.monotonic() < until:
+            for name in names:
+                self.once(name)
+        samples: Samples = {name: [] for name in names}
+        until, look_at = time.monotonic() + longest_s, FEWEST_BLOCKS
+        while True:
+            for name in names:
+                samples[name].append([])
+            for _ in range(TURNS_A_BLOCK):
+                self._turn += 1
+                for name in order.sample(names, len(names)):
+                    samples[name][-1].append(self.once(name))
+            done = len(samples[CANDIDATE])
+            if done >= FEWEST_BLOCKS and time.monotonic() > until:
+                return samples
+            if done >= look_at:
+                look_at = int(done * _LOOK_EVERY) + 1
+                if settled(samples):
+                    return samples
+
+    def warm_ms(self) -> float:
+        """Median latency of the candidate when the L2 keeps what the calls before left in it."""
+        call, given, head = self.calls[CANDIDATE], self.pool[0], self.heads.setdefault(CANDIDATE, HeadStart())
+        return statistics.median(timed(lambda: call(*given), head=head) for _ in range(_WARM_CALLS))
+
+    def host_ms(self) -> float:
+        """Median time in which the host queues a call, the device being idle: never part of a latency."""
+        times = []
+        for _ in range(_HOST_CALLS):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            self.calls[CANDIDATE](*self.pool[0])
+            times.append(time.perf_counter() - began)
+        torch.cuda.synchronize()
+        return statistics.median(times) * 1e3
 
 
 def settled(samples: Samples) -> bool:
@@ -145,21 +193,3 @@ def noise(samples: Samples) -> float | None:
     first = next(name for name in samples if name not in {CANDIDATE, AGAIN})
     _, low, high = ratio_interval(samples[first], samples[AGAIN], resamples=2000)
     return max(abs(1 - low), abs(high - 1))
-
-
-def warm_ms(call: Call, pool: Sequence[list[Any]]) -> float:
-    """Median latency when the L2 keeps what the calls before left in it."""
-    times = [timed(lambda: call(*pool[0]), lambda: None) for _ in range(_HOST_CALLS)]
-    return statistics.median(times)
-
-
-def host_ms(call: Call, pool: Sequence[list[Any]]) -> float:
-    """Median time in which the host queues one call, the device being idle: never part of a latency."""
-    times = []
-    for _ in range(_HOST_CALLS):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        call(*pool[0])
-        times.append(time.perf_counter() - began)
-    torch.cuda.synchronize()
-    return statistics.median(times) * 1e3

@@ -21,6 +21,7 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
+from cutegen_nb.gpu.candidate_module import construct, copy_state, import_candidate, write_source
 from cutegen_nb.gpu.checks.host_copies import judge_transfers
 from cutegen_nb.gpu.checks.read_origin import judge_reads
 from cutegen_nb.gpu.checks.registry import (
@@ -40,6 +41,7 @@ from cutegen_nb.gpu.checks.registry import (
 )
 from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
 from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, guarded, tensors_of
+from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blaming
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
@@ -197,13 +199,16 @@ class Trial:
         else:
             state.ran(THREADS)
 
-    def measure(self, seeds: Sequence[int]) -> Ending | None:
+    def measure(self, seeds: Sequence[int], stage: Stage) -> Ending | None:
         """Time it, on a GPU; an outcome where the figures are no verdict or a wrong one."""
         state = self.state
         if self.task.time_it is None:
             return None
-        state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds))
+        state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds, stage))
         state.findings += findings
+        ended = judge_harness(self.harness, state)
+        if ended is not None:
+            return ended
         for check in (TRACE, RECHECKED, FLOOR):
             state.ran(check)
         if outcome is None:
@@ -350,7 +355,7 @@ class Trial:
             )
         return None
 
-    def _timing_task(self, seeds: Sequence[int]) -> TimingTask:
+    def _timing_task(self, seeds: Sequence[int], stage: Stage) -> TimingTask:
         def check(outputs: tuple[torch.Tensor, ...], drawn: list[Any]) -> tuple[OutputComparison, ...]:
             wanted = tensors_of(self.reference(*cloned(drawn)))
             if [(o.shape, o.dtype) for o in outputs] != [(w.shape, w.dtype) for w in wanted]:
@@ -358,16 +363,33 @@ class Trial:
             return comparing.compared(outputs, wanted, (None,) * len(wanted), self.state.gates, ())
 
         return TimingTask(
-            candidate=self.candidate,
+            candidate=blaming(self.candidate, RUNNING, self.path),
             reference=self.reference,
             draw=lambda seed: inputs.draw(self.task.loaded, seed, self.ground.device),
             check=check,
             seed=seeds[0] ^ 0x5EED,
             compile_s=self.state.compile_s,
+            stage=stage,
+            rival=lambda: self._rival(seeds[0]),
+            rival_digest=self.task.rival.digest if self.task.rival else "",
         )
 
+    def _rival(self, seed: int) -> Callable[..., Any] | str:
+        """The candidate to beat, with the state of the reference; why not, where it cannot be had."""
+        rival = self.task.rival
+        if rival is None:
+            return ""
+        path = write_source(rival.source, self.task.folder / "best_before")
+        try:
+            module = import_candidate(path, f"before_{rival.digest}")
+            model = construct(module, self.task.loaded.init_inputs(), seed, self.ground.device, path)
+        except CandidateFault as fault:
+            return fault.finding.message
+        copy_state(self.reference, model)
+        return blaming(model, RUNNING, path)
 
-_TIMED = {"wrong-when-timed": RECHECKED, "above-roof": FLOOR}
+
+_TIMED = {"wrong-when-timed": RECHECKED, "stale-result": RECHECKED, "above-roof": FLOOR}
 """Findings of the clock, by the check that they belong to; the others are the trace's."""
 
 

@@ -67,6 +67,8 @@ class RecordedEvaluator:
         self._closer = dict(closer or {})
         self.tiers: list[Tier] = []
         """Of every evaluation asked for, in order."""
+        self.rivals: list[Candidate | None] = []
+        """Given with each of them."""
         self.closed = False
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
@@ -77,12 +79,15 @@ class RecordedEvaluator:
         """The device it was made with."""
         return self._device
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - the port's
         self,
         problem: Problem,  # noqa: ARG002 - the port's
         candidate: Candidate,
         progress: Progress,
         tier: Tier = Tier.A,
+        *,
+        profile: bool = False,  # noqa: ARG002 - the port's
+        rival: Candidate | None = None,
     ) -> Evaluation:
         """The recorded evaluation, that of `tier` where one was given. Raises EvaluatorError for neither."""
         progress("looking up the recorded evaluation")
@@ -90,6 +95,7 @@ class RecordedEvaluator:
             message = f"no evaluation is recorded for candidate {candidate.digest[:12]}: evaluate it for real"
             raise EvaluatorError(message)
         self.tiers.append(tier)
+        self.rivals.append(rival)
         found = self._evaluations[candidate.digest]
         if tier is Tier.A:
             return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_nb.gpu import sampling, timing
+from cutegen_nb.gpu import believing, sampling
 from cutegen_nb.gpu.kernel_trace import KernelTrace
 
 
@@ -34,39 +34,39 @@ def test_drift_common_to_both_cancels():
 
 
 def test_a_time_that_memory_does_not_allow_is_shown_with_its_arithmetic():
-    finding = timing.above_roof(0.5, 4_000_000_000, 4e12, 60 << 20)
+    finding = believing.above_roof(0.5, 4_000_000_000, 4e12, 60 << 20)
     assert finding is not None
     assert "0.5 ms" in finding.message
     assert "1 ms" in finding.message
 
 
 def test_a_possible_time_is_no_finding():
-    assert timing.above_roof(1.02, 4_000_000_000, 4e12, 60 << 20) is None
-    assert timing.above_roof(0.9, 4_000_000_000, 4e12, 60 << 20) is None
+    assert believing.above_roof(1.02, 4_000_000_000, 4e12, 60 << 20) is None
+    assert believing.above_roof(0.9, 4_000_000_000, 4e12, 60 << 20) is None
 
 
 def test_a_problem_that_fits_the_cache_has_no_roof():
-    assert timing.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
+    assert believing.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
 
 
 def test_a_time_that_arithmetic_does_not_allow_is_shown_with_its_arithmetic():
-    finding = timing.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
+    finding = believing.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
     assert finding is not None
     assert "137.4 GFLOP" in finding.message
     assert "0.1785 ms" in finding.message
-    assert timing.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
+    assert believing.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
 
 
 def test_with_no_measured_peak_there_is_no_arithmetic_roof():
-    assert timing.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
+    assert believing.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
 
 
 def test_kernels_that_run_outside_the_events_are_found_and_short_or_equal_ones_are_not():
-    finding = timing.outside_the_clock(0.01, 3.0)
+    finding = believing.outside_the_clock(0.01, 3.0)
     assert finding is not None
     assert "3 ms" in finding.message
-    assert timing.outside_the_clock(3.0, 3.1) is None
-    assert timing.outside_the_clock(0.004, 0.015) is None
+    assert believing.outside_the_clock(3.0, 3.1) is None
+    assert believing.outside_the_clock(0.004, 0.015) is None
 
 
 def test_a_baseline_against_itself_is_the_noise():
@@ -90,8 +90,8 @@ def test_a_call_that_a_library_computes_is_found_and_a_little_of_it_is_not():
             names=("mine",), span_ms=own, own_ms=own, library=("cublasLt gemm",), library_ms=library
         )
 
-    finding = timing.computed_by_a_library(trace(0.01, 3.0))
+    finding = believing.computed_by_a_library(trace(0.01, 3.0))
     assert finding is not None
     assert "cublasLt gemm" in finding.message
-    assert timing.computed_by_a_library(trace(1.0, 0.05)) is None
-    assert timing.computed_by_a_library(trace(0.0, 0.0)) is None
+    assert believing.computed_by_a_library(trace(1.0, 0.05)) is None
+    assert believing.computed_by_a_library(trace(0.0, 0.0)) is None

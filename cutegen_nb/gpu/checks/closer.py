@@ -58,7 +58,7 @@ def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: S
         ended = _values(trial, stage)
     if ended is None and trial.task.time_it is not None:
         stage("timing")
-        ended = trial.measure(seeds)
+        ended = trial.measure(seeds, stage)
     if ended is None and closer:
         stage("trying other shapes")
         ended = _unless_full(trial, SHAPES, lambda given: shapes(given, module))

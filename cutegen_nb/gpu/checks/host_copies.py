@@ -19,6 +19,9 @@ from cutegen_nb.gpu.comparing import excerpts
 from cutegen_nb.gpu.interception import SMALL_FRACTION
 from cutegen_nb.gpu.record import Ending, Evidence
 
+LEAST_BYTES = 64
+"""Fewer copied to the host are numbers that a launch needs, whatever share of a tiny problem they are."""
+
 
 def judge_transfers(called: Called, drawn: Sequence[Any], which: str, state: Evidence) -> Ending | None:
     """CHEATED where the outputs of this call were made of what came up from the host."""
@@ -26,10 +29,10 @@ def judge_transfers(called: Called, drawn: Sequence[Any], which: str, state: Evi
     given, made = _bytes(drawn), _bytes(outputs)
     down = sum(item.size_bytes for item in called.moved if item.down)
     up = sum(item.size_bytes for item in called.moved if not item.down)
-    if down < SMALL_FRACTION * min(given, made) or not up:
-        return None
     kind, what = _accusation(called, up, made)
-    if not kind:
+    if down < max(LEAST_BYTES, SMALL_FRACTION * given) or not up or not kind:
+        if called.launches is None:
+            state.ran(TRANSFERS)
         return None
     message = (
         f"In {which}, {down} bytes were copied from the GPU to the host and {up} bytes back up; the outputs "

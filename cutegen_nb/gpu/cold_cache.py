@@ -1,0 +1,86 @@
+"""The L2 as a timed call finds it: overwritten, and with nothing that an earlier call asked to keep in it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.evaluation import Finding, Severity
+
+_LIMIT_PERSISTING_L2 = 6
+"""CU_LIMIT_PERSISTING_L2_CACHE_SIZE in cuda.h."""
+_ACCESS_POLICY_WINDOW = 1
+"""CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW in cuda.h."""
+_PERSISTING = 2
+"""CU_ACCESS_PROPERTY_PERSISTING."""
+_LEAST_BYTES = 64 << 20
+
+
+class _Window(ctypes.Structure):
+    """CUaccessPolicyWindow in the 64 bytes of a CUlaunchAttributeValue."""
+
+    _fields_ = (
+        ("base_ptr", ctypes.c_void_p),
+        ("num_bytes", ctypes.c_size_t),
+        ("hit_ratio", ctypes.c_float),
+        ("hit_property", ctypes.c_int),
+        ("miss_property", ctypes.c_int),
+        ("rest", ctypes.c_char * 32),
+    )
+
+
+class ColdCache:
+    """Overwrites the L2 and gives back the lines that a kernel asked to keep in it."""
+
+    def __init__(self) -> None:
+        self._scrap = torch.empty(max(2 * l2_bytes(), _LEAST_BYTES), dtype=torch.uint8, device="cuda")
+        self._driver: Any = None
+        self.set_aside_bytes = 0
+        """The largest share of the L2 that was found set aside for lines to be kept."""
+        with contextlib.suppress(OSError):
+            self._driver = ctypes.CDLL("libcuda.so.1")
+
+    def give_back(self) -> None:
+        """Let nothing be kept any more. Waits for the device where something was."""
+        if self._driver is None:
+            return
+        size = ctypes.c_size_t(0)
+        self._driver.cuCtxGetLimit(ctypes.byref(size), _LIMIT_PERSISTING_L2)
+        if size.value:
+            self.set_aside_bytes = max(self.set_aside_bytes, int(size.value))
+            self._driver.cuCtxResetPersistingL2Cache()
+            self._driver.cuCtxSetLimit(_LIMIT_PERSISTING_L2, ctypes.c_size_t(0))
+
+    def overwrite(self) -> None:
+        """Queue the overwriting, which a graph can hold."""
+        self._scrap.zero_()
+
+    def kept(self) -> Finding | None:
+        """A flag where calls asked for memory to be kept in the L2, which a flush is there to prevent."""
+        window = self._window_bytes()
+        if not self.set_aside_bytes and not window:
+            return None
+        what = [f"{self.set_aside_bytes} bytes of the L2 were set aside"] if self.set_aside_bytes else []
+        what += [f"the stream keeps {window} bytes of memory in it"] if window else []
+        message = (
+            f"For lines that persist, {' and '.join(what)}: that speeds up calls repeated on the same memory "
+            "and slows down whatever else runs. It was taken back before each timed call."
+        )
+        return Finding(kind="persisting-l2", message=message, severity=Severity.FLAG)
+
+    def _window_bytes(self) -> int:
+        """Bytes under a persisting access policy of the current stream."""
+        if self._driver is None:
+            return 0
+        window = _Window()
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        failed = self._driver.cuStreamGetAttribute(stream, _ACCESS_POLICY_WINDOW, ctypes.byref(window))
+        return int(window.num_bytes) if not failed and window.hit_property == _PERSISTING else 0
+
+
+def l2_bytes() -> int:
+    """L2 size as the driver states it."""
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
