@@ -1,0 +1,268 @@
+"""Layouts of a kernel, read from the text of what the CuTe DSL traced, before anything is lowered.
+
+Each operation there carries its types in full and the place in the source that made it:
+``%1 = cute.make_view(%0, %l) : !cute.memref<f16, smem, "(8,8):(8,1)"> loc("sA = …"("k.py":12:8))``.
+What is not understood is left out: nothing here may stand in a kernel's way.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from cutegen_nb.analysis.layout import parse_layout, parse_tiler
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
+
+LONGEST_TEXT = 40 << 20
+"""Characters of a program that are read at most; tensor-core products with epilogues have half a million."""
+MOST_RECORDS = 64
+"""Layouts that are kept of one candidate."""
+
+Ask = Callable[[str, str], str]
+"""(type, attribute) → the layout that the compiler says a tiled copy or MMA has, or an empty text."""
+
+_READ = (
+    "cute.make_layout", "cute.make_composed_layout", "cute.tile_to_shape", "cute.make_view",
+    "cute.make_tiled_copy", "cute.make_tiled_mma",
+    "cute.tiled.copy.partition_S", "cute.tiled.copy.partition_D",
+)  # fmt: skip
+_OPERATION = re.compile(r"^\s*%[\w:]+ = (" + "|".join(re.escape(name) for name in _READ) + r")[ (<](.*)$")
+_ALIAS = re.compile(r"^(!\w+) = (.*)$")
+_PLACE = re.compile(r"^#loc(\d*) = loc\((.*)\)\s*$")
+_OWN_PLACE = re.compile(r" loc\((.*)\)\s*$")
+_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_REFERENCE = re.compile(r"#loc(\d*)")
+_MEMREF = re.compile(r'!cute\.memref<(\w+), smem(?:, align<\d+>)?(?:, (S<[^>]*>))?, "([^"]*)">')
+_LAYOUT = re.compile(r'!cute\.(?:composed_)?layout<"([^"]*)">')
+_TILED = re.compile(r"!cute\.tiled_(?:copy|mma)<(.*), (?:layout_copy_tv|atom_layout_MNK) = ")
+_TILER = re.compile(r'(?:tiler_mn|permutation_MNK) = <"([^"]*)">')
+_BITS = re.compile(r"(\d+) b>$")
+_ELEMENT = re.compile(r"(?:val_type = |<)([a-z]+\d+\w*)[,>]")
+_ROW_BITS = 128
+"""ldmatrix and stmatrix: a lane names a row of 16 bytes."""
+
+
+def read_layouts(text: str, ask: Ask) -> tuple[LayoutRecord, ...]:
+    """The layouts of a traced program, in its order, each once; at most `MOST_RECORDS`."""
+    if len(text) > LONGEST_TEXT:
+        return ()
+    lines = text.split("\n")
+    types = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
+    places = {match[1]: match[2] for line in lines if (match := _PLACE.match(line))}
+    found: dict[LayoutRecord, None] = {}
+    for line in lines:
+        match = _OPERATION.match(line)
+        if match is None:
+            continue
+        file, number = _place(match[2], places)
+        whole = _without_aliases(_OWN_PLACE.sub("", match[2]), types)
+        for record in _records(match[1], whole, ask):
+            found.setdefault(replace(record, file=file, line=number))
+        if len(found) >= MOST_RECORDS:
+            break
+    return tuple(found)
+
+
+def named(records: tuple[LayoutRecord, ...], source: str) -> tuple[LayoutRecord, ...]:
+    """The same with the names that a source gives them, the first of each kind and name.
+
+    What has no name in the source is left out, but for tiled copies and MMAs; so is a mere row of elements.
+    """
+    names = _names(source)
+    found: dict[tuple[LayoutKind, str, str], LayoutRecord] = {}
+    for record in records:
+        name = names.get(record.line, "")
+        by_view = record.kind in {LayoutKind.COPY, LayoutKind.MMA}
+        if (name or by_view) and not _is_row(record):
+            found.setdefault((record.kind, name, "" if name else record.atom), replace(record, name=name))
+    return tuple(found.values())
+
+
+def _is_row(record: LayoutRecord) -> bool:
+    """Whether it is a layout such as ``64:1``, which a drawing says nothing about."""
+    return record.kind is LayoutKind.LAYOUT and re.fullmatch(r"\d+:1", record.text) is not None
+
+
+def _records(operation: str, text: str, ask: Ask) -> Iterator[LayoutRecord]:
+    if operation == "cute.make_view":
+        yield from _shared(text)
+    elif operation == "cute.make_tiled_copy":
+        yield from _copies(text, ask)
+    elif operation == "cute.make_tiled_mma":
+        yield from _products(text, ask)
+    elif operation.startswith("cute.tiled.copy.partition"):
+        yield from _accesses(text, ask, reads=operation.endswith("_S"))
+    else:
+        layouts = _LAYOUT.findall(text)
+        if layouts and _is_drawable(layouts[-1]):
+            yield LayoutRecord(kind=LayoutKind.LAYOUT, text=layouts[-1])
+
+
+def _shared(text: str) -> Iterator[LayoutRecord]:
+    match = _MEMREF.search(text)
+    if match and _is_drawable(match[3]):
+        yield LayoutRecord(
+            kind=LayoutKind.SHARED, text=match[3], element=match[1], pointer_swizzle=match[2] or ""
+        )
+
+
+def _copies(text: str, ask: Ask) -> Iterator[LayoutRecord]:
+    kind = _type_of(text, "!cute.tiled_copy<")
+    tiler = _TILER.search(kind)
+    if not tiler:
+        return
+    views = [
+        TvLayout(role=role, text=found, tiler=tiler[1])
+        for role, name in (("source", "layout_src_tv_tiled"), ("destination", "layout_dst_tv_tiled"))
+        if (found := ask(kind, name))
+    ]
+    if views:
+        yield LayoutRecord(
+            kind=LayoutKind.COPY,
+            element=_element(kind),
+            atom=_atom(kind),
+            access_bits=_access_bits(kind),
+            views=tuple(views),
+        )
+
+
+def _products(text: str, ask: Ask) -> Iterator[LayoutRecord]:
+    kind = _type_of(text, "!cute.tiled_mma<")
+    tiler = _TILER.search(kind)
+    shape, threads = ask(kind, "shape_mnk"), ask(kind, "thr_layout_vmnk")
+    if not tiler or not shape or not threads:
+        return
+    tile = _product_tile(tiler[1], shape, threads)
+    if not tile:
+        return
+    views = tuple(
+        TvLayout(role=role, text=found, tiler=f"[{tile[one]};{tile[other]}]")
+        for role, one, other in (("A", 0, 2), ("B", 1, 2), ("C", 0, 1))
+        if (found := ask(kind, f"layout_{role.lower()}_tv_tiled"))
+    )
+    if views:
+        yield LayoutRecord(kind=LayoutKind.MMA, atom=_atom(kind), views=views)
+
+
+def _product_tile(permutation: str, shape: str, threads: str) -> tuple[str, ...]:
+    """The three modes of a tiled MMA's tile; a mode that is not permuted spans all atoms side by side."""
+    modes = permutation.strip("[]").split(";")
+    atom = [extent.cosize for extent in parse_tiler(shape)]
+    by_mode = [parse_layout(threads).mode(number).size for number in (1, 2, 3)]
+    if len(modes) != len(atom):
+        return ()
+    return tuple(
+        f"{extent * count}:1" if mode.strip() == "_" else mode.strip()
+        for mode, extent, count in zip(modes, atom, by_mode, strict=True)
+    )
+
+
+def _accesses(text: str, ask: Ask, *, reads: bool) -> Iterator[LayoutRecord]:
+    kind = _type_of(text, "!cute.tiled_copy<")
+    tensor = _MEMREF.search(text.partition("->")[0])
+    tiler = _TILER.search(kind)
+    if not tiler or tensor is None or not _is_drawable(tensor[3]):
+        return
+    role, name = ("source", "layout_src_tv_tiled") if reads else ("destination", "layout_dst_tv_tiled")
+    view = ask(kind, name)
+    if view:
+        yield LayoutRecord(
+            kind=LayoutKind.ACCESS,
+            text=tensor[3],
+            element=tensor[1],
+            pointer_swizzle=tensor[2] or "",
+            atom=_atom(kind),
+            access_bits=_access_bits(kind),
+            views=(TvLayout(role=role, text=view, tiler=tiler[1]),),
+        )
+
+
+def _atom(kind: str) -> str:
+    match = _TILED.match(kind)
+    return match[1].removeprefix("!cute_nvgpu.").removeprefix("atom.") if match else ""
+
+
+def _element(kind: str) -> str:
+    match = _ELEMENT.search(kind)
+    return match[1] if match else ""
+
+
+def _access_bits(kind: str) -> int:
+    atom = _atom(kind)
+    if atom.startswith(("ldsm", "stsm")):
+        return _ROW_BITS
+    match = _BITS.search(atom)
+    return int(match[1]) if match else 0
+
+
+def _is_drawable(text: str) -> bool:
+    """Whether all of a layout's numbers are known, and there is more than one element."""
+    try:
+        return parse_layout(text).size > 1
+    except UsageError:
+        return False
+
+
+def _type_of(text: str, beginning: str) -> str:
+    """The first type in a text that begins so, up to the bracket that closes it."""
+    start = text.find(beginning)
+    if start < 0:
+        return ""
+    depth, quoted = 0, False
+    for at in range(start, len(text)):
+        mark = text[at]
+        if mark == '"':
+            quoted = not quoted
+        elif mark == "<" and not quoted:
+            depth += 1
+        elif mark == ">" and not quoted and text[at - 1] != "-":
+            depth -= 1
+            if not depth:
+                return text[start : at + 1]
+    return ""
+
+
+def _without_aliases(text: str, types: Mapping[str, str]) -> str:
+    return re.sub(r"!\w+(?![\w.])", lambda match: types.get(match[0], match[0]), text)
+
+
+def _place(text: str, places: Mapping[str, str]) -> tuple[str, int]:
+    """File and line that an operation's place leads to; nothing where it leads nowhere."""
+    own = _OWN_PLACE.search(text)
+    at = own[1] if own else ""
+    for _ in range(8):
+        match = _FILE.search(at)
+        if match:
+            return match[1], int(match[2])
+        reference = _REFERENCE.search(at)
+        if reference is None or reference[1] not in places:
+            break
+        at = places[reference[1]]
+    return "", 0
+
+
+def _names(source: str) -> dict[int, str]:
+    """What each line's value is called: the target of its assignment, or the function that returns it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return {}
+    names: dict[int, str] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return):
+                    names |= dict.fromkeys(_lines(node), function.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name | ast.Attribute):
+                names |= dict.fromkeys(_lines(node), ast.unparse(target))
+    return names
+
+
+def _lines(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)

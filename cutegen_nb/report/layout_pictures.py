@@ -1,0 +1,342 @@
+"""Pictures of CuTe layouts: indices, swizzles, banks, thread–value partitions, MMAs, copies and accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cutegen_nb.analysis.layout import Layout, flat, parse_layout
+from cutegen_nb.analysis.layout_banks import (
+    BANK_BYTES,
+    BANKS,
+    Place,
+    SharedTensor,
+    WarpAccess,
+    along,
+    shared_tensor,
+    tile_access,
+)
+from cutegen_nb.analysis.layout_partition import Partition, partition
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+from cutegen_nb.report.layout_drawing import (
+    PALETTE,
+    Content,
+    Drawing,
+    Grid,
+    Room,
+    Weight,
+    beside,
+    draw,
+    legend,
+    notes,
+    stacked,
+    titled,
+)
+
+_COLORS = len(PALETTE)
+_BANKS_A_COLOR = BANKS // _COLORS
+_ROOM = Room()
+_MOST_COLUMNS = 4096
+"""Columns of a tensor among which the elements that a lane reaches are looked for."""
+_HALF_MMA = 16
+"""Columns of A that are drawn at most, and half of those of C."""
+_BESIDE, _EDGE = 28.0, 40.0
+"""Pixels between drawings side by side, and of a grid's numbers."""
+_THREADS = "T is the thread and V which of its values; an element that several threads hold names the first."
+_Frame = tuple[int, int, int, int, Weight]
+_NONE = Content(color=None, weight=Weight.EMPTY)
+
+
+def picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
+    """The picture of one layout of a kernel. Raises UsageError where it cannot be drawn."""
+    name = record.name or record.kind.value
+    match record.kind:
+        case LayoutKind.SHARED:
+            return banks(shared_tensor(record), f"{name}: {_type(record)}", room)
+        case LayoutKind.ACCESS:
+            return access_picture(record, room)
+        case LayoutKind.MMA:
+            return mma(record, room)
+        case LayoutKind.COPY:
+            return copy(record, room)
+        case LayoutKind.LAYOUT:
+            return indices(parse_layout(record.text), name, room)
+
+
+def indices(layout: Layout, name: str = "", room: Room = _ROOM) -> Drawing:
+    """Each coordinate's index, coloured by it modulo eight; a swizzle's before and after side by side."""
+    title = f"{name}: {layout}" if name else str(layout)
+    if layout.swizzle is None:
+        drawn = draw(_index_grid(layout, title), room)
+        return stacked(
+            [drawn], title=title, description=f"Index at each coordinate. {drawn.description}".strip()
+        )
+    half = Room(width=(room.width - 28) / 2, rows=room.rows, columns=room.columns)
+    both = beside(
+        [
+            draw(_index_grid(layout.plain(), "without the swizzle"), half),
+            draw(_index_grid(layout, "with it"), half),
+        ],
+        title=title,
+        description="",
+    )
+    said = (
+        f"Index at each coordinate before and after {layout.swizzle}; a colour is an index modulo {_COLORS}."
+    )
+    return titled(title, [both], said)
+
+
+def banks(tensor: SharedTensor, title: str, room: Room = _ROOM) -> Drawing:
+    """The bank of each element's word, and what a warp pays that goes along a mode."""
+    grid = draw(_bank_grid(tensor, title), room)
+    said = [*_along(tensor), grid.description]
+    lines = [line for line in said if line]
+    parts = [grid, _bank_legend(), notes(lines[: len(lines) - bool(grid.description)], width=room.width)]
+    return stacked(parts, title=title, description=" ".join(lines))
+
+
+def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
+    """Where a warp's lanes reach in shared memory, and how many words each pass asks of a bank."""
+    tensor, cost = shared_tensor(record), tile_access(record)
+    warp, number = cost.worst_number
+    shown = cost.worst
+    verb = "reads" if record.views[0].role == "source" else "writes"
+    title = f"{record.name or 'tiled copy'}: warp {warp} {verb} {_type(record)}"
+    frames = _frames(tensor, shown)
+    grid = draw(_bank_grid(tensor, title, frames), _around(frames, room))
+    ways = (
+        "free of bank conflicts"
+        if cost.wavefronts == cost.least
+        else f"bank conflicts: {cost.wavefronts / cost.least:.3g} times the least"
+    )
+    framed = (
+        f"Framed: what the lanes of warp {warp} reach in its access {number + 1}, {shown.lane_bytes} bytes "
+        f"each: {shown.wavefronts} passes, {shown.least} at least."
+    )
+    said = [
+        framed,
+        f"All {cost.count} accesses of the tile: {cost.wavefronts} passes, {cost.least} at least: {ways}.",
+    ]
+    passes = draw(_pass_grid(tensor, shown), Room(width=room.width, rows=8, columns=BANKS))
+    parts = [grid, _bank_legend(), passes, notes([*said, f"Atom: {record.atom}."], width=room.width)]
+    return stacked(parts, title=title, description=" ".join([*said, grid.description]).strip())
+
+
+def mma(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
+    """Who holds A (left), B (above) and C of a tiled MMA."""
+    title = _atom_title(record)
+    parts = {view.role: partition(view) for view in record.views}
+    if set(parts) != {"A", "B", "C"}:
+        return partitions(record, title, room)
+    columns = (min(parts["A"].columns, _HALF_MMA), min(parts["C"].columns, 2 * _HALF_MMA))
+    cell = (room.width - _BESIDE - 2 * _EDGE) / sum(columns)
+    left = Room(width=cell * columns[0] + _EDGE, rows=room.rows, columns=columns[0])
+    right = Room(width=cell * columns[1] + _EDGE, rows=room.rows, columns=columns[1])
+    a = draw(_tv_grid(parts["A"], "A", ("m", "k")), left)
+    c = draw(_tv_grid(parts["C"], "C", ("m", "n")), right)
+    b = draw(_tv_grid(parts["B"], "B", ("k", "n"), turned=True), right)
+    said = [f"{one}: {_shared_out(part)}." for one, part in parts.items()]
+    corner = replace(notes(said, width=a.width), width=a.width)
+    both = stacked(
+        [beside([corner, b], title="", description=""), beside([a, c], title="", description="")],
+        title="", description="",
+    )  # fmt: skip
+    cut = [
+        f"{one}: {item.description}" for one, item in zip("ABC", (a, b, c), strict=True) if item.description
+    ]
+    return titled(title, [both, notes([_THREADS], width=room.width)], " ".join([*said, *cut]))
+
+
+def copy(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
+    """Which thread copies what, at the source and at the destination; once where both are the same."""
+    return partitions(record, _atom_title(record), room)
+
+
+def partitions(record: LayoutRecord, title: str, room: Room = _ROOM) -> Drawing:
+    """Thread–value layouts over their tile, side by side."""
+    views = record.views
+    if len({(view.text, view.tiler) for view in views}) == 1 and len(views) > 1:
+        views = views[:1]
+        roles = ["source and destination"]
+    else:
+        roles = [view.role for view in views]
+    found = [partition(view) for view in views]
+    each = Room(
+        width=(room.width - 28 * (len(views) - 1)) / max(1, len(views)), rows=room.rows, columns=room.columns
+    )
+    drawn = [
+        draw(_tv_grid(part, f"{role}, {part.rows} × {part.columns}" if role else view.text, ("", "")), each)
+        for part, role, view in zip(found, roles, views, strict=True)
+    ]
+    said = [f"{role or 'tile'}: {_shared_out(part)}." for part, role in zip(found, roles, strict=True)]
+    cut = [one.description for one in drawn if one.description]
+    below = notes([*said, _THREADS], width=room.width)
+    return titled(title, [beside(drawn, title=title, description=""), below], " ".join([*said, *cut]))
+
+
+def _atom_title(record: LayoutRecord) -> str:
+    name = record.name or record.kind.value
+    return f"{name}: {record.atom}" if record.atom else name
+
+
+def _type(record: LayoutRecord) -> str:
+    swizzle = f"{record.pointer_swizzle} on bytes, " if record.pointer_swizzle else ""
+    return f"{record.element}, {swizzle}{record.text}" if record.element else record.text
+
+
+def _shared_out(part: Partition) -> str:
+    said = f"{part.rows} × {part.columns} elements on {part.threads} threads, {part.values} values each"
+    most = max(len({thread for thread, _ in held}) for held in part.holders().values())
+    return f"{said}, an element on up to {most} threads" if most > 1 else said
+
+
+def _index_grid(layout: Layout, title: str) -> Grid:
+    rows = layout.mode(0).size
+
+    def content(row: int, column: int) -> Content:
+        index = layout(row + column * rows)
+        return Content(color=index % _COLORS, words=(str(index),))
+
+    return Grid(
+        title=title, rows=rows, columns=layout.size // rows, content=content,
+        row_breaks=_inner_breaks(layout, 0), column_breaks=_inner_breaks(layout, 1),
+    )  # fmt: skip
+
+
+def _inner_breaks(layout: Layout, mode: int) -> tuple[int, ...]:
+    """Where the first inner mode of an axis begins anew."""
+    if layout.rank <= mode or layout.depth < 1:
+        return ()
+    shape = layout.mode(mode).shape
+    extents = flat(shape) if not isinstance(shape, int) else (shape,)
+    if mode == 1 and layout.rank > 2:  # noqa: PLR2004 - further modes go to the right as well
+        return (layout.mode(1).size,)
+    return (extents[0],) if len(extents) > 1 and extents[0] > 1 else ()
+
+
+def _bank_grid(tensor: SharedTensor, title: str, frames: tuple[_Frame, ...] = ()) -> Grid:
+    def content(row: int, column: int) -> Content:
+        bank = tensor.bank((row, column))
+        return Content(color=bank // _BANKS_A_COLOR, words=(str(bank),))
+
+    return Grid(
+        title=title, rows=tensor.rows, columns=tensor.columns, content=content,
+        row_breaks=_inner_breaks(tensor.layout, 0), column_breaks=_inner_breaks(tensor.layout, 1),
+        frames=frames,
+    )  # fmt: skip
+
+
+def _bank_legend() -> Drawing:
+    entries = [
+        (color, f"banks {color * _BANKS_A_COLOR}–{(color + 1) * _BANKS_A_COLOR - 1}")
+        for color in range(_COLORS)
+    ]
+    return legend(entries)
+
+
+def _along(tensor: SharedTensor) -> list[str]:
+    """What 32 lanes pay that take neighbours down a column or along a row."""
+    said = []
+    for mode, words in ((0, "down a column (mode 0)"), (1, "along a row (mode 1)")):
+        found = along(tensor, mode)
+        if found is None:
+            continue
+        cost = (
+            "free of conflicts"
+            if found.wavefronts == found.least
+            else f"{found.conflict_ways:.3g}-way conflict"
+        )
+        plural = "pass" if found.wavefronts == 1 else "passes"
+        said.append(f"A warp with one element a lane {words}: {found.wavefronts} {plural}, {cost}.")
+    return said
+
+
+def _frames(tensor: SharedTensor, shown: WarpAccess) -> tuple[_Frame, ...]:
+    """What each lane reaches, as rectangles: one a lane where its elements are one, crowded banks last."""
+    elements = max(1, shown.lane_bytes * 8 // tensor.element_bits)
+    by_address = {
+        tensor.address((row, column)): (row, column)
+        for row in range(tensor.rows)
+        for column in range(min(tensor.columns, _MOST_COLUMNS))
+    }
+    step = max(1, tensor.element_bits // 8)
+    found: list[_Frame] = []
+    for place in shown.places:
+        weight = Weight.WRONG if place in shown.worst else Weight.CHOSEN
+        start = tensor.address(place)
+        reached = [by_address[at] for at in range(start, start + elements * step, step) if at in by_address]
+        found += [(*box, weight) for box in _boxes(reached)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda item: item[4] is Weight.WRONG))
+
+
+def _boxes(places: Sequence[Place]) -> list[tuple[int, int, int, int]]:
+    rows, columns = [row for row, _ in places], [column for _, column in places]
+    height, width = max(rows) - min(rows) + 1, max(columns) - min(columns) + 1
+    if height * width == len(set(places)):
+        return [(min(rows), min(columns), height, width)]
+    return [(row, column, 1, 1) for row, column in places]
+
+
+def _around(frames: Sequence[_Frame], room: Room) -> Room:
+    """No more rows and columns than what is framed needs, sixteen at least."""
+    rows = max((row + height for row, _, height, _, _ in frames), default=0)
+    columns = max((column + width for _, column, _, width, _ in frames), default=0)
+    return Room(
+        width=room.width, rows=min(room.rows, max(16, rows)), columns=min(room.columns, max(16, columns))
+    )
+
+
+def _pass_grid(tensor: SharedTensor, shown: WarpAccess) -> Grid:
+    """Words asked of each bank by the lanes that are served together."""
+    together = max(1, min(len(shown.places), BANKS * BANK_BYTES // shown.lane_bytes))
+    groups = [shown.places[at : at + together] for at in range(0, len(shown.places), together)]
+    counts = [_words_of_banks(tensor, group, shown.lane_bytes) for group in groups]
+
+    def content(row: int, column: int) -> Content:
+        words = counts[row][column]
+        if not words:
+            return _NONE
+        weight = Weight.WRONG if words > 1 else Weight.PLAIN
+        return Content(color=column // _BANKS_A_COLOR, words=(str(words),), weight=weight)
+
+    lanes = f"each row {together} lanes" if together < len(shown.places) else "all lanes"
+    return Grid(
+        title=f"Words asked of each bank, {lanes} at once; more than 1 is a conflict",
+        rows=len(groups), columns=BANKS, content=content, names=("", "bank"),
+    )  # fmt: skip
+
+
+def _words_of_banks(tensor: SharedTensor, places: Sequence[Place], lane_bytes: int) -> list[int]:
+    words = {
+        word
+        for place in places
+        for start in [tensor.address(place) // BANK_BYTES]
+        for word in range(start, start + max(1, lane_bytes // BANK_BYTES))
+    }
+    counts = [0] * BANKS
+    for word in words:
+        counts[word % BANKS] += 1
+    return counts
+
+
+def _tv_grid(part: Partition, title: str, names: tuple[str, str], *, turned: bool = False) -> Grid:
+    holders = part.holders()
+
+    def content(row: int, column: int) -> Content:
+        held = holders.get((column, row) if turned else (row, column))
+        if not held:
+            return _NONE
+        thread, value = held[0]
+        return Content(color=thread % _COLORS, words=(f"T{thread}", f"V{value}"))
+
+    rows, columns = (part.columns, part.rows) if turned else (part.rows, part.columns)
+    return Grid(title=title, rows=rows, columns=columns, content=content, names=names)
+
+
+def checked(record: LayoutRecord, room: Room = _ROOM) -> Drawing | None:
+    """The picture of a layout, or None where it cannot be drawn: one that cannot must not stop a report."""
+    try:
+        return picture(record, room)
+    except UsageError:
+        return None

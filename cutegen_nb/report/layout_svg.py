@@ -1,0 +1,112 @@
+"""A drawing as SVG: text only, no script, its colours those of the page or its own."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from cutegen_nb.report.layout_drawing import (
+    FILL_OPACITY,
+    PALETTE,
+    WRONG,
+    Cell,
+    Drawing,
+    Stroke,
+    Weight,
+    Words,
+)
+from cutegen_nb.report.markup import visible
+
+_MARGIN = 12.0
+_FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
+_COLORS = (
+    "<style>.cutegen-drawing{color:#1b1f24;background:#ffffff}"
+    "@media(prefers-color-scheme:dark){.cutegen-drawing{color:#e6e8eb;background:#15181c}}</style>"
+)
+_BASELINE = 0.35
+"""From a line's middle down to where its letters stand, over their size; every viewer agrees on this."""
+
+
+def svg(drawing: Drawing, *, own_colors: bool = False) -> str:
+    """The drawing as one ``<svg>``.
+
+    Words and frames take the colour of the text around them. `own_colors` gives a picture that stands alone
+    its own background and ink, light or dark as its viewer prefers.
+    """
+    width, height = drawing.width + 2 * _MARGIN, drawing.height + 2 * _MARGIN
+    label = _safe(" ".join(part for part in (drawing.title, drawing.description) if part))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="cutegen-drawing" '
+        f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
+        f'height="{_n(height)}" role="img" aria-label="{label}" font-family="{_FACE}" '
+        'style="max-width:100%;height:auto" fill="currentColor">'
+        f"<title>{_safe(drawing.title)}</title><desc>{_safe(drawing.description)}</desc>"
+        f'{_COLORS if own_colors else ""}<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">'
+        f"{''.join(_fills(drawing.cells))}{''.join(_frames(drawing.cells))}{_strokes(drawing.strokes)}"
+        f"{''.join(_cell_words(drawing.cells))}{''.join(_words(one) for one in drawing.words)}</g></svg>"
+    )
+
+
+def _fills(cells: Iterable[Cell]) -> Iterable[str]:
+    """One path a colour: a tile has thousands of cells."""
+    by_color: dict[int, list[str]] = {}
+    for one in cells:
+        if one.content.color is not None:
+            by_color.setdefault(one.content.color, []).append(_box(one))
+    for color, boxes in sorted(by_color.items()):
+        yield f'<path d="{"".join(boxes)}" fill="{PALETTE[color]}" fill-opacity="{FILL_OPACITY}"/>'
+
+
+_FRAME = {
+    Weight.PLAIN: 'stroke="currentColor" stroke-opacity="0.25" stroke-width="0.6"',
+    Weight.EMPTY: 'stroke="currentColor" stroke-opacity="0.25" stroke-width="0.6" stroke-dasharray="2 2"',
+    Weight.CHOSEN: 'stroke="currentColor" stroke-width="1.6"',
+    Weight.WRONG: f'stroke="{WRONG}" stroke-width="2.6"',
+}
+
+
+def _frames(cells: Iterable[Cell]) -> Iterable[str]:
+    by_weight: dict[Weight, list[str]] = {}
+    for one in cells:
+        by_weight.setdefault(one.content.weight, []).append(_box(one))
+    for weight, look in _FRAME.items():
+        if weight in by_weight:
+            yield f'<path d="{"".join(by_weight[weight])}" fill="none" {look}/>'
+
+
+def _box(one: Cell) -> str:
+    return f"M{_n(one.x)} {_n(one.y)}h{_n(one.width)}v{_n(one.height)}h{_n(-one.width)}z"
+
+
+def _strokes(strokes: Iterable[Stroke]) -> str:
+    path = "".join(f"M{_n(one.x1)} {_n(one.y1)}L{_n(one.x2)} {_n(one.y2)}" for one in strokes)
+    return f'<path d="{path}" stroke="currentColor" stroke-width="1.4" fill="none"/>' if path else ""
+
+
+def _cell_words(cells: Iterable[Cell]) -> Iterable[str]:
+    by_size: dict[float, list[str]] = {}
+    for one in cells:
+        lines = one.content.words if one.text_size else ()
+        for row, line in enumerate(lines):
+            y = one.y + one.height * (row + 0.5) / len(lines) + one.text_size * _BASELINE
+            said = f'<text x="{_n(one.x + one.width / 2)}" y="{_n(y)}">{_safe(line)}</text>'
+            by_size.setdefault(one.text_size, []).append(said)
+    for size, found in by_size.items():
+        yield f'<g font-size="{_n(size)}" text-anchor="middle">{"".join(found)}</g>'
+
+
+def _words(one: Words) -> str:
+    bold = ' font-weight="600"' if one.bold else ""
+    anchor = f' text-anchor="{one.anchor}"' if one.anchor != "start" else ""
+    y = one.y + one.size * _BASELINE
+    return (
+        f'<text x="{_n(one.x)}" y="{_n(y)}" font-size="{_n(one.size)}"{anchor}{bold}>{_safe(one.text)}</text>'
+    )
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _safe(text: str) -> str:
+    return html.escape(visible(text), quote=True)

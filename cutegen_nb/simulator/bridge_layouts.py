@@ -1,0 +1,70 @@
+"""Notes the layouts of every program that the CuTe DSL compiles in this process.
+
+The program is read as text before it is compiled and is not touched; what cannot be read is left out. On
+a GPU host this is the one part of the bridge that is used.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from cutegen_nb.analysis.layout_ir import LONGEST_TEXT, MOST_RECORDS, read_layouts
+from cutegen_nb.core.layout import LayoutRecord
+
+_MOST_PROGRAMS = 16
+"""Programs of one candidate that are read: one that compiles for every shape names the same layouts again."""
+
+
+class LayoutNotes:
+    """Layouts of what was compiled since :meth:`install`, in order, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[LayoutRecord, None] = {}
+        self._programs = 0
+
+    @property
+    def records(self) -> tuple[LayoutRecord, ...]:
+        """What was found."""
+        return tuple(self._found)
+
+    def install(self) -> None:
+        """Look at every program from now on. Imports the DSL."""
+        from cutlass.base_dsl import compiler  # noqa: PLC0415 - imported on request only
+
+        compile_module = compiler.Compiler.compile
+
+        @functools.wraps(compile_module)
+        def look_and_compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            notes.look(module)
+            return compile_module(self, module, *args, **kwargs)
+
+        notes = self
+        compiler.Compiler.compile = look_and_compile
+
+    def look(self, module: Any) -> None:  # noqa: ANN401 - a module of the DSL's MLIR
+        """Read one traced program."""
+        if self._programs >= _MOST_PROGRAMS or len(self._found) >= MOST_RECORDS:
+            return
+        self._programs += 1
+        try:
+            text = module.operation.get_asm(enable_debug_info=True)
+            for record in read_layouts(text, _asking(module)) if len(text) <= LONGEST_TEXT else ():
+                self._found.setdefault(record)
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+            return  # another release of the DSL; a kernel is judged without drawings of its layouts
+
+
+def _asking(module: Any) -> Any:  # noqa: ANN401
+    """What answers questions about types of a program."""
+    from cutlass._mlir import ir  # noqa: PLC0415 - imported on request only
+
+    @functools.cache
+    def ask(kind: str, attribute: str) -> str:
+        try:
+            found = str(getattr(ir.Type.parse(kind, context=module.context), attribute))
+        except (AttributeError, RuntimeError, TypeError, ValueError):
+            return ""
+        return found.partition('"')[2].rpartition('"')[0]
+
+    return ask
