@@ -6,14 +6,16 @@ import getpass
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.authors.offline.author import OfflineAuthor
-from cutegen_nb.authors.openai_compatible import KEY_VARIABLE, OpenAICompatibleAuthor
+from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
+from cutegen_nb.authors.profile_file import config_path, find_profile
+from cutegen_nb.authors.server_profile import DEFAULT_URL, ServerProfile
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress
 from cutegen_nb.gpu.evaluator import KernelEvaluator
@@ -75,10 +77,8 @@ class Settings:
     """Whether a candidate's source is read before it runs."""
     folder: Path = DEFAULT_FOLDER
     """Where sessions, prompts and reports are kept."""
-    model: str = ""
-    """The model's name at its server."""
-    base_url: str = ""
-    """The server's address; empty for OpenAI's."""
+    server: ServerProfile = field(default_factory=lambda: ServerProfile(name="openai", model=""))
+    """The model and its server, for the author ``openai``: of the config file, or made of options."""
     key: str = field(default="", repr=False)
     """From the environment only; never stored, logged or shown."""
     person: str = "unknown"
@@ -94,18 +94,37 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
     folder: Path | None = None,
     model: str = "",
     base_url: str = "",
+    profile: str = "",
 ) -> Settings:
-    """Settings with what was not given taken from CUTEGEN_MODEL, OPENAI_BASE_URL and OPENAI_API_KEY."""
+    """Settings with what was not given taken from CUTEGEN_MODEL, OPENAI_BASE_URL and the key's variable.
+
+    With a `profile` the server is that of the config file, and `model` and `base_url` change parts of it.
+    Raises ConfigurationError when there is none of that name, UsageError when another author is asked for.
+    """
+    server = _server(profile, model, base_url)
+    if profile and author not in {"offline", "openai"}:
+        message = f"--profile {profile} is for a model, and --author {author} is none: give one of the two"
+        raise UsageError(message)
     return Settings(
-        author=author,
+        author="openai" if profile else author,
         device=device,
         policy=policy,
         baselines=baselines or BASELINES[:1],
         folder=folder or DEFAULT_FOLDER,
-        model=model or os.environ.get("CUTEGEN_MODEL", ""),
-        base_url=base_url or os.environ.get("OPENAI_BASE_URL", ""),
-        key=os.environ.get(KEY_VARIABLE, ""),
+        server=server,
+        key=os.environ.get(server.key_variable, "") if server.key_variable else "",
         person=_login(),
+    )
+
+
+def _server(profile: str, model: str, base_url: str) -> ServerProfile:
+    if profile:
+        found = find_profile(profile, config_path())
+        return replace(found, model=model or found.model, base_url=base_url or found.base_url)
+    return ServerProfile(
+        name="openai",
+        model=model or os.environ.get("CUTEGEN_MODEL", ""),
+        base_url=base_url or os.environ.get("OPENAI_BASE_URL", "") or DEFAULT_URL,
     )
 
 
@@ -134,9 +153,7 @@ def make_author(settings: Settings, person: Person) -> Author:
     if settings.author == "offline":
         return OfflineAuthor()
     if settings.author == "openai":
-        return OpenAICompatibleAuthor(
-            model=settings.model, key=settings.key, base_url=settings.base_url, library=shipped_library()
-        )
+        return OpenAICompatibleAuthor(settings.server, key=settings.key, library=shipped_library())
     if settings.author == "manual":
         return ManualAuthor(
             folder=settings.folder / "prompts",

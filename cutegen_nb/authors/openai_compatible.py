@@ -1,19 +1,25 @@
-"""A model behind any server that speaks OpenAI's chat completions (OpenAI, vLLM, Ollama, llama.cpp …).
+"""A model behind any server that speaks one of OpenAI's two APIs (OpenAI, vLLM, Ollama, llama.cpp …).
 
 The ``openai`` package is imported when the first request is made. The key is held in memory only.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import importlib
-import ipaddress
+import difflib
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from cutegen_nb.core.errors import AuthorError, ConfigurationError, RateLimited, Unreachable
+from cutegen_nb.authors.chat import Chat
+from cutegen_nb.authors.collected import Collected
+from cutegen_nb.authors.patience import Patience, Sleep, Turns
+from cutegen_nb.authors.responses import FAILED, Responses
+from cutegen_nb.authors.server_profile import KEY_VARIABLE, Api, ServerProfile, check_usable, is_local
+from cutegen_nb.authors.setbacks import Kind, Reading, Setback, client_errors
+from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Prompt, Reply, Usage
@@ -22,63 +28,49 @@ from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.prompting.library import PromptLibrary
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, AsyncStream
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-_DEFAULT_URL = "https://api.openai.com/v1"
-_PROGRESS_CHARACTERS = 400
-_UNAUTHORISED = frozenset({401, 403})
-_NOT_FOUND = 404
-_BAD_REQUEST = 400
-_SERVER_FAULTS = 500
+__all__ = ["KEY_VARIABLE", "OpenAICompatibleAuthor", "is_local"]
 
-
-def is_local(url: str) -> bool:
-    """Whether a URL names this machine or a private network, where servers rarely ask for a key."""
-    host = urlsplit(url).hostname or ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost" or "." not in host or host.endswith((".local", ".internal"))
-    return address.is_loopback or address.is_private
+_CONNECT_S = 15.0
+_LISTING_S = 10.0
+_LISTED = 8
+_DISPENSABLE = (
+    "stream_options", "max_completion_tokens", "max_output_tokens", "max_tokens", "temperature",
+    "reasoning_effort", "reasoning", "store", "stream",
+)  # fmt: skip
+"""Settings a server may refuse, longer names first where one is a part of another."""
+_NO_SYSTEM = re.compile(
+    r"\Ainstructions\b|\bsystem\b.{0,20}\brole\b|\brole\b.{0,60}\bsystem\b", re.IGNORECASE
+)
 
 
 class OpenAICompatibleAuthor:
-    """Asks one model, streamed."""
+    """Asks one model, streamed, and again where that may help."""
 
-    def __init__(  # noqa: PLR0913 - each is one setting of a server
+    def __init__(
         self,
+        profile: ServerProfile,
         *,
-        model: str,
         key: str,
         library: PromptLibrary,
-        base_url: str = "",
-        timeout_s: float = 600.0,
-        retries: int = 2,
+        first_wait_s: float = 0.5,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """Take the settings. Raises ConfigurationError when the model or a needed key is missing."""
-        self._url = base_url or _DEFAULT_URL
-        if urlsplit(self._url).scheme not in {"http", "https"}:
-            message = (
-                f"{self._url!r} is not the address of a server: give http://HOST:PORT/v1 with --base-url"
-            )
-            raise ConfigurationError(message)
-        if not model:
-            message = f"no model is named for {self._url}: give --model NAME or set CUTEGEN_MODEL"
-            raise ConfigurationError(message)
-        if not key and not is_local(self._url):
-            message = (
-                f"{KEY_VARIABLE} is not set and {self._url} asks for a key: set it in the environment, "
-                "or use --author offline, which needs none"
-            )
-            raise ConfigurationError(message)
-        self.name = f"openai:{model}"
-        self._model = model
+        check_usable(profile, key)
+        self.name = f"{profile.name}:{profile.model}"
+        self._profile = profile
         self._key = key
         self._library = library
-        self._timeout_s = timeout_s
-        self._retries = retries
-        self._with_usage = True
+        self._first_wait_s = first_wait_s
+        self._sleep = sleep
+        self._dialect = Chat() if profile.api is Api.CHAT else Responses()
+        self._turns = Turns(profile.limits)
+        self._reading = Reading(profile, key)
+        self._without: frozenset[str] = frozenset()
+        """Settings this server has refused."""
+        self._says_how_it_ended = True
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
         """The library's strategies for the problem's class."""
@@ -90,176 +82,190 @@ class OpenAICompatibleAuthor:
         session: Session,  # noqa: ARG002 - the port's
         progress: Progress,
     ) -> Reply:
-        """Stream one completion.
+        """Have a prompt answered: `ask`."""
+        return await self.ask(prompt, progress)
 
-        A stream that ends before its last event gives a reply whose `finish_reason` is ``incomplete``.
+    async def ask(self, prompt: Prompt, progress: Progress) -> Reply:
+        """One answer. Raises an AuthorError when none can be had, and ConfigurationError without openai.
+
+        A request that cannot be answered now is made again within the profile's limits; a broken stream is
+        asked for again once, and what came of it is then a reply that ends as ``incomplete``. What had to
+        be done is in the reply's notes. Cancelling it closes the connection.
         """
         started = time.monotonic()
-        stream = _Collected(progress)
-        with self._foreign(stream):
-            async with self._client() as client:
-                await self._stream(client, prompt, stream)
-        return stream.reply(time.monotonic() - started)
+        patience = Patience(self._profile.limits, first_wait_s=self._first_wait_s)
+        notes: list[str] = []
+        lost: list[Collected] = []
+        while True:
+            collected = Collected(progress, len(prompt.system) + len(prompt.user))
+            async with self._turns.turn(progress):
+                setback = await self._once(prompt, collected)
+            if setback is None:
+                break
+            refused = self._refused_setting(setback, prompt)
+            if refused:
+                self._without |= {refused}
+                notes.append(f"the server refused {refused!r} ({setback.said}): asked again without it")
+                continue
+            wait = patience.wait_s(setback)
+            if collected.anything:
+                lost.append(collected)
+            if wait is None:
+                if not lost:
+                    raise await self._error(setback, patience.tries)
+                notes.append(f"{setback.happened}: what had come of the answer was kept")
+                collected = lost.pop(max(range(len(lost)), key=lambda place: lost[place].length))
+                collected.finish_reason = "incomplete"
+                break
+            notes.append(f"{setback.happened}: asked again after {wait:.1f} s")
+            progress(f"{setback.happened}: asking again in {wait:.1f} s")
+            await self._sleep(wait)
+        return collected.reply(self._usage(collected, lost, time.monotonic() - started), tuple(notes))
 
-    def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI  # noqa: PLC0415 - a second to import, and only this author needs it
+    def _usage(self, collected: Collected, lost: list[Collected], seconds: float) -> Usage:
+        """Broken answers cost as well."""
+        price = self._profile.price
+        return sum((item.usage(0.0, price) for item in lost), collected.usage(seconds, price))
 
-        return AsyncOpenAI(
-            api_key=self._key or "none",
-            base_url=self._url,
-            timeout=self._timeout_s,
-            max_retries=self._retries,
-        )
-
-    async def _stream(self, client: AsyncOpenAI, prompt: Prompt, collected: _Collected) -> None:
-        from openai import BadRequestError  # noqa: PLC0415
-
-        request: dict[str, Any] = {
-            "model": self._model,
-            "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": prompt.user},
-            ],
-            "stream": True,
-        }
-        if self._with_usage:
-            request["stream_options"] = {"include_usage": True}
+    async def _once(self, prompt: Prompt, collected: Collected) -> Setback | None:
+        """One request; None when it was answered."""
+        limits = self._profile.limits
         try:
-            events = await client.chat.completions.create(**request)
-        except BadRequestError as error:
-            # Older servers refuse the option that asks for token counts; the reply matters more.
-            if not self._with_usage or "stream_options" not in str(error):
-                raise
-            self._with_usage = False
-            await self._stream(client, prompt, collected)
-            return
-        async with events:
-            async for event in events:
-                collected.take(event)
-        if not collected.heard:
-            await self._whole(client, request, collected)
-
-    async def _whole(self, client: AsyncOpenAI, request: dict[str, Any], collected: _Collected) -> None:
-        """Ask again for the answer in one piece: some servers take `stream` and do not stream."""
-        plain = {name: value for name, value in request.items() if not name.startswith("stream")}
-        collected.take_whole(await client.chat.completions.create(**plain))
-        if not collected.heard:
-            message = (
-                f"{self._url} answered, but not with a chat completion: check --base-url, which for most "
-                "servers ends in /v1"
-            )
-            raise AuthorError(message)
-
-    @contextlib.contextmanager
-    def _foreign(self, collected: _Collected) -> Iterator[None]:
-        """Errors of the client as ours; a connection that breaks after text came leaves that text."""
-        try:
-            import openai  # noqa: PLC0415
+            errors = client_errors()
         except ImportError as error:
             message = f"openai is not installed ({error}): `pip install openai`, or use another --author"
             raise ConfigurationError(message) from error
         try:
+            async with asyncio.timeout(limits.whole_s), self._client() as client:
+                await self._stream(client, prompt, collected)
+        except _TooSlow as slow:
+            return self._slow(slow, collected)
+        except TimeoutError:
+            return self._slow(_TooSlow(f"did not end its answer within {limits.whole_s:g} s"), collected)
+        except errors as error:
+            found = self._reading.of(error)
+            if not collected.anything or found.kind not in {Kind.GARBLED, Kind.NO_CONNECTION}:
+                return found
+            return Setback(kind=Kind.BROKEN, happened=found.happened, cure=found.cure)
+        return self._fault_of(collected)
+
+    def _slow(self, slow: _TooSlow, collected: Collected) -> Setback:
+        return Setback(
+            kind=Kind.BROKEN if collected.anything else Kind.SLOW,
+            happened=f"{self._profile.base_url} {slow}",
+            cure="run the same command again later, or give it longer under limits in its profile",
+        )
+
+    def _fault_of(self, collected: Collected) -> Setback | None:
+        """What is wrong with an answer whose stream came to its end."""
+        url = self._profile.base_url
+        if not collected.heard:
+            return Setback(
+                kind=Kind.GARBLED,
+                happened=f"{url} answered, but not with {self._dialect.kind}",
+                cure="check --base-url, which for most servers ends in /v1",
+            )
+        if collected.finish_reason.startswith(FAILED):
+            said = self._reading.clean(collected.finish_reason)
+            return Setback(
+                kind=Kind.BUSY, happened=f"{url} gave up ({said})", cure="run the same command again later"
+            )
+        if collected.ended or collected.too_long or not self._says_how_it_ended:
+            return None
+        if not collected.anything:
+            return Setback(
+                kind=Kind.BROKEN,
+                happened=f"{url} ended its answer before a word of it",
+                cure="run the same command again later",
+            )
+        self._says_how_it_ended = False
+        return Setback(
+            kind=Kind.BROKEN,
+            happened=f"{url} ended its answer after {collected.length:,} characters without saying why",
+            cure="run the same command again later",
+        )
+
+    def _client(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415 - a second to import, for this author only
+
+        return AsyncOpenAI(
+            api_key=self._key or "none",
+            base_url=self._profile.base_url,
+            timeout=Timeout(self._profile.limits.whole_s, connect=_CONNECT_S),
+            max_retries=0,
+        )
+
+    async def _stream(self, client: AsyncOpenAI, prompt: Prompt, collected: Collected) -> None:
+        """Make the request and collect its answer, each part within its time."""
+        limits = self._profile.limits
+        body = self._dialect.request(self._profile, prompt, self._without)
+        if "stream" in body:
+            late = _TooSlow(f"sent nothing within {limits.first_byte_s:g} s")
+            deadline = time.monotonic() + limits.first_byte_s
+            async with _within(limits.first_byte_s, late):
+                events = await self._dialect.stream(client, body)
+            async with events:
+                async with _within(max(0.0, deadline - time.monotonic()), late):
+                    event = await anext(events, None)
+                await self._collect(events, event, collected)
+        if not collected.heard:
+            # Some servers take `stream` and do not stream.
+            self._dialect.take_whole(await self._dialect.whole(client, body), collected)
+
+    async def _collect(self, events: AsyncStream[Any], event: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's events
+        limits = self._profile.limits
+        while event is not None and not collected.too_long:
+            self._dialect.take(event, collected)
+            silent = _TooSlow(f"fell silent for {limits.between_chunks_s:g} s in its answer")
+            async with _within(limits.between_chunks_s, silent):
+                event = await anext(events, None)
+
+    def _refused_setting(self, setback: Setback, prompt: Prompt) -> str:
+        """The setting a server complains about and can do without; empty when there is none."""
+        if setback.kind is not Kind.BAD_REQUEST:
+            return ""
+        body = self._dialect.request(self._profile, prompt, self._without)
+        if setback.param in _DISPENSABLE and setback.param in body:
+            return setback.param
+        if "system" not in self._without and _NO_SYSTEM.search(f"{setback.param} {setback.said}"):
+            return "system"
+        named = (word for word in _DISPENSABLE if re.search(rf"(?<![\w.]){word}(?!\w)", setback.said))
+        return next((word for word in named if word in body), "")
+
+    async def _error(self, setback: Setback, tries: int) -> Exception:
+        if setback.kind is not Kind.NO_MODEL:
+            return setback.error(tries)
+        cure = f"{await self._models()}{setback.cure}"
+        return Setback(kind=setback.kind, happened=setback.happened, cure=cure).error(tries)
+
+    async def _models(self) -> str:
+        """What the server has, for the sentence about a model it does not have; empty when it cannot say."""
+        unlisted: tuple[type[Exception], ...] = (*client_errors(), TimeoutError, AttributeError, TypeError)
+        try:
+            async with asyncio.timeout(_LISTING_S), self._client() as client:
+                names = [item.id async for item in client.models.list()]
+        except unlisted:
+            # A list in another form, or none: the sentence does without.
+            return ""
+        wanted = self._profile.model
+        if wanted in names:
+            return f'the model is there, so the address or api = "{self._profile.api.value}" is wrong; '
+        near = difflib.get_close_matches(wanted, names, n=_LISTED, cutoff=0.3)
+        shown = [*near, *(name for name in names if name not in near)][:_LISTED]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        return f"it has {self._reading.clean(', '.join(shown))}{more}; " if shown else ""
+
+
+class _TooSlow(Exception):
+    """A part of an answer took longer than its limit."""
+
+
+@contextlib.asynccontextmanager
+async def _within(seconds: float, error: Exception) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds) as limit:
             yield
-        except openai.APIStatusError as error:
-            raise self._status_error(error.status_code, str(error.message)) from None
-        except _broken_connection() as error:
-            if collected.text:
-                collected.finish_reason = "incomplete"
-                return
-            message = (
-                f"{self._url} gave no answer ({self._without_key(_first_cause(error))}): "
-                "check that the server runs and that --base-url names it"
-            )
-            raise Unreachable(message) from None
-
-    def _status_error(self, status: int, said: str) -> Exception:
-        said = self._without_key(" ".join(said.split())).removeprefix(f"Error code: {status} - ")[:300]
-        if status in _UNAUTHORISED:
-            return ConfigurationError(
-                f"{self._url} refused the key (HTTP {status}: {said}): check {KEY_VARIABLE} in the "
-                "environment"
-            )
-        if status == _NOT_FOUND:
-            return ConfigurationError(
-                f"{self._url} has no model {self._model!r} or no chat completions there (HTTP 404: {said}): "
-                "check --model and --base-url"
-            )
-        if status == 429:  # noqa: PLR2004 - Too Many Requests
-            return RateLimited(
-                f"{self._url} refuses for now (HTTP 429: {said}): wait, then run the same command again"
-            )
-        if status >= _SERVER_FAULTS:
-            return Unreachable(
-                f"{self._url} failed (HTTP {status}: {said}): run the same command again later"
-            )
-        return AuthorError(
-            f"{self._url} did not take the request (HTTP {status}: {said}): try another --model"
-        )
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "…") if self._key else text
-
-
-def _broken_connection() -> tuple[type[Exception], ...]:
-    """What the client raises, and in mid-stream its HTTP library: httpx2 for openai 3, httpx before."""
-    found: list[type[Exception]] = [importlib.import_module("openai").APIError, ValueError]
-    for name in ("httpx2", "httpx"):
-        with contextlib.suppress(ImportError):
-            found.append(importlib.import_module(name).HTTPError)
-    return tuple(found)
-
-
-def _first_cause(error: BaseException) -> str:
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    return str(cause) or str(error) or type(error).__name__
-
-
-class _Collected:
-    """What a stream has brought so far."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.text = ""
-        self.refusal = ""
-        self.finish_reason = ""
-        self.heard = False
-        """Whether any choice has come."""
-        self._progress = progress
-        self._told = 0
-        self._input_tokens = 0
-        self._output_tokens = 0
-
-    def take(self, event: Any) -> None:  # noqa: ANN401 - the SDK's chunk; servers leave parts of it out
-        """Add one event of the stream."""
-        if getattr(event, "usage", None):
-            self._input_tokens = event.usage.prompt_tokens or 0
-            self._output_tokens = event.usage.completion_tokens or 0
-        for choice in (getattr(event, "choices", None) or [])[:1]:
-            self._add(choice.delta, choice.finish_reason)
-        if len(self.text) - self._told >= _PROGRESS_CHARACTERS:
-            self._told = len(self.text)
-            self._progress(f"the model writes: {self._told:,} characters")
-
-    def take_whole(self, completion: Any) -> None:  # noqa: ANN401 - a text where the server sent no JSON
-        """Add an answer that came in one piece."""
-        if getattr(completion, "usage", None):
-            self._input_tokens = completion.usage.prompt_tokens or 0
-            self._output_tokens = completion.usage.completion_tokens or 0
-        for choice in (getattr(completion, "choices", None) or [])[:1]:
-            self._add(choice.message, choice.finish_reason)
-
-    def _add(self, words: Any, finish_reason: str | None) -> None:  # noqa: ANN401 - the SDK's delta or message
-        self.heard = True
-        self.text += getattr(words, "content", None) or ""
-        self.refusal += getattr(words, "refusal", None) or ""
-        self.finish_reason = finish_reason or self.finish_reason
-
-    def reply(self, seconds: float) -> Reply:
-        """The whole answer."""
-        usage = Usage(
-            input_tokens=self._input_tokens, output_tokens=self._output_tokens, seconds=round(seconds, 3)
-        )
-        if self.refusal and not self.text:
-            return Reply(text=self.refusal, usage=usage, finish_reason="refusal")
-        return Reply(text=self.text, usage=usage, finish_reason=self.finish_reason or "incomplete")
+    except TimeoutError:
+        if limit.expired():
+            raise error from None
+        raise

@@ -57,6 +57,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         folder=given.get("store"),
         model=given.get("model") or "",
         base_url=given.get("base_url") or "",
+        profile=given.get("profile") or "",
     )
 
 

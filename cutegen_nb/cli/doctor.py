@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import cutegen_nb
-from cutegen_nb.authors.openai_compatible import KEY_VARIABLE
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError
 from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
@@ -126,13 +125,14 @@ def _ncu() -> Line:
 
 def _authors(settings: Settings) -> tuple[Line, ...]:
     key = "set" if settings.key else "not set"
-    url = "set" if settings.base_url else "not set"
-    model = settings.model or "not set"
+    url = settings.server.base_url
+    model = settings.server.model or "not set"
     return (
         Line(item="author offline", value="always there: needs no key and no network"),
         Line(item="author manual", value="always there: prompts go to files"),
         Line(
-            item="author openai", value=f"{KEY_VARIABLE} {key}, OPENAI_BASE_URL {url}, CUTEGEN_MODEL {model}"
+            item="author openai",
+            value=f"{settings.server.key_variable} {key}, server {url}, model {model}; more: `profiles`",
         ),
     )
 

@@ -17,6 +17,7 @@ from cutegen_nb.cli import checks as checking
 from cutegen_nb.cli import commands as work
 from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import instructions as listing
+from cutegen_nb.cli import profiles as profiling
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -128,6 +129,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made.add_argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
     made.add_argument("-o", "--output", metavar="FILE.html", required=True, help="where to write it")
     _add_store(made)
+    made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
+    profiling.add_options(made)
     made = command(
         "doctor",
         work.doctor,
@@ -162,6 +165,11 @@ def _add_running(parser: argparse.ArgumentParser, rounds: int) -> None:
     parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
     parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
     parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
+    parser.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="a model and its server by a name of the config file: `cutegen-nb profiles` lists them",
+    )
     parser.add_argument(
         "--rounds", type=_rounds, default=rounds, metavar="K", help=f"rounds at most (default: {rounds})"
     )

@@ -69,6 +69,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
     parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
     parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
+    parser.add_argument("--profile", metavar="NAME", help="a model and its server, of the config file")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
     _add_going_on(parser)
     parser.add_argument(

@@ -23,7 +23,7 @@ from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import Shown
 from cutegen_nb.report import diff_view
 from cutegen_nb.report.markup import visible
-from cutegen_nb.wiring import Settings, open_store, settings_from_environment
+from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_from_environment
 
 Options = argparse.Namespace
 Command = Callable[[Desk, Options], object]
@@ -58,6 +58,7 @@ def _wish(options: Options, problem: Problem) -> Wish:
         folder=absolute(options.store),
         model=options.model or "",
         base_url=options.base_url or "",
+        profile=options.profile or "",
     )
     return Wish(
         problem=problem,
@@ -80,7 +81,8 @@ def resume(desk: Desk, options: Options) -> None:
     stored = desk.stored(options.session or "", options.store)
     author, _, model = stored.author.partition(":")
     settings = settings_from_environment(
-        author=author,
+        author=author if author in AUTHORS else "openai",
+        profile="" if author in AUTHORS else author,
         device="simulator" if stored.device.kind is DeviceKind.SIMULATOR else "cuda",
         folder=absolute(options.store),
         model=model,

@@ -72,7 +72,8 @@ def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
 def _place(text: str, edit: Edit, number: int) -> tuple[int, int] | EditFault:
     if not edit.search.strip():
         return EditFault(reason=f"Edit {number} has nothing after SEARCH: give the lines it replaces.")
-    starts = [m.start() for m in re.finditer(rf"^{re.escape(edit.search)}", text, re.MULTILINE)]
+    # Looking ahead finds places that overlap each other, too: of three equal lines two are a pair twice.
+    starts = [m.start() for m in re.finditer(rf"^(?={re.escape(edit.search)})", text, re.MULTILINE)]
     if len(starts) == 1:
         return starts[0], starts[0] + len(edit.search)
     if starts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cutegen_nb.core.round import Reply
+from cutegen_nb.core.round import Prediction, Reply
 from cutegen_nb.prompting.edits import EditFault, apply_edits, find_edits
+from cutegen_nb.prompting.predicted import predicted
 
 MAX_REPLY_CHARACTERS = 400_000
 """Longer replies are refused unread: no kernel needs a hundred thousand tokens."""
@@ -16,12 +18,24 @@ _RATIONALE_CHARACTERS = 4000
 
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})(?P<language>[^`\n]*)$")
 _DEFINES = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
-_THOUGHT = re.compile(r"\A\s*<think>.*?(</think>|\Z)", re.DOTALL)
+_THOUGHT = re.compile(
+    r"\A\s*<(?P<tag>think|thinking|thought|reasoning)>(?P<text>.*?)(?:</(?P=tag)>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_THOUGHT_END = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_FINAL_CHANNEL = "<|channel|>final<|message|>"
+_CHANNEL_WORDS = re.compile(r"<\|(?:start|end|return|channel|message)\|>(?:assistant|analysis|commentary)?")
 _REFUSAL = re.compile(
     r"\b(I('m| am) sorry|I (can('|no)t|won't|will not|am unable to)|as an AI)\b", re.IGNORECASE
 )
-_PREDICTED = re.compile(r"^\W*Predicted effect\W*:\W*(?P<text>\S.*)$", re.MULTILINE | re.IGNORECASE)
 _CUT_SHORT = frozenset({"length", "incomplete", "max_tokens"})
+_CALLED = frozenset({"tool_calls", "function_call"})
+_CALL_TAG = re.compile(
+    r"<(tool_call|function_calls?|function=|invoke\b)|<\|(tool_call|python_tag)", re.IGNORECASE
+)
+_CALL_WORDS = frozenset({"tool_calls", "function_call", "arguments", "parameters", "tool", "function"})
+_UNPRINTED = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Control characters, and those that make a line read otherwise than it runs (CVE-2021-42574)."""
 _REFUSED = frozenset({"content_filter", "refusal"})
 
 
@@ -37,6 +51,8 @@ class ReplyFault(StrEnum):
     SEVERAL_FILES = "several files"
     EDIT_MISMATCH = "edit mismatch"
     UNREADABLE = "unreadable"
+    TOOL_CALL = "tool call"
+    REASONING_ONLY = "reasoning only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +63,8 @@ class Proposal:
     """The whole file, edits applied, ended by a newline."""
     rationale: str
     """The words before the code."""
-    predicted_effect: str = ""
-    """The line after ``Predicted effect:``; empty when there is none."""
+    prediction: Prediction | None = None
+    """What the line after ``Predicted effect:`` says; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +86,8 @@ class _Block:
 
 def parse_reply(reply: Reply, parent_source: str | None) -> Proposal | Unusable:
     """Take a reply apart. `parent_source` is what edits apply to; None when no file was given."""
-    text = _THOUGHT.sub("", reply.text).replace("\r\n", "\n")
-    fault = _fault_of_whole(reply, text)
+    thoughts, text = split_thoughts(reply.text.replace("\r\n", "\n"))
+    fault = _fault_of_whole(reply, text, thought=len(reply.reasoning) + len(thoughts))
     if fault is not None:
         return fault
     blocks = _blocks(text)
@@ -87,10 +103,46 @@ def parse_reply(reply: Reply, parent_source: str | None) -> Proposal | Unusable:
         return _from_edits(text, parent_source)
     if _is_file(text):
         return _proposal(text, "")
+    if reply.finish_reason in _CALLED or _is_call(text):
+        return Unusable(
+            fault=ReplyFault.TOOL_CALL,
+            reason=f"The answer calls a tool ({_excerpt(text)!r}) and there are none. Send the whole file in "
+            "one block, as text.",
+        )
     return _no_code(text, blocks)
 
 
-def _fault_of_whole(reply: Reply, text: str) -> Unusable | None:
+def split_thoughts(text: str) -> tuple[str, str]:
+    """What a reasoning model thought in its answer, by the marks models use, and the answer without it."""
+    if _FINAL_CHANNEL in text:
+        thoughts, _, text = text.rpartition(_FINAL_CHANNEL)
+        return _CHANNEL_WORDS.sub("", thoughts).strip(), _CHANNEL_WORDS.sub("", text)
+    thoughts = ""
+    while match := _THOUGHT.match(text):
+        thoughts, text = f"{thoughts}\n{match['text']}".strip(), text[match.end() :]
+    end = _THOUGHT_END.search(text)
+    if end and not thoughts and "<think" not in text[: end.start()].lower():
+        # Some servers put the opening mark into the prompt: only the closing one is in the answer.
+        return text[: end.start()].strip(), text[end.end() :]
+    return thoughts, text
+
+
+def _is_call(text: str) -> bool:
+    """Whether an answer is a call of a tool in words: tags, or one JSON object with a call's members."""
+    if _CALL_TAG.search(text[:2000]):
+        return True
+    bare = re.sub(r"\A\s*```\w*\n|\n```\s*\Z", "", text).strip()
+    if not bare.startswith(("{", "[")):
+        return False
+    try:
+        found = json.loads(bare)
+    except (ValueError, RecursionError):
+        return False
+    first = found[0] if isinstance(found, list) and found else found
+    return isinstance(first, dict) and bool(_CALL_WORDS & first.keys())
+
+
+def _fault_of_whole(reply: Reply, text: str, thought: int) -> Unusable | None:
     if reply.finish_reason in _REFUSED:
         return Unusable(
             fault=ReplyFault.REFUSED,
@@ -105,6 +157,12 @@ def _fault_of_whole(reply: Reply, text: str) -> Unusable | None:
             "file once, without repetition.",
         )
     if not text.strip():
+        if thought:
+            return Unusable(
+                fault=ReplyFault.REASONING_ONLY,
+                reason=f"The answer ended after {thought:,} characters of reasoning, before a word of the "
+                "reply. Think more briefly, then send the whole file in one block.",
+            )
         if reply.finish_reason in _CUT_SHORT:
             return _truncated(0)
         return Unusable(
@@ -117,11 +175,6 @@ def _fault_of_whole(reply: Reply, text: str) -> Unusable | None:
             fault=ReplyFault.UNREADABLE,
             reason=f"Character {error.start} of the answer is not text ({error.reason}). Use plain "
             "ASCII in code.",
-        )
-    if "\0" in text:
-        return Unusable(
-            fault=ReplyFault.UNREADABLE,
-            reason=f"The answer has a NUL character at position {text.index(chr(0))}. Send plain text.",
         )
     return None
 
@@ -215,11 +268,18 @@ def _excerpt(text: str) -> str:
     return words if len(words) <= 80 else words[:77] + "…"  # noqa: PLR2004 - one line of a terminal
 
 
-def _proposal(source: str, words: str) -> Proposal:
-    predicted = _PREDICTED.search(words)
+def _proposal(source: str, words: str) -> Proposal | Unusable:
+    unprinted = _UNPRINTED.search(source)
+    if unprinted:
+        line = source.count("\n", 0, unprinted.start()) + 1
+        return Unusable(
+            fault=ReplyFault.UNREADABLE,
+            reason=f"Line {line} of the file has the character U+{ord(unprinted[0]):04X}, which does not "
+            "show. Use plain ASCII in code.",
+        )
     rationale = re.sub(r"\A\W*Rationale\W*:\s*", "", words.strip(), flags=re.IGNORECASE)
     return Proposal(
         source=source.rstrip() + "\n",
         rationale=rationale[:_RATIONALE_CHARACTERS].strip(),
-        predicted_effect=predicted["text"].strip() if predicted else "",
+        prediction=predicted(words),
     )

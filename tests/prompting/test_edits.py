@@ -23,6 +23,12 @@ def test_an_anchor_that_occurs_twice_is_refused_with_both_lines():
     assert "occurs 2 times (lines 2, 6)" in found.reason
 
 
+def test_an_anchor_whose_places_overlap_is_refused_too():
+    found = apply_edits("x\nx\nx\n", (edit("x\nx\n", "y\n"),))
+    assert isinstance(found, EditFault)
+    assert "occurs 2 times (lines 1, 2)" in found.reason
+
+
 def test_an_anchor_that_is_missing_is_answered_with_the_nearest_place():
     found = apply_edits(SOURCE, (edit("def  b():\n    return 2\n", ""),))
     assert isinstance(found, EditFault)

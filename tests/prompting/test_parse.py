@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.core.round import Reply, Usage
-from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, Proposal, ReplyFault, Unusable, parse_reply
+from cutegen_nb.core.round import Prediction, Reply, Usage
+from cutegen_nb.core.strategy import Direction
+from cutegen_nb.prompting.parse import (
+    MAX_REPLY_CHARACTERS,
+    Proposal,
+    ReplyFault,
+    Unusable,
+    parse_reply,
+    split_thoughts,
+)
 
 FILE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
@@ -20,7 +28,13 @@ def test_a_whole_file_comes_with_its_rationale_and_prediction():
     assert found == Proposal(
         source=FILE,
         rationale="Fewer loads.\nPredicted effect: sectors down 75%, 1.3x",
-        predicted_effect="sectors down 75%, 1.3x",
+        prediction=Prediction(
+            text="sectors down 75%, 1.3x",
+            counter="gmem_sectors",
+            direction=Direction.DOWN,
+            change_fraction=0.75,
+            speedup=1.3,
+        ),
     )
 
 
@@ -57,6 +71,30 @@ def test_thoughts_before_the_answer_are_left_out():
     assert found.rationale == ""
 
 
+def test_each_mark_of_reasoning_is_known():
+    for text in (
+        "<thinking>a</thinking>b",
+        "\n<THINK>a</THINK>b",
+        "<think></think><think>a</think>b",
+        "a</think>b",
+        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
+    ):
+        assert split_thoughts(text) == ("a", "b")
+    assert split_thoughts("x <think>a</think>") == ("", "x <think>a</think>")
+
+
+def test_reasoning_kept_apart_by_the_server_counts_as_reasoning():
+    reply = Reply(text="", usage=Usage(), finish_reason="length", reasoning="hm" * 10)
+    found = parse_reply(reply, None)
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.REASONING_ONLY
+    assert "20 characters of reasoning" in found.reason
+
+
+def test_control_characters_in_the_words_alone_do_no_harm():
+    assert isinstance(parsed(f"\x1b[1mRationale\x1b[0m\n```python\n{FILE}```"), Proposal)
+
+
 def test_windows_line_ends_are_read():
     found = parsed(f"```python\r\n{FILE}```".replace("\n", "\r\n").replace("\r\r", "\r"))
     assert isinstance(found, Proposal)
@@ -80,7 +118,16 @@ def test_windows_line_ends_are_read():
         ("x" * (MAX_REPLY_CHARACTERS + 1), "stop", ReplyFault.OVER_LONG),
         (f"```python\n{FILE}# \ud800\n```", "stop", ReplyFault.UNREADABLE),
         (f"```python\n{FILE}# \0\n```", "stop", ReplyFault.UNREADABLE),
-        ('{"tool_calls": [{"name": "write_file"}]}', "tool_calls", ReplyFault.PROSE),
+        ('{"tool_calls": [{"name": "write_file"}]}', "tool_calls", ReplyFault.TOOL_CALL),
+        ('```json\n{"name": "write_file", "arguments": {"path": "a"}}\n```', "stop", ReplyFault.TOOL_CALL),
+        ('[{"function": {"name": "ls"}}]', "stop", ReplyFault.TOOL_CALL),
+        ("<tool_call>\n{}\n</tool_call>", "stop", ReplyFault.TOOL_CALL),
+        ("<function=write_file><parameter=path>a", "stop", ReplyFault.TOOL_CALL),
+        ('{"answer": 42}', "stop", ReplyFault.PROSE),
+        ("<think>It should tile", "stop", ReplyFault.REASONING_ONLY),
+        ("<think>It should tile</think>  \n", "length", ReplyFault.REASONING_ONLY),
+        (f"```python\n{FILE}x = '\x1b[2J'\n```", "stop", ReplyFault.UNREADABLE),
+        (f"```python\n{FILE}x = 1 \u202e# reversed\n```", "stop", ReplyFault.UNREADABLE),
     ],
 )
 def test_each_useless_reply_has_its_fault_and_a_reason(text, finish, fault):

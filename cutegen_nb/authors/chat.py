@@ -1,0 +1,98 @@
+"""OpenAI's chat completions: what a request says, and what its events mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cutegen_nb.authors.collected import Collected, whole_number, words
+from cutegen_nb.authors.server_profile import ServerProfile
+from cutegen_nb.core.round import Prompt, Usage
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, AsyncStream
+
+_OPENAI = "api.openai.com"
+
+
+class Chat:
+    """Speaks ``/chat/completions``."""
+
+    kind = "a chat completion"
+
+    def request(self, profile: ServerProfile, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
+        """The body, less what the server has refused."""
+        body: dict[str, Any] = {"model": profile.model, "messages": _messages(prompt, without)}
+        limit = profile.limits.max_output_tokens
+        name = _limit_name(profile, without)
+        if limit is not None and name:
+            body[name] = limit
+        if profile.temperature is not None and "temperature" not in without:
+            body["temperature"] = profile.temperature
+        if profile.reasoning_effort and "reasoning_effort" not in without:
+            body["reasoning_effort"] = profile.reasoning_effort
+        if "stream" not in without:
+            body["stream"] = True
+            if "stream_options" not in without:
+                body["stream_options"] = {"include_usage": True}
+        return body
+
+    async def stream(self, client: AsyncOpenAI, body: dict[str, Any]) -> AsyncStream[Any]:
+        """Make the request; its events, to be closed by the caller."""
+        found: AsyncStream[Any] = await client.chat.completions.create(**body)
+        return found
+
+    async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:  # noqa: ANN401 - text, where it was no JSON
+        """Make the request for an answer in one piece."""
+        plain = {name: value for name, value in body.items() if not name.startswith("stream")}
+        return await client.chat.completions.create(**plain)
+
+    def take(self, event: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's chunk
+        """Add one event."""
+        self._take(event, collected, "delta")
+
+    def take_whole(self, answer: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's completion
+        """Add an answer that came in one piece."""
+        self._take(answer, collected, "message")
+
+    def _take(self, answer: Any, collected: Collected, part: str) -> None:  # noqa: ANN401
+        usage = getattr(answer, "usage", None)
+        if usage:
+            collected.count(_usage(usage))
+        for choice in (getattr(answer, "choices", None) or [])[:1]:
+            said = getattr(choice, part, None)
+            collected.add(
+                text=words(said, "content"),
+                # DeepSeek, vLLM and llama.cpp say reasoning_content; OpenRouter and Ollama reasoning.
+                reasoning=words(said, "reasoning_content", "reasoning"),
+                refusal=words(said, "refusal"),
+            )
+            for number, call in enumerate(getattr(said, "tool_calls", None) or []):
+                asked = getattr(call, "function", None)
+                index = getattr(call, "index", None)
+                place = index if isinstance(index, int) else number
+                collected.add_call(place, words(asked, "name"), words(asked, "arguments"))
+            collected.finish_reason = words(choice, "finish_reason") or collected.finish_reason
+
+
+def _messages(prompt: Prompt, without: frozenset[str]) -> list[dict[str, str]]:
+    if "system" in without:
+        return [{"role": "user", "content": f"{prompt.system}\n\n{prompt.user}"}]
+    return [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+
+
+def _limit_name(profile: ServerProfile, without: frozenset[str]) -> str:
+    """OpenAI's newer models know the longer name only, most other servers the shorter."""
+    names = ["max_tokens", "max_completion_tokens"]
+    if _OPENAI in profile.base_url:
+        names.reverse()
+    return next((name for name in names if name not in without), "")
+
+
+def _usage(found: Any) -> Usage:  # noqa: ANN401 - the SDK's usage, or another server's
+    return Usage(
+        input_tokens=whole_number(found, "prompt_tokens"),
+        output_tokens=whole_number(found, "completion_tokens"),
+        cached_tokens=whole_number(getattr(found, "prompt_tokens_details", None), "cached_tokens")
+        or whole_number(found, "prompt_cache_hit_tokens"),
+        reasoning_tokens=whole_number(getattr(found, "completion_tokens_details", None), "reasoning_tokens"),
+    )

@@ -1,0 +1,131 @@
+"""What an answer has brought so far: its words, its reasoning, its tool calls, its token counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cutegen_nb.authors.server_profile import Price
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.round import Reply, Usage
+from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, split_thoughts
+
+MAX_REASONING_CHARACTERS = 2_000_000
+"""An answer that has thought longer than this is not going to come."""
+_PROGRESS_CHARACTERS = 400
+_CHARACTERS_PER_TOKEN = 4
+"""Of English and of code, about; only used where a server counts no tokens."""
+
+
+class Collected:
+    """Grows with each event of a stream."""
+
+    def __init__(self, progress: Progress, prompt_characters: int) -> None:
+        self.finish_reason = ""
+        self.heard = False
+        """Whether any part of an answer has come."""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._length = 0
+        self._thought = 0
+        self._told = 0
+        self._counts: Usage | None = None
+        self._progress = progress
+        self._prompt_characters = prompt_characters
+
+    @property
+    def length(self) -> int:
+        """Characters of the answer so far."""
+        return self._length
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server said how the answer ended."""
+        return bool(self.finish_reason)
+
+    @property
+    def anything(self) -> bool:
+        """Whether a word of an answer, a thought or a call has come."""
+        return bool(self._text or self._reasoning or self._refusal or self._calls)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether more of it would be refused unread."""
+        return self._length > MAX_REPLY_CHARACTERS or self._thought > MAX_REASONING_CHARACTERS
+
+    def add(self, text: str = "", reasoning: str = "", refusal: str = "") -> None:
+        """Add words, and tell of the growth now and then."""
+        self.heard = True
+        for words, parts in ((text, self._text), (reasoning, self._reasoning), (refusal, self._refusal)):
+            if words:
+                parts.append(words)
+        self._length += len(text) + len(refusal)
+        self._thought += len(reasoning)
+        if self._length + self._thought - self._told >= _PROGRESS_CHARACTERS:
+            self._told = self._length + self._thought
+            doing, size = ("writes", self._length) if self._length else ("thinks", self._thought)
+            self._progress(f"the model {doing}: {size:,} characters")
+
+    def add_call(self, index: int, name: str, arguments: str) -> None:
+        """Add a part of a tool call, which nobody offered a tool for."""
+        self.heard = True
+        call = self._calls.setdefault(index, {"name": "", "arguments": ""})
+        call["name"] += name
+        call["arguments"] += arguments
+        self._length += len(arguments)
+
+    def count(self, usage: Usage) -> None:
+        """Take the server's token counts."""
+        self._counts = usage
+
+    def usage(self, seconds: float, price: Price | None) -> Usage:
+        """The server's counts, or a guess from the length where it gave none; with the cost."""
+        found = self._counts or self._guess()
+        cost = price.of(found.input_tokens, found.cached_tokens, found.output_tokens) if price else None
+        return Usage(
+            input_tokens=found.input_tokens,
+            output_tokens=found.output_tokens,
+            seconds=round(seconds, 3),
+            cached_tokens=found.cached_tokens,
+            reasoning_tokens=found.reasoning_tokens,
+            cost_usd=cost,
+            estimated=found.estimated,
+        )
+
+    def _guess(self) -> Usage:
+        thought = self._thought // _CHARACTERS_PER_TOKEN
+        return Usage(
+            input_tokens=self._prompt_characters // _CHARACTERS_PER_TOKEN,
+            output_tokens=self._length // _CHARACTERS_PER_TOKEN + thought,
+            reasoning_tokens=thought,
+            estimated=True,
+        )
+
+    def reply(self, usage: Usage, notes: tuple[str, ...]) -> Reply:
+        """The answer, thoughts taken out of it."""
+        thoughts, text = split_thoughts("".join(self._text))
+        reasoning = "\n".join(part for part in ("".join(self._reasoning), thoughts) if part)
+        finish = self.finish_reason or "incomplete"
+        refusal = "".join(self._refusal)
+        if refusal and not text.strip():
+            text, finish = refusal, "refusal"
+        if self._calls and not text.strip():
+            text, finish = json.dumps({"tool_calls": list(self._calls.values())}), "tool_calls"
+        return Reply(text=text, usage=usage, finish_reason=finish, reasoning=reasoning, notes=notes)
+
+
+def whole_number(holder: Any, *names: str) -> int:  # noqa: ANN401 - the SDK's value; servers leave parts of it out
+    """The first of the attributes that is a number of tokens; 0 for none."""
+    for name in names:
+        value = getattr(holder, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return 0
+
+
+def words(holder: Any, *names: str) -> str:  # noqa: ANN401 - as above
+    """The first of the attributes that is a text with something in it."""
+    found = (getattr(holder, name, None) for name in names)
+    return next((value for value in found if isinstance(value, str) and value), "")
