@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    Prompt,
+    Relation,
+    Reply,
+    Round,
+    Stage,
+    Usage,
+)
+from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
 
 RELU_SOURCE = """import torch
@@ -102,4 +116,40 @@ def strategies() -> tuple[Strategy, ...]:
         Strategy(name="coalesce", statement="Neighbours touch neighbours.", effects=(sectors,)),
         Strategy(name="vectorise", statement="Move 128 bits a thread."),
         Strategy(name="unroll", statement="Several vectors in flight."),
+    )
+
+
+def finished_round(number: int, relation: Relation = Relation.LESS_WORK) -> Round:
+    """A round whose candidate passed and was approved; each number has a source of its own."""
+    strategy = strategies()[0]
+    attempt = Attempt(
+        purpose="optimise",
+        prompt=Prompt(system="s", user="u", digest="d", strategy=strategy),
+        reply=Reply(text="answer", usage=Usage(input_tokens=3, output_tokens=4, seconds=0.5)),
+        candidate=Candidate(source=kernel_source(str(number)), author="test"),
+        evaluation=passed(100 - number),
+    )
+    return Round(
+        number=number,
+        stage=Stage.STRUCTURE,
+        strategy=strategy,
+        attempts=(attempt,),
+        comparison=Comparison(relation=relation, reason="."),
+        decisions=(Decision(gate="revision", action=Action.APPROVE, by="policy:auto"),),
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=1.5,
+    )
+
+
+def session_of(*relations: Relation, name: str = "relu") -> Session:
+    """A session with an approved round of each relation."""
+    return Session(
+        name=name,
+        problem=relu_problem(name),
+        facts=relu_facts(),
+        device=simulated_device(),
+        author="test",
+        budget=Budget(rounds=len(relations)),
+        created_at="2026-01-01T00:00:00+00:00",
+        rounds=tuple(finished_round(number, relation) for number, relation in enumerate(relations)),
     )

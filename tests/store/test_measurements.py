@@ -7,48 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.measurement import Measurement
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round, Stage
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.round import Comparison, Relation
+from cutegen_nb.core.session import Session
 from cutegen_nb.store.schema import VERSION
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.testing import examples
-
-
-def _round(number: int, relation: Relation) -> Round:
-    attempt = Attempt(
-        purpose="optimise",
-        prompt=Prompt(system="", user="", digest="d"),
-        reply=None,
-        candidate=Candidate(source=f"# {number}\n", author="test"),
-        evaluation=examples.passed(10),
-    )
-    return Round(
-        number=number,
-        stage=Stage.STRUCTURE,
-        strategy=None,
-        attempts=(attempt,),
-        comparison=Comparison(relation=relation, reason="."),
-        decisions=(Decision(gate="revision", action=Action.APPROVE, by="policy:auto"),),
-        started_at="2026-01-01T00:00:00+00:00",
-        seconds=1.0,
-    )
-
-
-def _session(*relations: Relation) -> Session:
-    return Session(
-        name="relu",
-        problem=examples.relu_problem(),
-        facts=examples.relu_facts(),
-        device=examples.simulated_device(),
-        author="test",
-        budget=Budget(),
-        created_at="2026-01-01T00:00:00+00:00",
-        rounds=tuple(_round(number, relation) for number, relation in enumerate(relations)),
-    )
 
 
 def _measured(session: Session, number: int, relation: Relation | None, after: int) -> Measurement:
@@ -73,7 +39,7 @@ LESS, SLOWER, FIRST, FASTER = Relation.LESS_WORK, Relation.SLOWER, Relation.FIRS
 
 
 def test_counts_decide_until_something_was_measured_and_later_rounds_decide_again():
-    session = _session(FIRST, LESS, LESS)
+    session = examples.session_of(FIRST, LESS, LESS)
     assert session.best is session.rounds[2]
     measured = (
         _measured(session, 0, FIRST, 3),
@@ -83,18 +49,18 @@ def test_counts_decide_until_something_was_measured_and_later_rounds_decide_agai
     told = replace(session, measurements=measured)
     assert told.best is session.rounds[1]
     assert told.measured(session.rounds[2]) is measured[2]
-    further = replace(told, rounds=(*session.rounds, _round(3, LESS)))
+    further = replace(told, rounds=(*session.rounds, examples.finished_round(3, LESS)))
     assert further.best is further.rounds[3]
 
 
 def test_an_approved_revision_that_fails_elsewhere_is_none_to_build_on():
-    session = _session(FIRST, LESS)
+    session = examples.session_of(FIRST, LESS)
     told = replace(session, measurements=(_measured(session, 1, None, 2),))
     assert told.best is session.rounds[0]
 
 
 def test_a_measurement_is_kept_once(tmp_path):
-    session = _session(FIRST, LESS)
+    session = examples.session_of(FIRST, LESS)
     found = _measured(session, 1, FIRST, 2)
     with SqliteStore(tmp_path) as store:
         store.create(session)
@@ -107,7 +73,7 @@ def test_a_measurement_is_kept_once(tmp_path):
 
 def test_a_store_of_the_first_format_is_read_as_it_is_and_gains_the_table_when_it_is_written(tmp_path):
     with SqliteStore(tmp_path) as store:
-        store.create(_session(FIRST))
+        store.create(examples.session_of(FIRST))
     with sqlite3.connect(tmp_path / FILE_NAME) as old:
         old.executescript("DROP TABLE measurements; PRAGMA user_version = 1;")
     with SqliteStore(tmp_path, writable=False) as store:

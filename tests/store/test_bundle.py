@@ -1,0 +1,106 @@
+"""A session leaves as one file and comes back as it was; a file of somebody else's is only ever read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+
+import pytest
+
+from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.round import Relation
+from cutegen_nb.store import bundle
+from cutegen_nb.store.bundle import read_bundle, write_bundle
+from cutegen_nb.testing import examples
+
+VERSIONS = {"python": "3.12.3"}
+SESSION = examples.session_of(Relation.FIRST, Relation.LESS_WORK)
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "relu.cutegen"
+    write_bundle(SESSION, path, VERSIONS)
+    return path
+
+
+def _rewritten(path, changes):
+    """The same bundle with members replaced, added, or (None) left out."""
+    with zipfile.ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    members |= changes
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, data in members.items():
+            if data is not None:
+                new.writestr(name, data)
+    return path
+
+
+def _with_session(path, data: bytes):
+    manifest = {"format": bundle.FORMAT, "files": {"session.json": hashlib.sha256(data).hexdigest()}}
+    return _rewritten(path, {"session.json": data, "manifest.json": json.dumps(manifest).encode()})
+
+
+def test_a_session_comes_back_as_it_was(written):
+    assert read_bundle(written) == SESSION
+
+
+def test_the_same_session_gives_the_same_bytes(written, tmp_path):
+    write_bundle(SESSION, tmp_path / "again.cutegen", VERSIONS)
+    assert (tmp_path / "again.cutegen").read_bytes() == written.read_bytes()
+
+
+def test_kernels_and_problem_lie_in_it_as_files(written):
+    with zipfile.ZipFile(written) as opened:
+        assert opened.read("r0.py").decode() == SESSION.rounds[0].candidate.source
+        assert opened.read("problem.py").decode() == SESSION.problem.source
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"session.json": b"{}"}, "is not what the manifest says"),
+        ({"manifest.json": b"{}"}, "has format None"),
+        ({"manifest.json": b"[]"}, "is list, not an object"),
+        ({"manifest.json": b"{"}, "is not JSON"),
+        ({"manifest.json": None}, "has no manifest.json"),
+        ({"manifest.json": b'{"format": 99}'}, "has format 99"),
+    ],
+)
+def test_a_bundle_that_was_changed_is_refused_in_a_sentence(written, changes, sentence):
+    with pytest.raises(StoreError, match=sentence):
+        read_bundle(_rewritten(written, changes))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b'{"_": "Session", "name": 3}',
+        b'{"rounds": {"a": 1}}',
+        b'{"rounds": [null], "name": "x"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_session_that_is_none_is_refused_in_a_sentence(written, data):
+    with pytest.raises(StoreError):
+        read_bundle(_with_session(written, data))
+
+
+def test_a_file_that_is_no_zip_and_one_that_is_cut_are_refused(written, tmp_path):
+    other = tmp_path / "other.cutegen"
+    other.write_bytes(b"PK not a zip")
+    whole = written.read_bytes()
+    for data in (b"", b"PK not a zip", whole[: len(whole) // 2], whole[:40] + b"\x00" * 60 + whole[100:]):
+        other.write_bytes(data)
+        with pytest.raises(StoreError):
+            read_bundle(other)
+    with pytest.raises(StoreError, match="No such file"):
+        read_bundle(tmp_path / "none.cutegen")
+
+
+def test_a_member_that_unpacks_to_more_than_a_session_is_left_unread(written, monkeypatch):
+    monkeypatch.setattr(bundle, "LARGEST_BYTES", 1 << 20)
+    with pytest.raises(StoreError, match="over 1 MiB unpacked"):
+        read_bundle(_with_session(written, b" " * (2 << 20)))
