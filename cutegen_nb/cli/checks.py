@@ -38,14 +38,14 @@ def _text(found: Sequence[Check]) -> str:
     ]
     legend = (
         "A: every round. B: before a revision may become the best. C: before an export, and on demand "
-        "(evaluate --tier C)."
+        "(evaluate --tier C). GPU; else its own: the simulator looks for the same in every launch."
     )
     return f"{columns(header, rows)}\n\n{legend}"
 
 
 def _where(item: Check) -> str:
     if item.needs_gpu:
-        return "GPU"
+        return "GPU; else its own" if item.instead else "GPU"
     return "simulator" if item.needs_simulator else "both"
 
 
@@ -59,4 +59,5 @@ def _json(item: Check) -> dict[str, object]:
         "cost": item.cost,
         "needs_gpu": item.needs_gpu,
         "needs_simulator": item.needs_simulator,
+        "instead": item.instead,
     }

@@ -1,13 +1,15 @@
 """Runs a candidate a few times and judges nothing: what NVIDIA's tools are started around.
 
-``compute-sanitizer … python -P -m cutegen_nb.gpu.once PROBLEM.py KERNEL.py FOLDER`` runs ``ModelNew`` on the
-problem's own inputs on the GPU. The first call compiles; the tool sees every launch.
+``compute-sanitizer … python -P -m cutegen_nb.gpu.once PROBLEM KERNEL.py FOLDER`` runs ``ModelNew`` on the
+problem's own inputs on the GPU. The first call compiles; the tool sees every launch. PROBLEM is a file as a
+person writes it, or ``.json``: ``{"problem": …, "rewrites": …}``, encoded, for another size of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -15,6 +17,8 @@ from pathlib import Path
 import torch
 
 from cutegen_nb.analysis.problem_text import read_problem
+from cutegen_nb.core.codec import decode
+from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.gpu import confinement, inputs
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.problem_source import load
@@ -32,13 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--open-files", action="store_true", help="confine all but files: CUDA may need them")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    problem, source = read_problem(options.problem), options.kernel.read_text(encoding="utf-8")
+    (problem, rewrites), source = _problem(options.problem), options.kernel.read_text(encoding="utf-8")
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if not options.unconfined:
         confinement.confine(folder, files=not options.open_files)
     os.chdir(folder)
-    loaded = load(problem, ())
+    loaded = load(problem, rewrites)
     path = write_source(source, folder)
     with torch.no_grad():
         module = import_candidate(path, hashlib.sha256(source.encode()).hexdigest())
@@ -49,6 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
             candidate(*given)
         torch.cuda.synchronize()
     return 0
+
+
+def _problem(path: Path) -> tuple[Problem, tuple[Rewrite, ...]]:
+    if path.suffix != ".json":
+        return read_problem(str(path)), ()
+    given = json.loads(path.read_text(encoding="utf-8"))
+    return decode(Problem, given["problem"]), decode(tuple[Rewrite, ...], given["rewrites"])
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ class Evidence:
 
 def _absent(check: Check, *, on_gpu: bool) -> CheckResult:
     if check.needs_gpu and not on_gpu:
-        why = "it needs a GPU"
+        why = f"it needs a GPU; {check.instead}" if check.instead else "it needs a GPU"
     elif check.needs_simulator and on_gpu:
         why = "it needs the simulator"
     else:

@@ -32,6 +32,8 @@ class Check:
     """Whether it can only run on a GPU."""
     needs_simulator: bool = False
     """Whether it can only run on the simulator."""
+    instead: str = ""
+    """What looks for the same where it cannot run."""
     where: str = ""
     """Module that holds its code."""
 
@@ -39,7 +41,7 @@ class Check:
 _TRIAL = "cutegen_nb.gpu.trial"
 _COMPARING = "cutegen_nb.gpu.comparing"
 _INTERCEPTION = "cutegen_nb.gpu.interception"
-_TIMING = "cutegen_nb.gpu.timing"
+_TIMING = "cutegen_nb.gpu.believing"
 _HERE = "cutegen_nb.gpu.checks"
 
 SEEDS = Check(
@@ -370,11 +372,55 @@ SECOND_PROCESS = Check(
     where="cutegen_nb.gpu.evaluator",
 )
 
+MEMCHECK = Check(
+    name="compute-sanitizer memcheck",
+    protocol="F15, F16",
+    tier=Tier.C,
+    stops="reads and writes outside every tensor, which neighbours in memory hide",
+    cost="one process",
+    needs_gpu=True,
+    instead="the simulator checks every access itself",
+    where=f"{_HERE}.sanitizer",
+)
+RACECHECK = Check(
+    name="compute-sanitizer racecheck",
+    protocol="F16",
+    tier=Tier.C,
+    stops="shared memory read and written with no barrier between",
+    cost="one process",
+    needs_gpu=True,
+    instead=f"the simulator has its own: {RACES.name}, {ASYNC_COPIES.name}",
+    where=f"{_HERE}.sanitizer",
+)
+INITCHECK = Check(
+    name="compute-sanitizer initcheck",
+    protocol="F16",
+    tier=Tier.C,
+    stops="global memory read that nothing wrote",
+    cost="one process",
+    decides=False,
+    needs_gpu=True,
+    instead=f"the simulator has its own: {UNWRITTEN.name}",
+    where=f"{_HERE}.sanitizer",
+)
+SYNCCHECK = Check(
+    name="compute-sanitizer synccheck",
+    protocol="F16",
+    tier=Tier.C,
+    stops="barriers that a part of a CTA or warp does not reach",
+    cost="one process",
+    decides=False,
+    needs_gpu=True,
+    instead=f"the simulator has its own: {BARRIERS.name}",
+    where=f"{_HERE}.sanitizer",
+)
+
 CHECKS: tuple[Check, ...] = (
     SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
     READ, TRANSFERS, GUARDS, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
     HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
     EXACT, STRESS, PARTS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
+    MEMCHECK, RACECHECK, INITCHECK, SYNCCHECK,
 )  # fmt: skip
 """In the order in which they are listed."""
 

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.evaluation import CheckState, Tier
 from cutegen_nb.gpu.checks.registry import CHECKS, by_name
 from cutegen_nb.gpu.record import Evidence
 
@@ -46,6 +46,15 @@ def test_the_command_lists_every_check_and_imports_no_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)["checks"]
     assert [item["name"] for item in found] == [item.name for item in CHECKS]
-    assert {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator"} == set(
-        found[0]
+    keys = {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator", "instead"}
+    assert keys == set(found[0])
+
+
+def test_what_needs_a_gpu_at_tier_c_says_what_looks_for_the_same_on_the_simulator():
+    results = {item.name: item for item in Evidence().check_results(Tier.C, on_gpu=False)}
+    race = results["compute-sanitizer racecheck"]
+    assert race.state is CheckState.NOT_RUN
+    assert race.note == (
+        "it needs a GPU; the simulator has its own: shared memory ordered by barriers, asynchronous copies "
+        "waited for"
     )
