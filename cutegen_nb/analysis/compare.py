@@ -1,8 +1,9 @@
 """Is a candidate better than its parent?
 
-On a GPU: faster, slower or cannot tell, from the speedups each had over the same baseline in its own
-run, paired call by call, so that a slow machine slows both. Without one: less, same or more work, from
-exact simulated counts, which are never called a time.
+On a GPU: faster, slower or cannot tell, from the two timed in the same turns of one run, paired call by call.
+Where the parent was not timed beside the candidate, from the speedups each had over the same baseline in its
+own run, which says less. Without a GPU: less, same or more work, from exact simulated counts, which are never
+called a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cutegen_nb.core.round import Comparison, Relation
 WORK_FRACTION = 0.005
 """Counts closer than this are the same work: one warp's tail must not decide a round."""
 TIME_FRACTION = 0.01
-"""Medians of two processes differ by up to a per cent with nothing changed; a smaller gain is not one."""
+"""One kernel timed twice, in a run or in two, differs by up to a per cent; a smaller gain is not one."""
 
 WORK_ORDER: tuple[tuple[str, Callable[[Counters], int]], ...] = (
     ("global sectors", lambda counters: counters.gmem_sectors),
@@ -46,6 +47,8 @@ def compare(
 
 
 def _judge(parent: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tuple[Relation, str]:
+    if candidate.timing and _is_its_rival(parent, candidate.timing):
+        return _by_pairs(candidate.timing)
     if parent.timing and candidate.timing:
         return _by_time(parent.timing, candidate.timing)
     if parent.timing or candidate.timing:
@@ -53,6 +56,22 @@ def _judge(parent: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tu
     if parent.profile and candidate.profile:
         return _by_work(parent.profile, candidate.profile, facts)
     return Relation.CANNOT_TELL, "There are neither times nor counts for both; evaluate both again."
+
+
+def _is_its_rival(parent: Evaluation, timing: Timing) -> bool:
+    rival = timing.rival
+    return rival is not None and _usable(rival) and timing.rival_digest == parent.candidate_digest != ""
+
+
+def _by_pairs(timing: Timing) -> tuple[Relation, str]:
+    """From parent and candidate called by turns, each pair under the same clocks and temperature."""
+    rival = timing.rival
+    assert rival is not None
+    figures = (
+        f"{times(rival.speedup)} its parent's speed, 95 % interval {times(rival.speedup_low)} to "
+        f"{times(rival.speedup_high)}, both timed in the same turns"
+    )
+    return _told(rival.speedup, rival.speedup_low, rival.speedup_high, timing.noise_fraction or 0.0, figures)
 
 
 def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
@@ -70,7 +89,13 @@ def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
         f"{times(ratio)} its parent's speed, 95 % interval {times(low)} to {times(high)} "
         f"(over {after.name}: {times(after.speedup)}, parent {times(before.speedup)})"
     )
-    floor = max(TIME_FRACTION, parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
+    noise = max(parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
+    return _told(ratio, low, high, noise, figures)
+
+
+def _told(ratio: float, low: float, high: float, noise: float, figures: str) -> tuple[Relation, str]:
+    """What a ratio with its interval says, where one kernel against itself strays by `noise`."""
+    floor = max(TIME_FRACTION, noise)
     if low > 1 and ratio >= 1 + floor:
         return Relation.FASTER, f"{figures}."
     if high < 1 and ratio <= 1 - floor:

@@ -10,7 +10,7 @@ from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.summary import decision
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import BaselineTiming, Evaluation
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import Admission, ProblemFacts, Workload
 from cutegen_nb.core.profile import LaunchProfile
@@ -157,16 +157,21 @@ def _timing_json(evaluation: Evaluation | None) -> dict[str, Any] | None:
     timing = evaluation.timing
     return {
         "median_ms": timing.median_ms,
-        "baselines": [
-            {
-                "name": item.name,
-                "median_ms": item.median_ms,
-                "speedup": item.speedup,
-                "speedup_low": item.speedup_low,
-                "speedup_high": item.speedup_high,
-            }
-            for item in timing.baselines
-        ],
+        "method": timing.method,
+        "host_ms": timing.host_ms,
+        "host_included": timing.host_included,
+        "baselines": [_pair_json(item) for item in timing.baselines],
+        "best_before": _pair_json(timing.rival) if timing.rival else None,
+    }
+
+
+def _pair_json(item: BaselineTiming) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "median_ms": item.median_ms,
+        "speedup": item.speedup,
+        "speedup_low": item.speedup_low,
+        "speedup_high": item.speedup_high,
     }
 
 

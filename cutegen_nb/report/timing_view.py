@@ -6,6 +6,7 @@ from statistics import quantiles
 
 from cutegen_nb.analysis.quantity import duration, scaled, share, times
 from cutegen_nb.analysis.roofline import Roofline
+from cutegen_nb.analysis.timing_words import host_words, is_host_bound, method_note, method_words
 from cutegen_nb.core.evaluation import Timing
 from cutegen_nb.report.markup import Style, look, safe, table
 
@@ -21,11 +22,13 @@ def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> st
             share(roof.sol_fraction) if roof.sol_fraction is not None else "–",
         )
     ]
-    for item in timing.baselines:
+    for item in (*timing.baselines, *((timing.rival,) if timing.rival else ())):
         known = roof.floor_ms and item.median_ms
         floor_share = share(roof.floor_ms / item.median_ms) if known else "–"
         interval = f"{times(item.speedup)} ({times(item.speedup_low)} to {times(item.speedup_high)})"
         body.append((safe(item.name), duration(item.median_ms / 1e3), "–", interval, floor_share))
+    if timing.host_ms is not None:
+        body.append(("host, queueing a call", duration(timing.host_ms / 1e3), "–", "–", "–"))
     columns = (
         ("What", False),
         ("Median", True),
@@ -33,8 +36,8 @@ def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> st
         ("Candidate’s speedup (95 % interval)", True),
         ("Of speed of light", True),
     )
-    how = "replays of a CUDA graph, " if timing.method == "graph" else ""
-    caption = f"Latency, {how}L2 flushed before each call ({len(timing.samples_ms)} samples)"
+    count = len(timing.samples_ms)
+    caption = f"Latency by {method_words(timing)}; L2 flushed before each call ({count} samples)"
     return table(style, caption, columns, tuple(body)) + f"<p{look(style, 'muted')}>{note(timing)}</p>"
 
 
@@ -43,8 +46,9 @@ def note(timing: Timing) -> str:
     parts = [f"Copy bandwidth in the same process {scaled(timing.bandwidth_bytes_per_s, 'B/s')}"]
     if timing.warm_ms is not None:
         parts.append(f"with a warm L2 {duration(timing.warm_ms / 1e3)}")
-    if timing.host_ms is not None:
-        parts.append(f"the host queues a call in {duration(timing.host_ms / 1e3)}, which is in no latency")
+    parts += [words for words in (method_note(timing), host_words(timing)) if words]
+    if is_host_bound(timing):
+        parts.append("calls in a row wait for the host")
     if timing.noise_fraction is not None:
         parts.append(f"a baseline differs from itself by up to {share(timing.noise_fraction)}")
     if timing.clocks:

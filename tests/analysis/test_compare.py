@@ -133,3 +133,46 @@ def test_replays_of_a_graph_are_not_compared_with_single_calls():
     slow, fast = timed(1.0), timed(2.0)
     graph = replace(fast, timing=replace(fast.timing, method="graph"))
     assert compare(slow, graph, FACTS).relation is Relation.CANNOT_TELL
+
+
+def beside(
+    speedup: float, spread: float = 0.002, digest: str = "p" * 64, noise: float | None = None
+) -> Evaluation:
+    """A candidate timed in the same turns as its parent; over eager it looks as fast as could be."""
+    evaluation = timed(9.0)
+    assert evaluation.timing is not None
+    rival = replace(
+        evaluation.timing.baselines[0],
+        name="best before",
+        speedup=speedup,
+        speedup_low=speedup * (1 - spread),
+        speedup_high=speedup * (1 + spread),
+    )
+    timing = replace(evaluation.timing, rival=rival, rival_digest=digest, noise_fraction=noise)
+    return replace(evaluation, timing=timing)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "relation", "words"),
+    [
+        (beside(1.03), Relation.FASTER, "1.03× its parent's speed"),
+        (beside(0.97), Relation.SLOWER, "in the same turns"),
+        (beside(1.004), Relation.CANNOT_TELL, "1.0 %"),
+        (beside(1.03, 0.05), Relation.CANNOT_TELL, "holds 1.00×"),
+        (beside(1.03, noise=0.04), Relation.CANNOT_TELL, "4.0 %"),
+    ],
+)
+def test_a_pair_timed_in_one_run_decides_before_any_two_runs(candidate, relation, words):
+    parent = replace(timed(1.0), candidate_digest="p" * 64)
+    found = compare(parent, candidate, FACTS)
+    assert found.relation is relation
+    assert words in found.reason
+
+
+def test_a_pair_with_another_candidate_says_nothing_of_the_parent():
+    parent = replace(timed(1.0), candidate_digest="q" * 64)
+    assert compare(parent, beside(0.5), FACTS).relation is Relation.FASTER
+    assert (
+        compare(replace(parent, candidate_digest=""), beside(0.5, digest=""), FACTS).relation
+        is Relation.FASTER
+    )

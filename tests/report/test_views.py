@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.core.evaluation import Clocks, Timing
+from cutegen_nb.analysis.roofline import place
+from cutegen_nb.core.evaluation import BaselineTiming, Clocks, Timing
 from cutegen_nb.report import correctness_view, counts_view, rounds, timing_view
 from cutegen_nb.report.markup import Style
 from cutegen_nb.report.roofline_plot import describe, png
@@ -146,3 +147,33 @@ def test_a_latency_is_read_with_its_warm_figure_the_host_the_noise_and_the_clock
         assert words in said, said
     assert "nothing held the clocks down" in timing_view.note(replace(whole, clocks=(cool, cool)))
     assert "clock" not in timing_view.note(plain)
+
+
+def test_a_latency_says_how_it_was_measured_and_the_host_stands_apart(session):
+    short = Timing(
+        median_ms=0.003,
+        samples_ms=(0.003,),
+        baselines=(),
+        bandwidth_bytes_per_s=4e12,
+        host_ms=0.037,
+        not_by_graph="the candidate launches on the default one",
+        rival=BaselineTiming(
+            name="best before", median_ms=0.0031, speedup=1.03, speedup_low=1.02, speedup_high=1.04
+        ),
+    )
+    roof = place(session.facts, session.device)
+    page = timing_view.render(short, roof)
+    for words in (
+        "pair of events",
+        "host, queueing a call",
+        "37.0 µs",
+        "no CUDA graph",
+        "best before",
+        "1.03×",
+    ):
+        assert words in page, words
+    assert "calls in a row wait for the host" in page
+    graph = replace(short, method="graph", not_by_graph="", host_ms=0.001)
+    assert "replays of a CUDA graph" in timing_view.render(graph, roof)
+    assert "wait for the host" not in timing_view.note(graph)
+    assert "which is in the latency" in timing_view.note(replace(short, host_included=True))
