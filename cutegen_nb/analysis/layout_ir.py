@@ -248,7 +248,7 @@ def _names(source: str) -> dict[int, str]:
     """What each line's value is called: the target of its assignment, or the function that returns it."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return {}
     names: dict[int, str] = {}
     for function in ast.walk(tree):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.wrong_values import WrongValues
 
@@ -304,6 +305,8 @@ class Evaluation:
     """SHA-256 of the candidate's source, taken before any of it ran."""
     problem_digest: str = ""
     """SHA-256 of the problem's source."""
+    layouts: tuple[LayoutRecord, ...] = ()
+    """Layouts that the candidate's kernels were compiled with, where they could be read."""
 
     @property
     def passed(self) -> bool:

@@ -7,9 +7,10 @@ a GPU host this is the one part of the bridge that is used.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
-from cutegen_nb.analysis.layout_ir import LONGEST_TEXT, MOST_RECORDS, read_layouts
+from cutegen_nb.analysis.layout_ir import LONGEST_TEXT, MOST_RECORDS, named, read_layouts
 from cutegen_nb.core.layout import LayoutRecord
 
 _MOST_PROGRAMS = 16
@@ -23,10 +24,10 @@ class LayoutNotes:
         self._found: dict[LayoutRecord, None] = {}
         self._programs = 0
 
-    @property
-    def records(self) -> tuple[LayoutRecord, ...]:
-        """What was found."""
-        return tuple(self._found)
+    def of(self, source: str, name: str) -> tuple[LayoutRecord, ...]:
+        """What was found in the file of this name, whose text is `source`, by the names it has there."""
+        own = (record for record in self._found if record.file.rpartition("/")[2] == name)
+        return named(tuple(replace(record, file=name) for record in own), source)
 
     def install(self) -> None:
         """Look at every program from now on. Imports the DSL."""
