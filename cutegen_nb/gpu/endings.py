@@ -9,8 +9,8 @@ from cutegen_nb.core import errors
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import Evaluation, Exhibit, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import sandbox
-from cutegen_nb.gpu.forkserver import Limits, Run
 from cutegen_nb.gpu.heard import Heard
+from cutegen_nb.gpu.waiting import Limits, Run
 from cutegen_nb.gpu.warden import End
 
 _FRAME = re.compile(r'File "[^"]*/candidate\.py", line (\d+)')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import math
 import os
 import secrets
@@ -29,11 +30,12 @@ from cutegen_nb.core.evaluation import (
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.gpu import device as devices
-from cutegen_nb.gpu import measured
+from cutegen_nb.gpu import measured, sanitizing
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
-from cutegen_nb.gpu.forkserver import ForkServer, Limits, Run
+from cutegen_nb.gpu.forkserver import Files, ForkServer
 from cutegen_nb.gpu.heard import Heard
+from cutegen_nb.gpu.waiting import Limits, Run
 
 if TYPE_CHECKING:
     from cutegen_nb.gpu.serving import Call
@@ -64,6 +66,7 @@ class KernelEvaluator:
         seeds: int | None = None,
         baselines: tuple[str, ...] = ("eager",),
         screening: bool = True,
+        spare: bool | None = None,
     ) -> None:
         """Choose nothing and start nothing yet.
 
@@ -76,6 +79,8 @@ class KernelEvaluator:
             seeds: Input seeds for each evaluation; by default 3 on the simulator and 5 on a GPU.
             baselines: What a GPU's times are compared with: ``eager``, ``torch.compile``.
             screening: Whether the source is read before it runs. What a run shows does not depend on it.
+            spare: Whether a worker waits, warmed up, for the next candidate; by default on a GPU, where that
+                saves what a CUDA context and a process's first compilation take.
         """
         self._wanted = device
         self._wanted_architecture = architecture
@@ -84,6 +89,7 @@ class KernelEvaluator:
         self._seeds = seeds
         self._baselines = baselines
         self._screening = screening
+        self._wants_spare = spare
         self._chosen: Device | None = None
         self._device: Device | None = None
         self._server: ForkServer | None = None
@@ -145,7 +151,8 @@ class KernelEvaluator:
             return known
         limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._address_space())
         heard = Heard(progress)
-        run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard)
+        (await self._forks()).keep_spare()  # gets ready for what comes next while this is traced
+        run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard, spare=False)
         if heard.result is None or heard.result.get("kind") != "facts":
             raise_ours(heard)
             raise unusable(run, limits, heard.stage)
@@ -178,10 +185,17 @@ class KernelEvaluator:
         return decode(Admission, result["admission"])
 
     async def evaluate(
-        self, problem: Problem, candidate: Candidate, progress: Progress, tier: Tier = Tier.A
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+        *,
+        rival: Candidate | None = None,
     ) -> Evaluation:
         """Judge a candidate. Every fault of the candidate is a verdict; raises EvaluatorError for ours.
 
+        On a GPU `rival`, a candidate that passed before, is timed beside it in the same turns.
         Raises ProblemError when the reference itself cannot be run.
         """
         started = time.monotonic()
@@ -201,9 +215,10 @@ class KernelEvaluator:
                 problem_digest=problem.digest,
             )
         facts = await self.facts(problem, progress)
-        evaluation = await self._judged_in_child(problem, candidate, facts, name, progress, tier)
+        evaluation = await self._judged_in_child(problem, candidate, facts, name, progress, tier, rival)
         if tier is Tier.C and evaluation.passed:
             evaluation = await self._once_more(evaluation, problem, candidate, facts, progress)
+            evaluation = await self._under_tools(evaluation, problem, candidate, facts, progress)
         return dataclasses.replace(
             evaluation,
             findings=(*evaluation.findings, *findings),
@@ -220,30 +235,26 @@ class KernelEvaluator:
         """
         from cutegen_nb.gpu import serving  # noqa: PLC0415 - imports torch, as whoever has tensors did
 
-        server = await self._forks()
-        await server.ready()
-        limits, name = await self._limits(), f"call-{secrets.token_hex(8)}"
-        heard = Heard(lambda _: None)
-        folder = server.folder(name)
+        server, limits, heard = await self._forks(), await self._limits(), Heard(lambda _: None)
+        request = {
+            "kind": "call",
+            "problem": encode(problem),
+            "source": candidate.source,
+            "digest": candidate.digest,
+        }
+        files = functools.partial(serving.pack, call)
+        run = await self._run(request, limits, heard, files=files, keep=True)
         try:
-            request = {
-                "kind": "call",
-                "problem": encode(problem),
-                "source": candidate.source,
-                "digest": candidate.digest,
-                "folder": name,
-                **serving.pack(call, folder),
-            }
-            run = await self._run(request, limits, heard)
             raise_ours(heard)
             if heard.result is None or run.malformed:
                 fault = without_result(run, limits, heard.stage or "running", "")
                 raise EvaluatorError(f"The kernel was not run to its end. {fault.label}: {fault.summary}")
             if heard.result["kind"] == "refused":
                 raise EvaluatorError(f"The kernel was not run to its end. {heard.result['message']}")
-            return serving.unpack_outputs(heard.result, folder, call.arguments)
+            return serving.unpack_outputs(heard.result, server.folder(run.folder), call.arguments)
         finally:
-            server.discard(name)
+            server.discard(run.folder)
+            server.keep_spare()
 
     async def close(self) -> None:
         """End every process it started."""
@@ -270,6 +281,26 @@ class KernelEvaluator:
         kept = passed if second.passed else second
         return dataclasses.replace(kept, checks=(*checks, result), timing=passed.timing)
 
+    async def _under_tools(
+        self,
+        passed: Evaluation,
+        problem: Problem,
+        candidate: Candidate,
+        facts: ProblemFacts,
+        progress: Progress,
+    ) -> Evaluation:
+        """A passing candidate under compute-sanitizer; the simulator looks for the same by itself."""
+        if not passed.passed or (await self._choice()).kind is DeviceKind.SIMULATOR:
+            return passed
+        order = sanitizing.Order(
+            problem=problem,
+            candidate=candidate,
+            sizes=(facts.scaled, facts.full) if facts.scaled.rewrites else (facts.full,),
+            confine_files=self._confine_files,
+            resident_bytes=self._resident_limit(),
+        )
+        return await sanitizing.through_tools(passed, order, progress)
+
     async def _judged_in_child(  # noqa: PLR0913, PLR0917 - what an evaluation is made of
         self,
         problem: Problem,
@@ -278,8 +309,8 @@ class KernelEvaluator:
         name: str,
         progress: Progress,
         tier: Tier,
+        rival: Candidate | None = None,
     ) -> Evaluation:
-        server = await self._forks()
         simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
         rewrites = facts.scaled.rewrites if simulated else ()
         closer_s = (CLOSER_ON_SIMULATOR_S if simulated else CLOSER_ON_GPU_S)[tier]
@@ -287,7 +318,6 @@ class KernelEvaluator:
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
         count = count if tier is Tier.A else 2 * count
         heard = Heard(progress, [secrets.randbits(31) for _ in range(count)])
-        folder = f"evaluation-{secrets.token_hex(8)}"
         try:
             request = {
                 "kind": "evaluate",
@@ -296,7 +326,6 @@ class KernelEvaluator:
                 "digest": candidate.digest,
                 "rewrites": encode(rewrites),
                 "gates": self._gates.get(problem.digest, []),
-                "folder": folder,
                 "baselines": list(self._baselines),
                 "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
                 "least_bytes": facts.full.least_bytes,
@@ -308,10 +337,12 @@ class KernelEvaluator:
                 "closer_s": closer_s,
                 "exact": integers_stay_integers(facts.full.graph),
                 "added_inputs": list(facts.admission.added_inputs) if facts.admission else [],
+                "rival": {"source": rival.source, "digest": rival.digest} if rival else None,
             }
             run = await self._run(request, limits, heard)
         finally:
-            server.discard(folder)
+            # Not before: two processes at work on one GPU would spoil each other's times.
+            (await self._forks()).keep_spare()
         return self._concluded(problem, run, limits, heard, name)
 
     def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: Heard, name: str) -> Evaluation:
@@ -335,12 +366,24 @@ class KernelEvaluator:
             findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
         )
 
-    async def _run(self, request: dict[str, Any], limits: Limits, heard: Heard) -> Run:
-        """One request in one worker; once more with a new template when the old one was lost."""
-        request = request | {"confine_files": self._confine_files}
+    async def _run(  # noqa: PLR0913 - a request, and what goes with it
+        self,
+        request: dict[str, Any],
+        limits: Limits,
+        heard: Heard,
+        *,
+        files: Files | None = None,
+        spare: bool = True,
+        keep: bool = False,
+    ) -> Run:
+        """One request in one worker; once more with a new template when the old one was lost.
+
+        With `keep` what the worker left in its folder stays until ``ForkServer.discard``.
+        """
         server = await self._forks()
+        server.confine_files = self._confine_files
         try:
-            return await server.run(request, limits, heard)
+            run = await server.run(request, limits, heard, files=files, spare=spare)
         except WorkerDied:
             if server.alive:
                 raise
@@ -348,13 +391,18 @@ class KernelEvaluator:
             if heard.stage:
                 # It died with the worker at work: that was the worker's doing, not ours.
                 return Run(end=None)
-            return await server.run(request, limits, heard)
+            run = await server.run(request, limits, heard, files=files)
+        if not keep:
+            server.discard(run.folder)
+        return run
 
     async def _forks(self) -> ForkServer:
         if self._server is None:
             device = await self._choice()
-            kind = "simulator" if device.kind is DeviceKind.SIMULATOR else "cuda"
-            self._server = ForkServer(kind, device.architecture)
+            simulated = device.kind is DeviceKind.SIMULATOR
+            spare = not simulated if self._wants_spare is None else self._wants_spare
+            kind = "simulator" if simulated else "cuda"
+            self._server = ForkServer(kind, device.architecture, spare=spare)
         return self._server
 
     async def _address_space(self) -> int | None:

@@ -1,4 +1,8 @@
-"""The evaluator's side of the process tree: one template, and one run a request.
+"""The evaluator's side of the process tree: one template, one worker a request, and at most one spare.
+
+The spare is a worker forked ahead, so that what every verdict on a GPU would wait for (the CUDA context, the
+first compilation of a process, the profiler) is over when its request comes. It is a worker like any other:
+it serves one request and ends. Where it was lost, the request goes to a fresh one.
 
 Plain sockets and ``subprocess.Popen`` rather than asyncio's own child processes: a notebook runs
 cells under one event loop and unattended sessions under another, and the template outlives both.
@@ -19,51 +23,32 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import cutegen_nb
 from cutegen_nb.core.errors import EvaluatorError, WorkerDied
 from cutegen_nb.gpu import sandbox
-from cutegen_nb.gpu.channel import MalformedRecord, pack, receive
+from cutegen_nb.gpu.channel import pack
+from cutegen_nb.gpu.waiting import Answer, Limits, NeverBegan, Run, Waiting
 
 _START_S = 120.0
 """Importing torch and the DSL takes about 4 s warm, and far longer from a cold disk."""
-_GRACE_S = 15.0
-"""After the deadline, for the warden to end a family and report."""
-Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Given each record of the worker; what it returns is sent back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one worker may use."""
-
-    deadline_s: float
-    """Wall time."""
-    address_space_bytes: int | None = None
-    """On top of what the template has mapped; None for no limit (a CUDA context maps 17 GiB)."""
-    resident_bytes: int | None = None
-    """Resident memory of the worker and its descendants together; None for no limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """How one worker came to its end."""
-
-    end: dict[str, Any] | None
-    """The warden's report; None when the warden itself was killed."""
-    malformed: str = ""
-    """What was wrong with a record of the worker; empty when nothing was."""
+Files = Callable[[Path], dict[str, Any]]
+"""Puts files that go with a request into the worker's folder; what the request says of them."""
 
 
 class ForkServer:
     """Starts the template when it is first needed, and again when it was lost."""
 
-    def __init__(self, device: str, architecture: str) -> None:
+    def __init__(self, device: str, architecture: str, *, spare: bool = False) -> None:
+        """`spare`: whether `keep_spare` has a worker wait ahead of its request."""
         self._device = device
         self._architecture = architecture
+        self._wants_spare = spare
+        self._spare: Waiting | None = None
+        self.confine_files = True
+        """Whether workers are kept from the person's files."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._scratch: Path | None = None
@@ -146,80 +131,121 @@ class ForkServer:
         )
 
     def folder(self, name: str) -> Path:
-        """A new folder in the template's scratch folder, for files that go with a request; then `discard`."""
+        """A worker's folder. The template must run."""
         assert self._scratch is not None
-        made = self._scratch / name
-        made.mkdir()
-        return made
+        return self._scratch / name
 
     def discard(self, folder: str) -> None:
         """Remove a folder that a worker made in the template's scratch folder."""
-        if self._scratch is not None:
+        if self._scratch is not None and folder:
             shutil.rmtree(self._scratch / folder, ignore_errors=True)
 
-    async def run(self, request: dict[str, Any], limits: Limits, answer: Answer) -> Run:
+    def keep_spare(self) -> None:
+        """Have a worker wait for the next request, where one is wanted and none does."""
+        if not self._wants_spare or not self._ready or not self.alive:
+            return
+        if self._spare is not None and self._usable(self._spare):
+            return
+        self._drop_spare()
+        with contextlib.suppress(WorkerDied):  # the next request starts a new template
+            self._spare = self._fork(warm=True)
+
+    async def run(
+        self,
+        request: dict[str, Any],
+        limits: Limits,
+        answer: Answer,
+        *,
+        files: Files | None = None,
+        spare: bool = True,
+    ) -> Run:
         """Have one forked worker carry `request` out; `answer` hears its records.
 
-        When the caller is cancelled, the worker and all it started are killed. Raises WorkerDied when no
-        worker could be had.
+        `spare`: whether the waiting worker may be used up on it. What the worker leaves in its folder stays
+        until `discard`. When the caller is cancelled, the worker and all it started are killed. Raises
+        WorkerDied when no worker could be had.
         """
         await self.ready()
-        nonce = secrets.token_hex(16)
+        waiting = self._take_spare() if spare else None
+        if waiting is not None:
+            with contextlib.suppress(NeverBegan):
+                return await self._carried_out(waiting, request, limits, answer, files)
+        try:
+            return await self._carried_out(self._fork(warm=False), request, limits, answer, files)
+        except NeverBegan:
+            raise WorkerDied("The worker ended before it began; evaluate again.") from None
+
+    def _take_spare(self) -> Waiting | None:
+        spare, self._spare = self._spare, None
+        if spare is not None and not self._usable(spare):
+            self._let_go(spare)
+            return None
+        return spare
+
+    def _usable(self, spare: Waiting) -> bool:
+        return not spare.lost and spare.confine_files == self.confine_files
+
+    def _drop_spare(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            self._let_go(spare)
+
+    def _let_go(self, waiting: Waiting) -> None:
+        waiting.close()
+        self.discard(waiting.folder)
+
+    def _fork(self, *, warm: bool) -> Waiting:
+        """Fork a worker that waits for its request, warmed up or as it is. Raises WorkerDied."""
+        assert self._control is not None
+        name = f"run-{secrets.token_hex(8)}"
         worker_here, worker_there = socket.socketpair()
         warden_here, warden_there = socket.socketpair()
+        waiting = Waiting(
+            worker=worker_here,
+            warden=warden_here,
+            nonce=secrets.token_hex(16),
+            folder=name,
+            confine_files=self.confine_files,
+        )
+        setting = {
+            "nonce": waiting.nonce,
+            "folder": name,
+            "confine_files": waiting.confine_files,
+            "warm": warm,
+        }
         try:
-            self._hand_over(worker_there, warden_there)
+            self.folder(name).mkdir()
+            worker_here.sendall(pack(setting))
+            socket.send_fds(self._control, [b"f"], [worker_there.fileno(), warden_there.fileno()])
         except OSError:
-            for sock in (worker_here, warden_here):
-                sock.close()
+            self._let_go(waiting)
             raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.") from None
         finally:
             worker_there.close()
             warden_there.close()
-        worker = await asyncio.open_connection(sock=worker_here)
-        warden = await asyncio.open_connection(sock=warden_here)
-        try:
-            return await self._converse(worker, warden, request | {"nonce": nonce}, limits, answer)
-        finally:
-            # Its closing tells the warden to end the worker's whole family, if there still is one.
-            warden[1].transport.abort()
-            worker[1].transport.abort()
+        return waiting
 
-    def _hand_over(self, worker: socket.socket, warden: socket.socket) -> None:
-        assert self._control is not None
-        socket.send_fds(self._control, [b"f"], [worker.fileno(), warden.fileno()])
-
-    async def _converse(
+    async def _carried_out(
         self,
-        worker: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        warden: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        waiting: Waiting,
         request: dict[str, Any],
         limits: Limits,
         answer: Answer,
+        files: Files | None,
     ) -> Run:
-        warden[1].write(
-            pack(
-                {
-                    "deadline_s": limits.deadline_s,
-                    "address_space_bytes": limits.address_space_bytes,
-                    "resident_bytes": limits.resident_bytes,
-                }
-            )
-        )
-        worker[1].write(pack(request))
-        listening = asyncio.ensure_future(_listen(*worker, str(request["nonce"]), answer))
+        def asked() -> dict[str, Any]:
+            return request | ({} if files is None else files(self.folder(waiting.folder)))
+
+        run: Run | None = None
         try:
-            try:
-                end = await asyncio.wait_for(receive(warden[0]), limits.deadline_s + _GRACE_S)
-            except (TimeoutError, MalformedRecord):
-                end = None
-            # The family is dead, so that the worker's channel is at its end.
-            malformed = await asyncio.wait_for(listening, _GRACE_S)
+            run = await waiting.carry_out(asked, limits, answer)
+            if run.end is None and not await self._survived():
+                run = None
+                raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.")
+            return run
         finally:
-            listening.cancel()
-        if end is None and not await self._survived():
-            raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.")
-        return Run(end=end, malformed=malformed)
+            if run is None:
+                self.discard(waiting.folder)
 
     async def _survived(self) -> bool:
         """Whether the template still runs, once its death has had time to show."""
@@ -231,6 +257,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End the template, every worker, and remove the scratch folder. May be called again."""
+        self._drop_spare()
         process, control, scratch = self._process, self._control, self._scratch
         self._process = self._control = self._scratch = None
         if control is not None:
@@ -256,21 +283,3 @@ def _new_scratch() -> Path:
         raise EvaluatorError(
             f"No folder could be made in {tempfile.gettempdir()} ({error}); free space there or set TMPDIR."
         ) from error
-
-
-async def _listen(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, nonce: str, answer: Answer
-) -> str:
-    """Hand records on until the channel ends; returns what was malformed, or ""."""
-    while True:
-        try:
-            record = await receive(reader)
-        except MalformedRecord as error:
-            return str(error)
-        if record is None:
-            return ""
-        if record.get("nonce") != nonce:
-            return "a record came without the nonce of this evaluation"
-        reply = answer(record)
-        if reply is not None:
-            writer.write(pack(reply))

@@ -143,6 +143,10 @@ class Simulation(Protocol):
         """Forget launches and faults."""
         ...
 
+    def forget_programs(self) -> None:
+        """Forget what was compiled; compiled functions stay usable."""
+        ...
+
     def forget_written(self, address: int) -> None:
         """The storage that began there is gone, and its address another's."""
         ...

@@ -92,6 +92,11 @@ def die_with_parent() -> bool:
     return _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
+def outlive_parent() -> bool:
+    """Take `die_with_parent` back. False where that cannot be."""
+    return _prctl(_PR_SET_PDEATHSIG, 0)
+
+
 def _prctl(option: int, value: int) -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(libc.prctl(option, value, 0, 0, 0) == 0)

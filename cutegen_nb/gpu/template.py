@@ -1,8 +1,8 @@
 """The template: a process that holds torch and the DSL imported and forks one warden for each request.
 
 Run as ``python -m cutegen_nb.gpu.template --control FD --device cuda|simulator --architecture sm_80``.
-It computes nothing: one torch operation at the default thread count, or one CUDA context, would make
-every fork of it hang.
+It computes nothing at the default thread count, which would make every fork of it hang, and never touches
+CUDA, which no fork of it could use then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 
-from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu import sandbox, warming
 from cutegen_nb.gpu.warden import guard
 from cutegen_nb.gpu.worker import Surroundings, prepare, serve
 
@@ -32,11 +32,20 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "simulator"), required=True)
     parser.add_argument("--architecture", required=True)
     parser.add_argument("--scratch", required=True)
+    parser.add_argument("--plain", action="store_true", help="import nothing ahead")
     arguments = parser.parse_args()
+    command = sys.argv[1:]
     sys.argv[:] = [""]  # a candidate could tell by it that it is being judged
     control = socket.socket(fileno=arguments.control)
     sandbox.adopt_orphans()
-    surroundings = prepare(arguments.device, arguments.architecture, arguments.scratch)
+    surroundings = prepare(
+        arguments.device, arguments.architecture, arguments.scratch, plain=arguments.plain
+    )
+    if arguments.device == "cuda" and not arguments.plain and warming.spoilt():
+        # Some import asked CUDA after all: slower without it, but no fork of this process has a GPU.
+        os.set_inheritable(control.fileno(), True)
+        again = [sys.executable, "-P", "-m", "cutegen_nb.gpu.template", *command, "--plain"]
+        os.execv(sys.executable, again)  # noqa: S606 - ourselves
     # Objects made so far live for ever: keep the collector from touching, and so copying, their pages.
     gc.collect()
     gc.freeze()

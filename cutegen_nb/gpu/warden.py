@@ -3,12 +3,16 @@
 The warden is forked from the template, so that it costs milliseconds. It adopts every orphan of its
 worker, which makes "the candidate's processes" exactly "the warden's descendants": none can escape by
 forking twice or by starting a session of its own. It runs no code of the candidate.
+
+The worker is forked at once and may wait for its request a while. The limits come with the request: until
+then it runs our own code only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import select
 import signal
@@ -27,6 +31,8 @@ _PIPE_BYTES = 1 << 20
 """So that a candidate that prints a gigabyte costs a thousand wake-ups, not sixteen thousand."""
 _TICK_S = 0.1
 _LAST_WORDS_S = 0.3
+_LONGEST_WAIT_S = 900.0
+"""Then a worker without a request is let go: on a GPU it holds half a GiB."""
 
 
 class End(StrEnum):
@@ -38,6 +44,7 @@ class End(StrEnum):
     PROCESSES = "processes"
     MEMORY = "memory"
     CANCELLED = "cancelled"
+    UNUSED = "unused"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,9 +55,9 @@ class _Watch:
     """Process id."""
     output: int
     """Read end of the worker's stdout and stderr; -1 once it is closed."""
-    deadline: float
+    deadline: float = math.inf
     """On the monotonic clock."""
-    memory_bytes: int | None
+    memory_bytes: int | None = None
     """Limit on resident memory of the whole family; None for none."""
     tail: bytearray = field(default_factory=bytearray)
     """Last bytes the worker printed."""
@@ -65,23 +72,22 @@ class _Watch:
 def guard(control: socket.socket, worker: socket.socket, serve: Callable[[socket.socket], None]) -> None:
     """Run one worker to its end and report it.
 
-    `control` is the evaluator's end for this warden: it brings ``start`` with the limits, and its closing
-    means that the evaluation is no longer wanted. `serve` runs in the forked worker with its own socket
-    `worker`, and the worker never returns from here.
+    `control` is the evaluator's end for this warden: it brings the limits when the worker has its request,
+    and its closing means that neither is wanted any more. `serve` runs in the forked worker with its own
+    socket `worker`, and the worker never returns from here.
     """
     channel = Channel(control)
-    start = channel.receive()
-    if start is None:
-        return
     sandbox.adopt_orphans()
+    # As long as there is no request a worker is of no use without its template.
+    sandbox.die_with_parent()
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
-    watch = _fork_worker(start, control, (wakeup_read, wakeup_write), worker, serve)
+    watch = _fork_worker(control, (wakeup_read, wakeup_write), worker, serve)
     # The warden keeps no copy of the worker's channel: its end of file means that the worker is gone.
     worker.close()
-    how = _wait(watch, control, wakeup_read)
+    how = _await_limits(watch, channel, control, wakeup_read) or _wait(watch, control, wakeup_read)
     if how is End.DEADLINE:
         _last_words(watch)
     # The worker itself is a descendant too; a clean end leaves none.
@@ -101,7 +107,6 @@ def guard(control: socket.socket, worker: socket.socket, serve: Callable[[socket
 
 
 def _fork_worker(
-    start: dict[str, object],
     control: socket.socket,
     wakeup: tuple[int, int],
     worker: socket.socket,
@@ -122,19 +127,45 @@ def _fork_worker(
         os.dup2(output_write, 1)
         os.dup2(output_write, 2)
         os.close(output_write)
-        memory = start.get("address_space_bytes")
-        sandbox.limit_worker(memory if isinstance(memory, int) else None)
-        serve(worker)
-        os._exit(0)
+        try:
+            serve(worker)
+        finally:
+            os._exit(1)
     os.close(output_write)
     os.set_blocking(output_read, False)
-    deadline_s, resident = start.get("deadline_s"), start.get("resident_bytes")
-    return _Watch(
-        worker=pid,
-        output=output_read,
-        deadline=time.monotonic() + (deadline_s if isinstance(deadline_s, int | float) else 60.0),
-        memory_bytes=resident if isinstance(resident, int) else None,
-    )
+    return _Watch(worker=pid, output=output_read)
+
+
+def _await_limits(watch: _Watch, channel: Channel, control: socket.socket, wakeup: int) -> End | None:
+    """Wait for the limits and begin to apply them; the worker's end when it came first."""
+    until = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        sources = [control.fileno(), wakeup] + ([watch.output] if watch.output >= 0 else [])
+        ready, _, _ = select.select(sources, [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return End.UNUSED
+        if watch.output in ready:
+            _read_output(watch)
+        if wakeup in ready:
+            os.read(wakeup, 4096)
+            if _collect(watch):
+                return _ended(watch)
+        if control.fileno() in ready:
+            break
+    limits = channel.receive()
+    if limits is None:
+        return End.CANCELLED
+    # From now on it outlives its template: what the candidate started is to be ended in any case.
+    sandbox.outlive_parent()
+    deadline_s, resident = limits.get("deadline_s"), limits.get("resident_bytes")
+    watch.deadline = time.monotonic() + (deadline_s if isinstance(deadline_s, int | float) else 60.0)
+    watch.memory_bytes = resident if isinstance(resident, int) else None
+    return None
+
+
+def _ended(watch: _Watch) -> End:
+    assert watch.status is not None
+    return End.SIGNALLED if os.WIFSIGNALED(watch.status) else End.EXITED
 
 
 def _wait(watch: _Watch, control: socket.socket, wakeup: int) -> End:
@@ -149,9 +180,8 @@ def _wait(watch: _Watch, control: socket.socket, wakeup: int) -> End:
         if wakeup in ready:
             os.read(wakeup, 4096)
             if _collect(watch):
-                assert watch.status is not None
-                return End.SIGNALLED if os.WIFSIGNALED(watch.status) else End.EXITED
-        # The evaluator says nothing more after `start`: anything here is its closing.
+                return _ended(watch)
+        # The evaluator says nothing more after the limits: anything here is its closing.
         if control.fileno() in ready:
             return End.CANCELLED
         now = time.monotonic()

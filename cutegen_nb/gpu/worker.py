@@ -19,8 +19,8 @@ import torch
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
-from cutegen_nb.gpu import confinement, custody, problem_source, serving, trace
+from cutegen_nb.core.problem import Problem, Rewrite
+from cutegen_nb.gpu import confinement, custody, problem_source, sandbox, serving, trace, warming
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.checks.admission import admit
@@ -28,14 +28,8 @@ from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.guards import Guards
 from cutegen_nb.gpu.judging import judge
-from cutegen_nb.gpu.record import Task
-
-_SMALLEST = Problem(
-    name="smallest",
-    form=ProblemForm.FUNCTION,
-    function="twice",
-    source="import torch\ndef twice(x):\n    return x + x\nexample_inputs = [torch.zeros(2)]\n",
-)
+from cutegen_nb.gpu.record import Rival, Task
+from cutegen_nb.simulator.bridge_layouts import LayoutNotes
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,24 +40,24 @@ class Surroundings:
     """Where candidates run."""
 
 
-def prepare(device: str, architecture: str, scratch: str) -> Surroundings:
+def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False) -> Surroundings:
     """Import the DSL and, for the simulator, put the simulated device behind it.
 
     Called once, in the template. `device` is ``cuda`` or ``simulator``. The DSL reads its settings when it is
-    imported, so that the simulator's are in the environment before.
+    imported, so that the simulator's are in the environment before. With `plain` nothing else is imported
+    ahead.
     """
     torch.set_num_threads(1)
     os.chdir(scratch)
     if device == "cuda":
-        # Nothing may be traced here: tracing asks torch whether there is a GPU, and no fork of a process
-        # that asked can use it ("Cannot re-initialize CUDA in forked subprocess").
         import cutlass  # noqa: PLC0415 - after the environment is set
         import cutlass.cute  # noqa: F401, PLC0415
 
+        if not plain:
+            warming.import_early()
         ground = Ground(name="GPU", architecture=architecture, simulation=None)
         return Surroundings(ground=ground)
-    # Tracing imports some hundred more modules at its first use: once here instead of once a problem.
-    trace.trace_facts(_SMALLEST)
+    warming.import_early()
     from cutegen_nb.simulator import bridge  # noqa: PLC0415 - on a GPU host the simulator stays out
 
     os.environ.update(bridge.prepare_environment(architecture))
@@ -80,21 +74,29 @@ warden only the host's."""
 
 
 def serve(sock: socket.socket, surroundings: Surroundings) -> None:
-    """Answer the one request on `sock` and end the process.
+    """Get ready, wait for the one request on `sock`, answer it and end the process.
 
     One of the three places with a broad ``except``: whatever goes wrong in here and is not the candidate's
     fault travels to the evaluator as a ``fault`` record, which raises it there.
     """
     channel = Channel(sock)
+    setting = channel.receive()
+    if setting is None:
+        os._exit(0)
+    channel.authenticate(setting["nonce"])
+    # Before CUDA starts threads of its own, which would stay as they are.
+    folder = Path.cwd() / setting["folder"]
+    confined = confinement.confine(folder, files=setting["confine_files"]).sentence()
+    faulthandler.enable(file=sys.stderr, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
+    if setting["warm"]:
+        warming.warm(surroundings.ground)
+    channel.send("ready")
     request = channel.receive()
     if request is None:
         os._exit(0)
-    channel.authenticate(request["nonce"])
-    # Before CUDA starts threads of its own, which would stay as they are.
-    folder = Path.cwd() / request.get("folder", f"run-{os.getpid()}")
-    confined = confinement.confine(folder, files=request["confine_files"]).sentence()
-    faulthandler.enable(file=sys.stderr, all_threads=False)
-    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)
+    channel.send("begun")
+    sandbox.limit_worker(request["address_space_bytes"])
     try:
         if request["kind"] == "facts":
             _facts(request, channel)
@@ -210,10 +212,14 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundi
         closer_s=float(request["closer_s"]),
         exact=bool(request["exact"]),
         added_inputs=tuple(request["added_inputs"]),
+        rival=Rival(**request["rival"]) if request["rival"] else None,
     )
+    layouts = LayoutNotes()
+    layouts.install()
     custody.take(channel.send, task.folder / FILE_NAME)
-    judgement = judge(task, ground, ask_seeds, stage)
-    channel.send(
-        "result",
-        evaluation=encode(dataclasses.replace(judgement.evaluation, confinement=confined)),
+    evaluation = dataclasses.replace(
+        judge(task, ground, ask_seeds, stage).evaluation,
+        confinement=confined,
+        layouts=layouts.of(task.source, FILE_NAME),
     )
+    channel.send("result", evaluation=encode(evaluation))

@@ -111,6 +111,10 @@ class Simulation:
         self._writes.clear()
         self._reads.clear()
 
+    def forget_programs(self) -> None:
+        """Forget what was compiled. Compiled functions stay usable."""
+        self.ptx.clear()
+
     @property
     def reads(self) -> list[Read]:
         """Storages that launches loaded from since :meth:`reset`, one a launch and storage."""

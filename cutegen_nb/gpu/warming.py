@@ -1,0 +1,125 @@
+"""What is done ahead of a request, so that no verdict waits for it.
+
+In the template: imports alone. PyTorch imports some nine hundred modules (its compiler, SymPy) at the first
+operation that a dispatch mode sees, 2 to 3 s in every fork of a process that has not. In a spare worker on a
+GPU: the CUDA context, the first compilation and launch of a kernel of ours, the profiler. A process whose
+template has a CUDA context cannot use the GPU, so that the second part is each worker's own.
+
+Nothing of it can change a verdict: no generator of random numbers is drawn from, no setting is left changed,
+PyTorch's memory is given back to the driver, and custody and the harness's identities are taken afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import torch
+
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.gpu import trace
+from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.interception import ForwardWatch
+
+_SMALLEST = Problem(
+    name="smallest",
+    form=ProblemForm.FUNCTION,
+    function="twice",
+    source="import torch\ndef twice(x):\n    return x + x\nexample_inputs = [torch.zeros(2)]\n",
+)
+_ASKS_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
+"""With it PyTorch asks the driver's library for management whether there is a GPU, and not CUDA: no fork of a
+process that asked CUDA can use it ("Cannot re-initialize CUDA in forked subprocess")."""
+_ELEMENTS = 64
+
+
+def import_early() -> None:
+    """In the template: trace a problem and watch an operation, for the sake of what they import."""
+    with _environment(_ASKS_NVML, "1"):
+        trace.trace_facts(_SMALLEST)
+        with ForwardWatch(""):
+            torch.empty(1)
+
+
+def spoilt() -> bool:
+    """Whether a fork of this process could no longer use CUDA."""
+    if any("nvidia-uvm" in target for target in _open_files()):
+        return True
+    child = os.fork()
+    if child == 0:
+        in_bad_fork = getattr(torch._C, "_cuda_isInBadFork", lambda: False)  # noqa: SLF001 - torch.cuda's own way
+        os._exit(int(in_bad_fork()))
+    return os.waitpid(child, 0)[1] != 0
+
+
+def _open_files() -> Iterator[str]:
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names alone
+        with suppress(OSError):
+            yield os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
+
+
+def warm(ground: Ground) -> None:
+    """In a worker that waits: bring up the GPU, or compile for the simulator.
+
+    Raises RuntimeError where CUDA does not come up; the worker then ends, and its request goes to another,
+    which says so.
+    """
+    from cutegen_nb.gpu import warming_kernel  # noqa: PLC0415 - imports the DSL, after its environment is set
+
+    with _silent(), ground.habits(), torch.no_grad():
+        given = torch.ones(_ELEMENTS, device=ground.device)
+        doubled = torch.empty_like(given)
+        launch = warming_kernel.compiled(given, doubled)
+        launch()
+        ground.synchronize()
+        if ground.simulation is None:
+            _warm_gpu(launch)
+    ground.reset()
+    if ground.simulation is not None:
+        ground.simulation.forget_programs()
+
+
+def _warm_gpu(launch: Callable[[], object]) -> None:
+    """What a verdict on a GPU needs besides: the profiler, and PyTorch's own first kernels and events."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True):
+        launch()
+        torch.cuda.synchronize()
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    events[0].record()
+    numbers = torch.rand(_ELEMENTS, device="cuda", generator=torch.Generator("cuda"))
+    torch.relu(numbers.double()).to(torch.float32).sub_(numbers).abs_().amax().item()
+    events[1].record()
+    torch.cuda.synchronize()
+    del numbers
+    # Not ours to keep: what a candidate allocates comes from the driver, as in a fresh process.
+    torch.cuda.empty_cache()
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """What is printed meanwhile is not part of the candidate's output."""
+    kept = [os.dup(number) for number in (1, 2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nowhere, number)
+    try:
+        yield
+    finally:
+        for number, descriptor in zip((1, 2), kept, strict=True):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(nowhere)
