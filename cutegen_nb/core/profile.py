@@ -9,6 +9,8 @@ from typing import Any
 SECTOR_BYTES = 32
 """Bytes in the smallest unit a GPU's L2 moves."""
 _WARP = 32
+DURATION = "gpu__time_duration.sum"
+"""Nanoseconds that a launch took, in `LaunchProfile.metrics`."""
 
 
 class ProfileSource(StrEnum):
@@ -16,6 +18,16 @@ class ProfileSource(StrEnum):
 
     SIMULATED = "simulated counts"
     NSIGHT = "Nsight Compute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One figure of Nsight Compute, as it names it."""
+
+    value: float
+    """In base units: nanoseconds, bytes, sectors, per cent."""
+    unit: str = ""
+    """``ns``, ``byte``, ``%``; empty for a plain number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +118,15 @@ class Counters:
     divergent_branches: int = 0
     """Of those, the ones that split the active threads of their warp."""
 
+    stall_samples: dict[str, int] = field(default_factory=dict)
+    """Samples of warps by why they issued nothing (``long_scoreboard``, ``barrier``), ``selected`` where they
+    did. Nsight Compute only."""
+
+    @property
+    def samples(self) -> int:
+        """Samples of warps altogether; 0 in simulated profiles."""
+        return sum(self.stall_samples.values())
+
     @property
     def gmem_sectors(self) -> int:
         """Sectors of loads, stores and atomics together."""
@@ -145,6 +166,35 @@ def _sum(one: Any, other: Any) -> Any:  # noqa: ANN401 - a number, or a dictiona
         key: one[key] + other[key] if key in one and key in other else (one if key in one else other)[key]
         for key in keys
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeLine:
+    """What one line of Python became."""
+
+    file: str
+    """Path as the compiler saw it."""
+    line: int
+    """From 1."""
+    instructions: int
+    """Instructions that the compiler made of it, as they stand in the code."""
+    spill_bytes: int = 0
+    """Bytes a thread that the spilling and refilling ones among them move, each counted once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledCode:
+    """The instructions of a kernel as they stand in its code; how often each runs is not known from it."""
+
+    language: str
+    """``SASS`` where the machine code was read, ``PTX`` where only the text before it was there."""
+    instructions: dict[str, int]
+    """By name: ``FFMA``, ``LDG.128`` (memory accesses with the bits each thread moves); names of PTX are
+    ``fma.f32`` and ``ld.global.128``."""
+    mma_shapes: dict[str, int] = field(default_factory=dict)
+    """Matrix products by shape and types, as PTX writes them: ``m16n8k16.f32.f16.f16.f32``."""
+    lines: tuple[CodeLine, ...] = ()
+    """By line of Python, in file and line order; empty where the code names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +257,21 @@ class LaunchProfile:
     """CTAs that ran, where only a sample of the grid did; None where all of them did."""
     resources: KernelResources | None = None
     """What the compiler gave the kernel; None where its machine code was not read."""
+    code: CompiledCode | None = None
+    """What it was compiled to; None in profiles made before that was read."""
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    """What Nsight Compute measured, by its own names; empty in simulated profiles."""
+
+    def metric(self, name: str) -> float | None:
+        """A measured figure in base units; None where it was not collected."""
+        found = self.metrics.get(name)
+        return found.value if found else None
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it ran under the profiler, at the clocks of then; None for a simulated launch."""
+        nanoseconds = self.metric(DURATION)
+        return None if nanoseconds is None else nanoseconds * 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +284,8 @@ class Profile:
     """Device, or architecture for the simulator."""
     launches: tuple[LaunchProfile, ...]
     """In launch order."""
+    made_by: str = ""
+    """Tool and version, device, driver, day and clocks, in a line; empty for simulated counts."""
 
     @property
     def counters(self) -> Counters:

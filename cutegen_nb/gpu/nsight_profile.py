@@ -1,0 +1,295 @@
+"""From what Nsight Compute recorded to a ``Profile``: the type that simulated counts come in too.
+
+Figures are put where the meaning is the same (``core.nsight_names`` says which those are); instruction counts
+are of the machine's instructions. What a report does not hold stays 0, and metrics that only hardware has are
+kept under their own names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cutegen_nb.core import nsight_metrics as names
+from cutegen_nb.core.profile import (
+    SECTOR_BYTES,
+    Access,
+    Counters,
+    KernelResources,
+    LaunchProfile,
+    LineCounters,
+    Metric,
+    Profile,
+    ProfileSource,
+)
+from cutegen_nb.gpu.nsight_record import Recorded, RecordedInstruction, RecordedKernel
+
+CLOCKS_UNTOUCHED = "clocks not locked"
+"""We ask ncu to leave the clocks alone; times under it may differ from times without it."""
+_SASS_SECTORS = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+_ASYNC_REQUESTS = "smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum"
+_WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+_SM_WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+_BYTES_A_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
+_THREADS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+_PIPES = ("alu", "fma", "fp16", "fp64", "lsu", "tex", "uniform", "xu", "adu", "cbu", "tensor", "tma")
+_ARITHMETIC = {
+    "cuda.f32": ("fadd", "fmul", "ffma"),
+    "cuda.f16": ("hadd", "hmul", "hfma"),
+    "cuda.f64": ("dadd", "dmul", "dfma"),
+}
+_TENSOR = {
+    "tensor.f16": ("fp16",), "tensor.bf16": ("bf16_dst_fp32",), "tensor.tf32": ("tf32_dst_fp32",),
+    "tensor.f64": ("fp64",), "tensor.s8": ("int8",), "tensor.fp8": ("fp8_sparsity_off", "fp8_sparsity_on"),
+}  # fmt: skip
+_LOAD, _STORE, _BOTH = 2, 4, 6
+"""Values of ``memory_access_type``; copies from global to shared memory are both."""
+_WARP = 32
+_CONSTANTS = "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum"
+"""HFMA2.MMA: tensor cores' way of making a constant."""
+_STALL = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?")
+
+
+def profile_of(recorded: Recorded, *, notes: Iterable[str] = ()) -> Profile:
+    """The profile of every kernel a report holds, each for itself, in launch order."""
+    told = (recorded.tool or "Nsight Compute", recorded.device and f"on {recorded.device}", recorded.driver)
+    made_by = ", ".join(
+        part for part in (" ".join(one for one in told[:2] if one), told[2], recorded.date) if part
+    )
+    noted = list(notes)
+    if re.search(r"--clock-control[ =]none", recorded.command) and CLOCKS_UNTOUCHED not in noted:
+        noted.append(CLOCKS_UNTOUCHED)
+    return Profile(
+        source=ProfileSource.NSIGHT,
+        device=recorded.device or recorded.architecture or "a GPU",
+        launches=tuple(launch_of(one, recorded.architecture) for one in recorded.kernels),
+        made_by="; ".join((made_by, *noted)),
+    )
+
+
+def launch_of(kernel: RecordedKernel, architecture: str) -> LaunchProfile:
+    """One launch: totals, lines, resources and the metrics that only hardware has."""
+    figures = _Figures(kernel)
+    dram = figures.whole(names.DRAM_READ) + figures.whole(names.DRAM_WRITE)
+    return LaunchProfile(
+        kernel=kernel.kernel,
+        grid=kernel.grid,
+        block=kernel.block,
+        dynamic_smem_bytes=figures.whole(names.DYNAMIC_SHARED),
+        static_smem_bytes=figures.whole(names.STATIC_SHARED),
+        counters=_counters(figures, kernel.instructions),
+        lines=_lines(kernel.instructions),
+        gmem_distinct_sectors=round(dram / SECTOR_BYTES),
+        resources=_resources(figures, architecture),
+        metrics={
+            name: Metric(value=one.value, unit=one.unit or names.unit_of(name))
+            for name, one in sorted(kernel.metrics.items())
+            if names.is_kept(name)
+        },
+    )
+
+
+class _Figures:
+    """The metrics of a kernel; what is missing counts 0."""
+
+    def __init__(self, kernel: RecordedKernel) -> None:
+        self._metrics = kernel.metrics
+
+    def value(self, name: str) -> float | None:
+        found = self._metrics.get(name)
+        return found.value if found else None
+
+    def whole(self, name: str) -> int:
+        return round(self.value(name) or 0.0)
+
+    def total(self, name: str) -> int:
+        """A sum over the launch; from its rate a clock where only that was collected."""
+        found = self.value(name)
+        if found is not None:
+            return round(found)
+        rate = self.value(f"{name}.per_cycle_elapsed")
+        clocks = self.value(names.WARP_CYCLES) or self.value(names.ELAPSED_CYCLES)
+        return round(rate * clocks) if rate and clocks else 0
+
+    def first(self, *candidates: str) -> int:
+        return next((round(value) for one in candidates if (value := self.value(one)) is not None), 0)
+
+
+def _counters(figures: _Figures, instructions: tuple[RecordedInstruction, ...]) -> Counters:
+    by_line = _summed(instructions)
+    gmem, smem = _global(figures, by_line), _shared(figures, by_line)
+    return replace(
+        by_line,
+        warp_instructions=figures.first("smsp__inst_executed.sum", "inst_executed"),
+        thread_instructions=figures.first("smsp__thread_inst_executed.sum", "thread_inst_executed"),
+        thread_instructions_on=figures.first(
+            "smsp__thread_inst_executed_pred_on.sum", "thread_inst_executed_true"
+        ),
+        instructions=_pipes(figures),
+        flops=_flops(figures),
+        gmem_load_bytes=_bytes(figures, "ld", "load", gmem),
+        gmem_store_bytes=_bytes(figures, "st", "store", gmem),
+        gmem_load_sectors=_passes(gmem, "load", "async-copy"),
+        gmem_store_sectors=_passes(gmem, "store"),
+        gmem_atomic_sectors=_passes(gmem, "atomic", "reduction"),
+        gmem_requests=sum(one.requests for one in gmem.values()),
+        gmem_accesses=gmem,
+        smem_wavefronts=_passes(smem, *smem) or by_line.smem_wavefronts,
+        smem_accesses=smem,
+        local_load_bytes=figures.total(names.LOCAL_LOADS) * SECTOR_BYTES,
+        local_store_bytes=figures.total(names.LOCAL_STORES) * SECTOR_BYTES,
+        branches=figures.first("smsp__inst_executed_op_branch.sum"),
+        divergent_branches=figures.first(
+            "smsp__sass_branch_targets_threads_divergent.sum", "smsp__branch_targets_threads_divergent"
+        ),
+    )
+
+
+def _pipes(figures: _Figures) -> dict[str, int]:
+    counted = {pipe: figures.total(f"sm__inst_executed_pipe_{pipe}.sum") for pipe in _PIPES}
+    if "tensor" in counted:
+        counted["tensor"] -= figures.total(_CONSTANTS)
+    return {pipe: amount for pipe, amount in counted.items() if amount}
+
+
+def _flops(figures: _Figures) -> dict[str, int]:
+    """A multiply-add counts two; packed halves count each of theirs. Tensor cores count their own.
+
+    The machine adds halves to convert them and multiplies halves to make constants: without products of
+    halves there is no arithmetic on them.
+    """
+    found = {}
+    for pipe, (add, multiply, both) in _ARITHMETIC.items():
+        lanes = 2 if pipe == "cuda.f16" else 1
+        products = figures.total(_THREADS.format(multiply))
+        fused = figures.total(_THREADS.format(both))
+        if pipe == "cuda.f16":
+            fused = max(0, fused - _WARP * figures.total(_CONSTANTS))
+            if not products + fused:
+                continue
+        found[pipe] = lanes * (figures.total(_THREADS.format(add)) + products + 2 * fused)
+    for pipe, sources in _TENSOR.items():
+        found[pipe] = sum(figures.total(f"sm__ops_path_tensor_src_{one}.sum") for one in sources)
+    return {pipe: amount for pipe, amount in found.items() if amount}
+
+
+def _global(figures: _Figures, by_line: Counters) -> dict[str, Access]:
+    """Requests and sectors by kind; the fewest sectors are known by line, where those were collected."""
+    asynchronous = figures.first(_ASYNC_REQUESTS, _REQUESTS.format("ldgsts_cache_access"))
+    found = {
+        "load": (max(0, figures.first(_REQUESTS.format("ld")) - asynchronous), "ld"),
+        "async-copy": (asynchronous, "ldgsts"),
+        "store": (figures.first(_REQUESTS.format("st")), "st"),
+        "atomic": (figures.first(_REQUESTS.format("atom")), "atom"),
+        "reduction": (figures.first(_REQUESTS.format("red")), "red"),
+    }
+    made = {}
+    for kind, (requests, way) in found.items():
+        passes = figures.first(
+            _SASS_SECTORS.format(way), f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum"
+        )
+        if not requests and not passes:
+            continue
+        lines = by_line.gmem_accesses.get(kind, Access())
+        ideal = min(lines.ideal, passes) or passes
+        made[kind] = Access(requests=requests, bytes=lines.bytes, passes=passes, ideal=ideal)
+    return made
+
+
+def _shared(figures: _Figures, by_line: Counters) -> dict[str, Access]:
+    ways = {
+        "load": "ld", "load-matrix": "ldsm", "store": "st", "store-matrix": "stsm", "atomic": "atom",
+        "async-copy": "ldgsts",
+    }  # fmt: skip
+    made = {}
+    for kind, way in ways.items():
+        passes = figures.first(_SM_WAVEFRONTS.format(way), _WAVEFRONTS.format(way))
+        if not passes:
+            continue
+        # Instructions do not say whether they load words or matrices: both have the lines' efficiency.
+        lines = by_line.smem_accesses.get(kind.removesuffix("-matrix"), Access())
+        matrices = figures.whole(f"smsp__inst_executed_op_{way}.sum") if kind.endswith("-matrix") else 0
+        made[kind] = Access(
+            requests=matrices or lines.requests,
+            passes=passes,
+            ideal=round(passes * lines.efficiency),
+        )
+    return made
+
+
+def _passes(accesses: dict[str, Access], *kinds: str) -> int:
+    return sum(accesses[kind].passes for kind in kinds if kind in accesses)
+
+
+def _bytes(figures: _Figures, way: str, kind: str, gmem: dict[str, Access]) -> int:
+    """Bytes that threads asked for: sectors times what was used of each."""
+    used = figures.value(_BYTES_A_SECTOR.format(way)) or 0.0
+    return round(used * gmem[kind].passes) if kind in gmem else 0
+
+
+def _resources(figures: _Figures, architecture: str) -> KernelResources | None:
+    registers = figures.whole(names.REGISTERS)
+    if not registers:
+        return None
+    return KernelResources(
+        architecture=architecture,
+        registers=registers,
+        static_smem_bytes=figures.whole(names.STATIC_SHARED),
+    )
+
+
+# -- by line -------------------------------------------------------------------------------------------------
+def _lines(instructions: tuple[RecordedInstruction, ...]) -> tuple[LineCounters, ...]:
+    by_place: dict[tuple[str, int], list[RecordedInstruction]] = {}
+    for one in instructions:
+        by_place.setdefault((one.file, one.line), []).append(one)
+    if set(by_place) <= {("", 0)}:
+        return ()
+    return tuple(
+        LineCounters(file=file, line=line, counters=_summed(by_place[file, line]))
+        for file, line in sorted(by_place)
+    )
+
+
+def _summed(instructions: Iterable[RecordedInstruction]) -> Counters:
+    total = Counters()
+    for one in instructions:
+        total += _instruction(one)
+    return total
+
+
+def _instruction(one: RecordedInstruction) -> Counters:
+    """The counts of one instruction; what it does to memory is told by its kind of access."""
+    get = {name: round(value) for name, value in one.counts.items()}
+    sectors, wavefronts = get.get(names.LINE_SECTORS, 0), get.get(names.LINE_WAVEFRONTS, 0)
+    ideal_sectors = get.get(names.LINE_SECTORS_IDEAL, 0)
+    ideal_wavefronts = get.get(names.LINE_WAVEFRONTS_IDEAL, 0)
+    executed, way = get.get("inst_executed", 0), get.get("memory_access_type", 0)
+    kind = {_LOAD: "load", _STORE: "store", _BOTH: "async-copy"}.get(way, "atomic")
+    stalls = {
+        found[1]: amount
+        for name, amount in get.items()
+        if amount and (found := _STALL.fullmatch(name)) and not found[2]
+    }
+    return Counters(
+        warp_instructions=executed,
+        thread_instructions=get.get("thread_inst_executed", 0),
+        thread_instructions_on=get.get("thread_inst_executed_true", 0),
+        gmem_load_sectors=sectors if kind in {"load", "async-copy"} else 0,
+        gmem_store_sectors=sectors if kind == "store" else 0,
+        gmem_atomic_sectors=sectors if kind == "atomic" else 0,
+        gmem_ideal_sectors=ideal_sectors,
+        gmem_requests=executed if sectors else 0,
+        gmem_accesses=_access(kind, executed, sectors, ideal_sectors),
+        smem_wavefronts=wavefronts,
+        smem_ideal_wavefronts=ideal_wavefronts,
+        smem_accesses=_access(kind, executed, wavefronts, ideal_wavefronts),
+        divergent_branches=get.get("smsp__branch_targets_threads_divergent", 0),
+        stall_samples=stalls,
+    )
+
+
+def _access(kind: str, requests: int, passes: int, ideal: int) -> dict[str, Access]:
+    return {kind: Access(requests=requests, passes=passes, ideal=ideal)} if passes else {}
