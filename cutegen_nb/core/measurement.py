@@ -27,7 +27,5 @@ class Measurement:
     """UTC there, ISO 8601."""
     absorbed_at: str
     """UTC here, ISO 8601."""
-    after_rounds: int
-    """How many rounds the session had when it was taken in."""
     environment: dict[str, str] = field(default_factory=dict)
     """Versions there: python, torch, nvidia-cutlass-dsl, cutegen-nb."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -82,30 +81,21 @@ class Session:
     def best(self) -> Round | None:
         """The round whose approved revision later rounds should start from.
 
-        The newest that was better than what it was compared with. As a round is always compared with
-        the best before it, the last improvement is the best. What was measured elsewhere counts from when
-        it was taken in, and an approved revision that failed there is none to build on.
+        The newest that was better than what it was compared with: as a round is always compared with the
+        best before it, the last improvement is the best. Once that one was measured elsewhere, the best of
+        the measured takes its place. An approved revision that failed elsewhere is none to build on.
         """
-        last = {item.candidate_digest: item for item in self.measurements}
-        refused = {digest for digest, item in last.items() if not item.evaluation.passed}
-        standing = [
-            r for r in self._gains() if r.approved and r.candidate and r.candidate.digest not in refused
-        ]
-        return standing[-1] if standing else None
+        standing = [item for item in self.rounds if item.approved and not self._refused(item)]
+        best = next((item for item in reversed(standing) if _is_better(item.comparison)), None)
+        if best is None or self.measured(best) is None:
+            return best
+        digests = [item.candidate_digest for item in self.measurements if _is_better(item.comparison)]
+        by_digest = {item.candidate.digest: item for item in standing if item.candidate}
+        return next((by_digest[digest] for digest in reversed(digests) if digest in by_digest), best)
 
-    def _gains(self) -> Iterator[Round]:
-        """Rounds that were better than what they were compared with, in the order of time."""
-        by_digest = {item.candidate.digest: item for item in reversed(self.rounds) if item.candidate}
-        for count in range(len(self.rounds) + 1):
-            if count and _is_better(self.rounds[count - 1].comparison):
-                yield self.rounds[count - 1]
-            for item in self.measurements:
-                if (
-                    item.after_rounds == count
-                    and _is_better(item.comparison)
-                    and item.candidate_digest in by_digest
-                ):
-                    yield by_digest[item.candidate_digest]
+    def _refused(self, item: Round) -> bool:
+        found = self.measured(item)
+        return found is not None and not found.evaluation.passed
 
     def measured(self, item: Round) -> Measurement | None:
         """What was last found elsewhere of a round's candidate; None when nothing was."""

@@ -17,7 +17,7 @@ from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.testing import examples
 
 
-def _measured(session: Session, number: int, relation: Relation | None, after: int) -> Measurement:
+def _measured(session: Session, number: int, relation: Relation | None) -> Measurement:
     candidate = session.rounds[number].candidate
     assert candidate is not None
     evaluation = examples.passed(10)
@@ -31,7 +31,6 @@ def _measured(session: Session, number: int, relation: Relation | None, after: i
         comparison=Comparison(relation=relation, reason=".") if relation else None,
         measured_at="2026-01-01T00:00:00+00:00",
         absorbed_at="2026-01-02T00:00:00+00:00",
-        after_rounds=after,
     )
 
 
@@ -42,9 +41,9 @@ def test_counts_decide_until_something_was_measured_and_later_rounds_decide_agai
     session = examples.session_of(FIRST, LESS, LESS)
     assert session.best is session.rounds[2]
     measured = (
-        _measured(session, 0, FIRST, 3),
-        _measured(session, 1, FASTER, 3),
-        _measured(session, 2, SLOWER, 3),
+        _measured(session, 0, FIRST),
+        _measured(session, 1, FASTER),
+        _measured(session, 2, SLOWER),
     )
     told = replace(session, measurements=measured)
     assert told.best is session.rounds[1]
@@ -53,21 +52,27 @@ def test_counts_decide_until_something_was_measured_and_later_rounds_decide_agai
     assert further.best is further.rounds[3]
 
 
+def test_a_first_result_does_not_outdo_what_is_still_on_its_way():
+    session = examples.session_of(FIRST, LESS)
+    told = replace(session, measurements=(_measured(session, 0, FIRST),))
+    assert told.best is session.rounds[1]
+
+
 def test_an_approved_revision_that_fails_elsewhere_is_none_to_build_on():
     session = examples.session_of(FIRST, LESS)
-    told = replace(session, measurements=(_measured(session, 1, None, 2),))
+    told = replace(session, measurements=(_measured(session, 1, None),))
     assert told.best is session.rounds[0]
 
 
 def test_a_measurement_is_kept_once(tmp_path):
     session = examples.session_of(FIRST, LESS)
-    found = _measured(session, 1, FIRST, 2)
+    found = _measured(session, 1, FIRST)
     with SqliteStore(tmp_path) as store:
         store.create(session)
         store.absorb("relu", [found])
         assert store.load("relu").measurements == (found,)
         with pytest.raises(StoreError, match="holds this"):
-            store.absorb("relu", [_measured(session, 0, FIRST, 2), found])
+            store.absorb("relu", [_measured(session, 0, FIRST), found])
         assert store.load("relu").measurements == (found,)
 
 
@@ -79,7 +84,7 @@ def test_a_store_of_the_first_format_is_read_as_it_is_and_gains_the_table_when_i
     with SqliteStore(tmp_path, writable=False) as store:
         session = store.load("relu")
     with SqliteStore(tmp_path) as store:
-        store.absorb("relu", [_measured(session, 0, FIRST, 1)])
+        store.absorb("relu", [_measured(session, 0, FIRST)])
         assert len(store.load("relu").measurements) == 1
     with sqlite3.connect(tmp_path / FILE_NAME) as now:
         assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)

@@ -1,0 +1,92 @@
+"""A kernel as a Python file of its own: importable, and able to be judged again years later.
+
+Above the kernel stand a few lines of comment for whoever opens it; below it, as comments too, what
+``cutegen-nb verify`` needs: the problem it was written for, the DSL's version and the kernel's digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cutegen_nb.core.candidate import source_digest
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.problem import Problem
+
+_BEGIN, _END = "# /// cutegen-nb", "# ///"
+FORMAT = 1
+DSL = "nvidia-cutlass-dsl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFile:
+    """An exported kernel, read back."""
+
+    source: str
+    """The kernel, without the comments around it."""
+    problem: Problem
+    """What it was written for."""
+    edited: bool
+    """Whether the kernel is another one than was exported."""
+    revision: str
+    """Its name: ``r3 of softmax``."""
+    environment: dict[str, str]
+    """Versions it was judged with."""
+
+
+def kernel_file(
+    source: str, problem: Problem, *, revision: str, judged: str, environment: Mapping[str, str]
+) -> str:
+    """The text of the file. `judged` says in a sentence how the kernel was judged."""
+    version = environment.get(DSL)
+    head = (
+        f"# {revision}, exported by cutegen-nb. {judged}\n"
+        f"# It needs torch and {DSL}{f'=={version}, with which it was judged' if version else ''}.\n"
+        "# Judge it again with `cutegen-nb verify` and this file's name: the problem stands below the kernel.\n"
+    )
+    facts = {
+        "format": FORMAT,
+        "revision": revision,
+        "kernel_sha256": source_digest(source),
+        "head_lines": head.count("\n"),
+        "environment": dict(environment),
+        "problem": {**encode(problem), "source": problem.source.split("\n")},
+    }
+    block = "\n".join(f"# {line}" for line in json.dumps(facts, indent=1).split("\n"))
+    return f"{head}{source}\n{_BEGIN}\n{block}\n{_END}\n"
+
+
+def read_kernel_file(text: str, name: str) -> KernelFile:
+    """An exported kernel from its text. Raises UsageError when `name` was not exported by us."""
+    before, mark, rest = text.rpartition(f"\n{_BEGIN}\n")
+    block, end, _ = rest.partition(f"\n{_END}")
+    if not mark or not end:
+        raise UsageError(
+            f"{name} has no `{_BEGIN}` block, so that it is no exported kernel: "
+            "judge any other file with `cutegen-nb evaluate PROBLEM.py KERNEL.py`"
+        )
+    try:
+        facts = json.loads("\n".join(line.removeprefix("# ") for line in block.split("\n")))
+        return _read(before, facts)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"the `{_BEGIN}` block of {name} cannot be read ({type(error).__name__}: {error}): export it again"
+        ) from error
+
+
+def _read(before: str, facts: dict[str, Any]) -> KernelFile:
+    if facts["format"] != FORMAT:
+        message = f"format {facts['format']!r}, and this cutegen-nb reads format {FORMAT}"
+        raise ValueError(message)
+    source = before.split("\n", int(facts["head_lines"]))[-1]
+    problem = {**facts["problem"], "source": "\n".join(facts["problem"]["source"])}
+    return KernelFile(
+        source=source,
+        problem=decode(Problem, problem),
+        edited=source_digest(source) != facts["kernel_sha256"],
+        revision=str(facts["revision"]),
+        environment={str(key): str(value) for key, value in facts["environment"].items()},
+    )
