@@ -10,9 +10,11 @@ from cutegen_nb.core.problem import WorkloadClass
 _STREAMING = (WorkloadClass.ELEMENTWISE, WorkloadClass.LOSS, WorkloadClass.FUSED, WorkloadClass.OTHER)
 _ROWS = (WorkloadClass.REDUCTION, WorkloadClass.SOFTMAX, WorkloadClass.NORM)
 _PRODUCTS = (WorkloadClass.MATMUL, WorkloadClass.CONVOLUTION, WorkloadClass.ATTENTION)
+_WITH_PRODUCTS = (*_PRODUCTS, WorkloadClass.FUSED)
 _WINDOWS = (WorkloadClass.POOLING, WorkloadClass.CONVOLUTION)
 
 FITS: dict[str, tuple[WorkloadClass, ...]] = {
+    "algebra-first": (WorkloadClass.FUSED,),
     "coalesced-access": _STREAMING,
     "vectorise-128": (*_STREAMING, *_ROWS, WorkloadClass.POOLING),
     "several-vectors-in-flight": (*_STREAMING, WorkloadClass.REDUCTION),
@@ -28,11 +30,15 @@ FITS: dict[str, tuple[WorkloadClass, ...]] = {
     "several-rows-a-cta": _ROWS,
     "split-reduction": (WorkloadClass.REDUCTION, WorkloadClass.LOSS),
     "columns-across-threads": _ROWS,
-    "shared-memory-tiles": _PRODUCTS,
-    "register-blocking": _PRODUCTS,
+    "shared-memory-tiles": _WITH_PRODUCTS,
+    "register-blocking": _WITH_PRODUCTS,
     "vectorised-tile-loads": _PRODUCTS,
     "double-buffered-tiles": _PRODUCTS,
-    "tensor-core-mma": _PRODUCTS,
+    "tensor-core-mma": _WITH_PRODUCTS,
+    "split-k": (WorkloadClass.MATMUL, WorkloadClass.CONVOLUTION),
+    "skip-empty-tiles": (WorkloadClass.MATMUL, WorkloadClass.ATTENTION),
+    "scores-stay-on-chip": (WorkloadClass.ATTENTION,),
+    "implicit-product": (WorkloadClass.CONVOLUTION,),
     "reuse-the-window": _WINDOWS,
     "block-scan": (WorkloadClass.SCAN,),
     "pad-or-swizzle": (),
@@ -40,6 +46,12 @@ FITS: dict[str, tuple[WorkloadClass, ...]] = {
     "more-ctas": (),
     "uniform-branches": (),
     "smaller-ctas": (),
+    "tune-values-per-thread": (),
+    "tune-tile-shape": (*_PRODUCTS, WorkloadClass.POOLING, WorkloadClass.FUSED),
+    "tune-unrolling": (),
+    "tune-cta-size": (),
+    "tune-stages": _PRODUCTS,
+    "tune-grid": (),
 }
 """Classes each is meant for; none means any."""
 
@@ -47,20 +59,24 @@ _ANSWERS: dict[str, tuple[str, ...]] = {
     "uncoalesced": ("coalesced-access", "columns-across-threads", "vectorised-tile-loads", "vectorise-128"),
     "repeated-requests": (
         "shared-memory-tiles", "row-in-registers", "online-one-pass", "reuse-the-window", "block-scan",
-        "fuse-one-pass", "register-blocking",
+        "fuse-one-pass", "register-blocking", "implicit-product", "tune-tile-shape",
     ),
-    "extra-traffic": ("fuse-one-pass", "online-one-pass"),
+    "extra-traffic": ("scores-stay-on-chip", "fuse-one-pass", "online-one-pass", "algebra-first"),
     "bank-conflicts": ("pad-or-swizzle", "vectorised-tile-loads"),
     "shared-reuse": ("register-blocking", "tensor-core-mma", "reuse-the-window"),
-    "divergence": ("uniform-branches", "several-rows-a-cta"),
+    "divergence": ("uniform-branches", "several-rows-a-cta", "skip-empty-tiles"),
     "instruction-overhead": (
         "vectorise-128", "tensor-core-mma", "register-blocking", "several-vectors-in-flight", "grid-stride",
+        "skip-empty-tiles", "tune-values-per-thread", "tune-unrolling",
     ),
-    "too-few-ctas": ("more-ctas", "split-reduction"),
-    "tail-effect": ("grid-stride", "smaller-ctas"),
-    "occupancy": ("fewer-live-values", "smaller-ctas", "double-buffered-tiles", "several-vectors-in-flight"),
-    "unpipelined-loads": ("double-buffered-tiles", "several-vectors-in-flight"),
-    "spills": ("fewer-live-values", "smaller-ctas"),
+    "too-few-ctas": ("more-ctas", "split-reduction", "split-k"),
+    "tail-effect": ("grid-stride", "smaller-ctas", "tune-grid"),
+    "occupancy": (
+        "fewer-live-values", "smaller-ctas", "double-buffered-tiles", "several-vectors-in-flight",
+        "tune-cta-size",
+    ),
+    "spills": ("fewer-live-values", "smaller-ctas", "tune-unrolling"),
+    "unpipelined-loads": ("double-buffered-tiles", "several-vectors-in-flight", "tune-stages"),
     "launch-bound": ("fuse-one-pass",),
 }  # fmt: skip
 _SHOWN = 3

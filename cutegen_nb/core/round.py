@@ -60,8 +60,7 @@ class Prompt:
     parent: Candidate | None = None
     """The candidate to work from."""
     purpose: str = "optimise"
-    """``generate``, ``optimise``, ``profile``, ``tune``, ``diagnose``, ``repair``, or ``reply``: the same
-    request again."""
+    """``generate``, ``optimise``, ``diagnose``, ``repair``, or ``reply``: the same request again."""
     templates: str = ""
     """SHA-256 of the person's own template files; empty with the shipped ones alone."""
 
@@ -201,6 +200,10 @@ class Round:
     """Wall time, waiting for a person included."""
     note: str = ""
     """Why a round ended without a candidate; empty otherwise."""
+    stage_because: str = ""
+    """Why it ran in this stage: what ended the stage before, in a sentence; empty where nothing did."""
+    gpu_s: float = 0.0
+    """Seconds in which its evaluations held a GPU; 0 on the simulator."""
     parent_profile: Profile | None = None
     """Counters of the parent, taken for this round because its stage asks for them; None where the parent
     had them already, or none could be had."""

@@ -1,12 +1,12 @@
-"""Which revision the next round starts from, and which strategy it tries."""
+"""Which revision the next round starts from, and what was tried on the way to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
+from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.strategy import Strategy
 
 
 def parent_of_next(session: Session) -> Round | None:
@@ -37,20 +37,30 @@ def parent_digest(item: Round) -> str:
     return parent.digest if parent else ""
 
 
-def next_strategy(session: Session, menu: Sequence[Strategy], parent: Round) -> Strategy | None:
-    """The first strategy of the menu not yet tried on `parent`; None when all were.
+def parent_evaluation(session: Session, parent: Round) -> Evaluation | None:
+    """What was found of `parent`, with the counters that a later round took of it."""
+    evaluation, candidate = parent.evaluation, parent.candidate
+    if evaluation is None or candidate is None or evaluation.profile is not None:
+        return evaluation
+    taken = (r.parent_profile for r in session.rounds if parent_digest(r) == candidate.digest)
+    profile = next((item for item in taken if item is not None), None)
+    return replace(evaluation, profile=profile) if profile else evaluation
 
-    Strategies that were tried nowhere come before those that failed on an older revision, and one that
-    the parent or an ancestor already carries out is not asked for again.
-    """
+
+def since_branch(session: Session) -> tuple[Round, ...]:
+    """The rounds after a person last chose another revision to go on from; all where nobody did."""
+    for index in range(len(session.rounds) - 1, -1, -1):
+        if any(decision.action is Action.BRANCH for decision in session.rounds[index].decisions):
+            return session.rounds[index + 1 :]
+    return session.rounds
+
+
+def tried_on(session: Session, parent: Round) -> set[str]:
+    """Names of the strategies that `parent` or an ancestor carries out, or that were tried on `parent`."""
     assert parent.candidate is not None
     here = parent.candidate.digest
-    carried = _carried_out(session, parent)
-    tried_here = {s.strategy.name for s in session.rounds if s.strategy and parent_digest(s) == here}
-    left = [item for item in menu if item.name not in carried | tried_here]
-    tried_anywhere = {item.strategy.name for item in session.rounds if item.strategy}
-    fresh = [item for item in left if item.name not in tried_anywhere]
-    return next(iter(fresh or left), None)
+    tried = {item.strategy.name for item in session.rounds if item.strategy and parent_digest(item) == here}
+    return tried | _carried_out(session, parent)
 
 
 def _carried_out(session: Session, parent: Round) -> set[str]:

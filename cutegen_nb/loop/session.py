@@ -9,7 +9,7 @@ from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.ports import Store
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Round
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.round import Effects, run_round
 from cutegen_nb.loop.stopping import Situation, stop_reason, stopped_by_decision
@@ -18,14 +18,20 @@ OnRound = Callable[[Session, Round], None]
 """Shown a round after it is stored; what it raises ends the session, not the record."""
 
 
-async def open_session(
-    problem: Problem, effects: Effects, store: Store, budget: Budget, *, fresh: bool = False
+async def open_session(  # noqa: PLR0913 - a session is all of these
+    problem: Problem,
+    effects: Effects,
+    store: Store,
+    budget: Budget,
+    *,
+    plan: Plan | None = None,
+    fresh: bool = False,
 ) -> Session:
     """Take up the stored session of this problem, or begin one.
 
     The same name, problem and device go on from the stored rounds; where the name is taken by another,
-    or a `fresh` session is asked for, a number is added (``softmax_2``). Raises ProblemError,
-    EvaluatorError, StoreError.
+    or a `fresh` session is asked for, a number is added (``softmax_2``). A stored session keeps its plan
+    unless another is given. Raises ProblemError, EvaluatorError, StoreError.
     """
     device = await effects.evaluator.device()
     taken = set(store.names())
@@ -35,7 +41,9 @@ async def open_session(
         same = stored.problem.digest == problem.digest and stored.device.name == device.name
         if same and not fresh:
             store.stop(chosen, "")
-            return replace(stored, budget=budget, author=effects.author.name, stopped="")
+            return replace(
+                stored, budget=budget, author=effects.author.name, plan=plan or stored.plan, stopped=""
+            )
         number += 1
         chosen = f"{problem.name}_{number}"
     session = Session(
@@ -45,6 +53,7 @@ async def open_session(
         device=device,
         author=effects.author.name,
         budget=budget,
+        plan=plan or Plan(),
         created_at=effects.clock.now(),
     )
     store.create(session)

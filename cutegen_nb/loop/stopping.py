@@ -1,7 +1,7 @@
 """When a session ends: pure rules, each of which says in a sentence that it fired.
 
-A rule takes what happened and gives a sentence or None. They are asked before each round, the
-cheapest promise first; a rule for a plateau joins them by being added to `RULES`.
+A rule takes what happened and gives a sentence or None. They are asked before each round, in the order of
+`RULES`; the budgets, each with its own sentence, are in ``spending``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Round, Stage
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.round import Action, Round
+from cutegen_nb.core.session import Schedule, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.lineage import next_strategy, parent_digest, parent_of_next
+from cutegen_nb.loop.lineage import parent_digest
+from cutegen_nb.loop.spending import budget_spent
+from cutegen_nb.loop.stages import PAPER_LAST_DEPTH, next_step, optimisation_rounds
 
 ROOF_FRACTION = 0.95
 """Share of the roof (GPU) or of the least traffic (simulator) from which nothing is left to gain."""
@@ -35,14 +38,6 @@ class Situation:
 Rule = Callable[[Situation], str | None]
 
 
-def stage(session: Session, menu: tuple[Strategy, ...]) -> Stage:
-    """Where the refinement stands: correct first, then one structural strategy a round."""
-    parent = parent_of_next(session)
-    if parent is None:
-        return Stage.CORRECT
-    return Stage.DONE if next_strategy(session, menu, parent) is None else Stage.STRUCTURE
-
-
 def stop_reason(situation: Situation) -> str:
     """The first rule that fires, in its words; empty while the session may go on."""
     return next((text for rule in RULES if (text := rule(situation))), "")
@@ -57,12 +52,6 @@ def stopped_by_decision(item: Round) -> str:
     return f"{decision.by} stopped the session at round {item.number}{words}"
 
 
-def tokens_spent(session: Session) -> int:
-    """Tokens asked and answered over all rounds, failed requests included."""
-    replies = (attempt.reply for item in session.rounds for attempt in item.attempts)
-    return sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in replies if reply)
-
-
 def roof_share(session: Session, evaluation: Evaluation) -> float | None:
     """How near a passing candidate is to what no kernel can beat, 0–1; None where nothing says.
 
@@ -75,29 +64,15 @@ def roof_share(session: Session, evaluation: Evaluation) -> float | None:
     return 1 / roof.moved_over_least if roof.moved_over_least else None
 
 
-def _rounds_spent(situation: Situation) -> str | None:
+def _budget_spent(situation: Situation) -> str | None:
+    return budget_spent(situation.session) or None
+
+
+def _paper_depth_reached(situation: Situation) -> str | None:
     session = situation.session
-    spent = sum(1 for item in session.rounds if item.attempts)
-    if spent < session.budget.rounds:
+    if session.plan.schedule is not Schedule.PAPER or optimisation_rounds(session) < PAPER_LAST_DEPTH:
         return None
-    rounds = session.budget.rounds
-    return f"the budget of {rounds} round{'' if rounds == 1 else 's'} is spent"
-
-
-def _wall_spent(situation: Situation) -> str | None:
-    session, limit = situation.session, situation.session.budget.wall_s
-    spent = sum(item.seconds for item in session.rounds)
-    if limit is None or spent < limit:
-        return None
-    return f"the budget of {limit:g} s is spent: the rounds took {spent:.0f} s"
-
-
-def _tokens_spent(situation: Situation) -> str | None:
-    session, limit = situation.session, situation.session.budget.tokens
-    spent = tokens_spent(session)
-    if limit is None or spent < limit:
-        return None
-    return f"the budget of {limit:,} tokens is spent: {spent:,} were used"
+    return f"the paper's schedule ends after {PAPER_LAST_DEPTH} optimisation rounds"
 
 
 def _author_failed(situation: Situation) -> str | None:
@@ -146,14 +121,16 @@ def _roof_reached(situation: Situation) -> str | None:
     return f"the best revision runs at {share:.2f} of the roof"
 
 
-def _menu_exhausted(situation: Situation) -> str | None:
+def _nothing_left(situation: Situation) -> str | None:
+    """DONE: menu and tuning are exhausted on the revision that would be the parent."""
     session = situation.session
-    parent = parent_of_next(session)
-    if parent is None or next_strategy(session, situation.menu, parent) is not None:
+    step = next_step(session, situation.menu)
+    if step.stage is not Stage.DONE or step.parent is None:
         return None
-    text = f"every strategy was tried on r{parent.number}"
-    share = roof_share(session, parent.evaluation) if parent.evaluation else None
-    if share is not None and share >= ROOF_FRACTION and parent.evaluation and not parent.evaluation.timing:
+    text = f"every strategy was tried on r{step.parent.number}"
+    evaluation = step.parent.evaluation
+    share = roof_share(session, evaluation) if evaluation else None
+    if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
         text += f", which moves no more than {1 / share:.2f}× the least bytes"
     return text
 
@@ -163,9 +140,8 @@ RULES: tuple[Rule, ...] = (
     _evaluator_failed,
     _repeats_itself,
     _roof_reached,
-    _menu_exhausted,
-    _rounds_spent,
-    _wall_spent,
-    _tokens_spent,
+    _nothing_left,
+    _paper_depth_reached,
+    _budget_spent,
 )
 """In the order they are asked."""

@@ -1,33 +1,50 @@
-"""What was found of a candidate, and what was tried, as text for the next prompt."""
+"""What was found of a candidate, as text for the next prompt, with as much detail as the stage asks for."""
 
 from __future__ import annotations
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison
-from cutegen_nb.core.profile import Counters, Profile
-from cutegen_nb.core.round import Action, Decision, Round
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity
+from cutegen_nb.core.profile import Counters, Profile, ProfileSource
+from cutegen_nb.core.stage import Stage
+from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
+from cutegen_nb.prompting.memory import round_label as round_label  # noqa: PLC0414 - its place before
+from cutegen_nb.prompting.wrong import wrong_text
 
-_LOG_CHARACTERS = 3000
 _FINDINGS = 8
 _COSTLY_LINES = 5
+_WITH_LINES = {Stage.PROFILE, Stage.TUNE}
 
 
-def evaluation_text(evaluation: Evaluation, candidate: Candidate) -> str:
-    """Verdict, evidence with the candidate's lines, errors against the reference, counts and times."""
+def evaluation_text(evaluation: Evaluation, candidate: Candidate, stage: Stage | None = None) -> str:
+    """Verdict, evidence with the candidate's lines, errors against the reference, counts and times.
+
+    `stage` bounds the counters: before PROFILE only the totals by which a simulated kernel is judged, from
+    then on each launch and its costliest lines. None gives everything.
+    """
     parts = [f"{evaluation.label} on {evaluation.device}. {evaluation.summary}"]
-    parts += [_finding_text(finding, candidate.source) for finding in evaluation.findings[:_FINDINGS]]
+    told = evaluation.summary
+    parts += [_finding_text(finding, candidate.source, told) for finding in _ordered(evaluation)[:_FINDINGS]]
     if evaluation.correctness and not evaluation.passed:
         parts += [_output_text(output) for output in evaluation.correctness.outputs if not output.matches]
     if evaluation.timing:
         timing = evaluation.timing
         parts.append(f"- median {timing.median_ms:.4g} ms (cold L2)")
-        parts += [f"- {b.speedup:.3g}× against {b.name} ({b.median_ms:.4g} ms)" for b in timing.baselines]
+        parts += [
+            f"- {b.speedup:.3g}× against {b.name} ({b.median_ms:.4g} ms), "
+            f"95 % interval {b.speedup_low:.3g}× to {b.speedup_high:.3g}×"
+            for b in timing.baselines
+        ]
     if evaluation.profile and evaluation.passed:
-        parts += _profile_lines(evaluation.profile, candidate.source)
+        parts += _counts(evaluation.profile, candidate.source, stage)
     if evaluation.log and not evaluation.passed:
-        parts.append("It printed, at the end:\n" + _indented(evaluation.log[-_LOG_CHARACTERS:]))
+        log = reduced_log(evaluation.log)
+        parts += ["It printed, at the end:\n" + _indented(log)] if log else []
     return "\n".join(parts) + "\n"
+
+
+def _ordered(evaluation: Evaluation) -> list[Finding]:
+    """What decides first; flags after it."""
+    return sorted(evaluation.findings, key=lambda item: item.severity is not Severity.DECIDES)
 
 
 def source_line(source: str, line: int) -> str:
@@ -40,12 +57,15 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.rstrip().splitlines())
 
 
-def _finding_text(finding: Finding, source: str) -> str:
-    text = f"- {finding.kind}: {finding.message}"
+def _finding_text(finding: Finding, source: str, told: str) -> str:
+    """`told` was said before: a finding that is the summary adds its place only."""
+    text = f"- {finding.kind}" + ("" if finding.message in told else f": {finding.message}")
     if finding.cta is not None and "CTA" not in finding.message:
         text += f" CTA {finding.cta}, thread {finding.thread}."
     if finding.line:
         text += f"\n  line {finding.line}: `{source_line(source, finding.line)}`"
+        if finding.severity is Severity.DECIDES:
+            text += f"\n{_indented(excerpt(source, finding.line))}"
     return text
 
 
@@ -59,7 +79,7 @@ def _output_text(output: OutputComparison) -> str:
     if output.first_bad is not None and output.first_bad_values is not None:
         got, wanted = output.first_bad_values
         text += f" First wrong element {output.first_bad}: {got:.6g} instead of {wanted:.6g}."
-    return f"{text} {output.pattern}".rstrip()
+    return f"{text} {output.pattern}".rstrip() + wrong_text(output.wrong)
 
 
 def counters_text(counters: Counters) -> str:
@@ -76,6 +96,16 @@ def counters_text(counters: Counters) -> str:
     if counters.divergent_branches:
         text += f", {counters.divergent_branches:,} divergent of {counters.branches:,} branches"
     return text
+
+
+def _counts(profile: Profile, source: str, stage: Stage | None) -> list[str]:
+    if stage is None or stage in _WITH_LINES:
+        return _profile_lines(profile, source)
+    if profile.source is not ProfileSource.SIMULATED:
+        return []
+    launches = f"{len(profile.launches)} launch{'' if len(profile.launches) == 1 else 'es'}"
+    heading = f"Counts of one call ({profile.source.value}, {profile.device}; {launches}), which decide:"
+    return [heading, f"- {counters_text(profile.counters)}"]
 
 
 def _profile_lines(profile: Profile, source: str) -> list[str]:
@@ -102,47 +132,3 @@ def _profile_lines(profile: Profile, source: str) -> list[str]:
             for item in costly[:_COSTLY_LINES]
         ]
     return lines
-
-
-def round_label(item: Round) -> str:
-    """The verdict of a round, or why it has none."""
-    if item.evaluation is not None:
-        return item.evaluation.label
-    last = next((a.evaluation for a in reversed(item.attempts) if a.evaluation), None)
-    return last.label if last else "no candidate"
-
-
-def tried_text(session: Session) -> str:
-    """One entry a finished round: strategy, verdict, measured effect, and the words of who rejected it."""
-    return "".join(_tried_entry(item) for item in session.rounds if item.attempts)
-
-
-def _tried_entry(item: Round) -> str:
-    name = item.strategy.name if item.strategy else "first kernel"
-    text = f"- r{item.number}, {name}: {round_label(item)}"
-    if item.comparison:
-        text += f", {item.comparison.relation.value} ({item.comparison.reason.rstrip('.')})"
-    elif item.evaluation:
-        text += f" ({item.evaluation.summary.rstrip('.')})"
-    elif item.note:
-        text += f" ({item.note.rstrip('.')})"
-    text += "; kept\n" if item.approved else "; not kept\n"
-    return text + "".join(_words(decision) for decision in item.decisions)
-
-
-def _words(decision: Decision) -> str:
-    if not decision.reason or not decision.by.startswith("person:") or decision.action is Action.STOP:
-        return ""
-    verbs = {Action.REJECT: "rejected it", Action.STEER: "asked", Action.OVERRULE: "overruled the verdict"}
-    verb = verbs.get(decision.action, "said")
-    return "".join(f"  > the person {verb}: {line}\n" for line in decision.reason.strip().splitlines())
-
-
-def steering_text(session: Session) -> str:
-    """What a person asked for at the end of the last round: it holds for the next one."""
-    if not session.rounds:
-        return ""
-    wanted = [
-        d.reason for d in session.rounds[-1].decisions if d.action is Action.STEER and d.gate == "revision"
-    ]
-    return "\n".join(wanted)

@@ -2,11 +2,14 @@
 
 Templates are files, one purpose each, rendered strictly: a name the caller did not give is an error,
 and a template can neither run Python nor read other files.  They live in ``prompts/`` of the source
-tree and in ``cutegen_nb/prompts`` of the wheel.
+tree and in ``cutegen_nb/prompts`` of the wheel.  A person's own folder may hold some of the same names:
+each file there stands for the shipped one, and the rest is shipped.
 """
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import re
 import tomllib
 from functools import cache
@@ -18,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -48,12 +52,18 @@ def quoted(text: str) -> str:
 
 
 class PromptLibrary:
-    """Templates and strategies read from one folder."""
+    """Templates and strategies, the shipped ones or, file by file, a person's own."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
+        """Read from `folder` (the shipped one unless given), and first from `own`.
+
+        Raises ConfigurationError when `own` is no folder or holds a file that stands for no template.
+        """
         self.folder = folder or prompts_folder()
+        self.own = own
+        self.own_files = _own_files(own, self.folder) if own else ()
         self._environment = ImmutableSandboxedEnvironment(
-            loader=jinja2.FileSystemLoader(self.folder),
+            loader=jinja2.FileSystemLoader([*([own] if own else []), self.folder]),
             undefined=jinja2.StrictUndefined,
             autoescape=False,  # the text goes to a model, not to a browser
             trim_blocks=True,
@@ -62,6 +72,21 @@ class PromptLibrary:
         )
         self._environment.filters["fenced"] = fenced
         self._environment.filters["quoted"] = quoted
+
+    @property
+    def own_digest(self) -> str:
+        """SHA-256 over the names and contents of the person's own files; empty without any."""
+        if self.own is None or not self.own_files:
+            return ""
+        digest = hashlib.sha256()
+        for name in self.own_files:
+            digest.update(f"{name}\0{self.text(name)}\0".encode())
+        return digest.hexdigest()
+
+    def has(self, template: str) -> bool:
+        """Whether there is a template ``TEMPLATE.md.jinja``."""
+        name = f"{template}.md.jinja"
+        return name in self.own_files or (self.folder / name).is_file()
 
     def render(self, template: str, **values: Any) -> str:  # noqa: ANN401 - templates take any value
         """Text of the template ``TEMPLATE.md.jinja``.
@@ -86,10 +111,14 @@ class PromptLibrary:
 
     def text(self, name: str) -> str:
         """A file of the folder as it is. Raises ConfigurationError when it cannot be read."""
+        path = (self.own if self.own and name in self.own_files else self.folder) / name
         try:
-            return (self.folder / name).read_text(encoding="utf-8")
+            return path.read_text(encoding="utf-8")
         except OSError as error:
-            message = f"cannot read {self.folder / name}: {error.strerror}"
+            message = f"cannot read {path}: {error.strerror}"
+            raise ConfigurationError(message) from error
+        except UnicodeDecodeError as error:
+            message = f"{path} is not UTF-8 at byte {error.start}: save it as UTF-8"
             raise ConfigurationError(message) from error
 
     def strategies(self) -> tuple[Strategy, ...]:
@@ -109,6 +138,23 @@ class PromptLibrary:
         return tuple(s for s in self.strategies() if not s.classes or workload_class in s.classes)
 
 
+def _own_files(own: Path, shipped: Path) -> tuple[str, ...]:
+    """Names of a person's files, relative to their folder, in order."""
+    if not own.is_dir():
+        message = f"--prompts {str(own)!r} is no folder: make it and copy the templates to change into it"
+        raise ConfigurationError(message)
+    found = sorted(path.relative_to(own).as_posix() for path in own.rglob("*") if path.is_file())
+    known = sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*") if path.is_file())
+    names = [name for name in found if not name.rpartition("/")[2].startswith(".")]
+    for name in names:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            message = f"{own / name} stands for none of the templates in {shipped}{hint}"
+            raise ConfigurationError(message)
+    return tuple(names)
+
+
 def _strategy(entry: dict[str, Any]) -> Strategy:
     try:
         return Strategy(
@@ -117,6 +163,9 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
             classes=tuple(WorkloadClass(item) for item in entry.get("classes", ())),
             bounds=tuple(Bound(item) for item in entry.get("bounds", ())),
             preconditions=tuple(entry.get("needs", ())),
+            stage=Stage(entry.get("stage", Stage.STRUCTURE)),
+            dtypes=tuple(entry.get("dtypes", ())),
+            architectures=tuple(entry.get("architectures", ())),
             effects=tuple(
                 ExpectedEffect(counter=counter, direction=Direction(direction))
                 for counter, direction in entry.get("effects", {}).items()

@@ -1,22 +1,51 @@
 """Session, strategy and evidence → the prompt of a request.
 
-What a model is told keeps one order: contract, reference, workload, device, work and roof, the parent
-and its numbers, what was tried, the person's words, the one strategy of the round.
+What a model is told keeps one order: contract, reference, workload, device, work and roof, what the class of
+work asks for, the parent and its numbers, what was tried, the person's words, chapters of the guide, the one
+strategy of the round. Counters and their diagnosis enter with the stage that asks for them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Prompt, Round
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.ports import Guide
+from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.round import Prompt
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Strategy
 from cutegen_nb.prompting.facts import device_text, work_text, workload_text
-from cutegen_nb.prompting.feedback import evaluation_text, tried_text
+from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.prompting.library import PromptLibrary
+from cutegen_nb.prompting.memory import tried_text
+
+_TEMPLATES = {Stage.STRUCTURE: "optimise", Stage.PROFILE: "profile", Stage.TUNE: "tune"}
+"""The request of each stage that works on a parent."""
+_FAULTS = {
+    "compile": {Verdict.SCREENED_OUT, Verdict.COMPILE_FAILED},
+    "run_time": {Verdict.CRASHED, Verdict.EXITED, Verdict.TIMED_OUT, Verdict.OUT_OF_MEMORY},
+    "wrong_values": {Verdict.WRONG_VALUES, Verdict.NONDETERMINISTIC},
+    "finding": {
+        Verdict.OUT_OF_BOUNDS,
+        Verdict.MISALIGNED,
+        Verdict.UNINITIALISED_READ,
+        Verdict.RACE,
+        Verdict.DEADLOCK,
+        Verdict.ASYNC_HAZARD,
+    },
+    "contract": {Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED, Verdict.CHEATED},
+}
+"""Which template says how such a failure is found."""
+
+
+def no_guide(source: str, strategy: str, error: str) -> str:  # noqa: ARG001 - the port's
+    """A guide with no chapter."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +61,25 @@ class Background:
     bound: Bound
     """What sets that floor."""
     diagnosis: tuple[str, ...] = ()
-    """What limits the parent and why, in lines; empty before there is one."""
+    """What limits the parent and why, in lines; shown from PROFILE on."""
+    resources: tuple[str, ...] = ()
+    """Registers, spills and occupancy of the parent, in lines; shown from PROFILE on."""
+    scores: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """What came of the claims of each round, in lines, by its number."""
+    guide: Guide = no_guide
+    """Chapters of the CuTe DSL guide for a request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The revision a round starts from."""
+
+    revision: str
+    """``r3``."""
+    candidate: Candidate
+    """Its source."""
+    evaluation: Evaluation
+    """What was found of it, with the counters that are known."""
 
 
 def prompt_digest(system: str, user: str) -> str:
@@ -40,47 +87,41 @@ def prompt_digest(system: str, user: str) -> str:
     return hashlib.sha256(f"{system}\0{user}".encode(errors="surrogatepass")).hexdigest()
 
 
-def make_prompt(
-    *, system: str, user: str, purpose: str, strategy: Strategy | None = None, parent: Candidate | None = None
-) -> Prompt:
-    """A prompt with its digest."""
-    return Prompt(
-        system=system,
-        user=user,
-        digest=prompt_digest(system, user),
-        purpose=purpose,
-        strategy=strategy,
-        parent=parent,
-    )
-
-
 def first_prompt(background: Background, steering: str) -> Prompt:
     """Ask for a first kernel that passes; later rounds make it fast."""
     user = background.library.render(
-        "generate", **_problem(background), tried=tried_text(background.session), steering=steering
-    )
-    return make_prompt(system=_contract(background), user=user, purpose="generate")
-
-
-def optimise_prompt(background: Background, parent: Round, strategy: Strategy, steering: str) -> Prompt:
-    """Ask for one strategy on the parent, which has a candidate and an evaluation."""
-    candidate, evaluation = parent.candidate, parent.evaluation
-    assert candidate is not None
-    assert evaluation is not None
-    user = background.library.render(
-        "optimise",
+        "generate",
         **_problem(background),
-        revision=f"r{parent.number}",
-        parent=candidate.source,
-        evaluation=evaluation_text(evaluation, candidate),
+        **_history(background, steering, ""),
+        advice=_class_advice(background),
+    )
+    return _prompt(background, user, purpose="generate")
+
+
+def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two calls
+    background: Background,
+    given: Given,
+    strategy: Strategy,
+    steering: str,
+    *,
+    stage: Stage = Stage.STRUCTURE,
+    because: str = "",
+) -> Prompt:
+    """Ask for one strategy on the parent, in the words of `stage`; `because` says what brought it there."""
+    user = background.library.render(
+        _TEMPLATES[stage],
+        **_problem(background),
+        **_history(background, steering, given.candidate.source, strategy),
+        advice=_class_advice(background),
+        revision=given.revision,
+        parent=given.candidate.source,
+        evaluation=evaluation_text(given.evaluation, given.candidate, stage),
         diagnosis="\n".join(background.diagnosis),
-        tried=tried_text(background.session),
-        steering=steering,
+        resources="\n".join(f"- {line}" for line in background.resources),
+        because=because,
         strategy=strategy,
     )
-    return make_prompt(
-        system=_contract(background), user=user, purpose="optimise", strategy=strategy, parent=candidate
-    )
+    return _prompt(background, user, purpose="optimise", strategy=strategy, parent=given.candidate)
 
 
 def diagnose_prompt(
@@ -92,65 +133,119 @@ def diagnose_prompt(
     steering: str,
 ) -> Prompt:
     """Ask what is wrong with a failed candidate, in words."""
+    found = evaluation_text(evaluation, failed)
     user = background.library.render(
         "diagnose",
         **_problem(background),
         failed=failed.source,
-        evaluation=evaluation_text(evaluation, failed),
+        evaluation=found,
+        advice=_advice(background, f"faults/{fault_of(evaluation)}"),
+        guide=background.guide(failed.source, "", found),
         steering=steering,
     )
-    return make_prompt(
-        system=_contract(background), user=user, purpose="diagnose", strategy=strategy, parent=failed
-    )
+    return _prompt(background, user, purpose="diagnose", strategy=strategy, parent=failed)
 
 
-def repair_prompt(
+def repair_prompt(  # noqa: PLR0913 - what a repair is told, each named at its two calls
     background: Background,
     failed: Candidate,
     evaluation: Evaluation,
     *,
     strategy: Strategy | None,
     diagnosis: str,
+    flagged: Sequence[str] = (),
 ) -> Prompt:
-    """Ask for the cure that a diagnosis names."""
+    """Ask for the cure that a diagnosis names; `flagged` is what earlier repairs gave up."""
+    found = evaluation_text(evaluation, failed)
     user = background.library.render(
         "repair",
         **_problem(background),
         failed=failed.source,
-        evaluation=evaluation_text(evaluation, failed),
+        evaluation=found,
         diagnosis=diagnosis.encode(errors="replace").decode() or "(none was given)",
+        flagged=tuple(flagged),
+        guide=background.guide(failed.source, "", found),
         strategy=strategy,
     )
-    return make_prompt(
-        system=_contract(background), user=user, purpose="repair", strategy=strategy, parent=failed
-    )
+    return _prompt(background, user, purpose="repair", strategy=strategy, parent=failed)
 
 
 def retry_prompt(background: Background, prompt: Prompt, reason: str) -> Prompt:
     """The same request again, with why the last answer could not be used."""
-    return make_prompt(
-        system=prompt.system,
-        user=background.library.render("retry", request=prompt.user.rstrip(), reason=reason),
-        purpose="reply",
-        strategy=prompt.strategy,
-        parent=prompt.parent,
-    )
+    user = background.library.render("retry", request=prompt.user.rstrip(), reason=reason)
+    return _as(prompt, user, purpose="reply")
 
 
 def edited_prompt(prompt: Prompt, text: str) -> Prompt:
     """The same request in a person's words."""
-    return make_prompt(
-        system=prompt.system,
-        user=text,
-        purpose=prompt.purpose,
-        strategy=prompt.strategy,
-        parent=prompt.parent,
+    return _as(prompt, text, purpose=prompt.purpose)
+
+
+def fault_of(evaluation: Evaluation) -> str:
+    """The kind of failure, as ``faults/`` names its templates; ``run_time`` for one without a verdict."""
+    if not isinstance(evaluation.outcome, Judged):
+        return "run_time"
+    verdict = evaluation.outcome.verdict
+    return next((name for name, verdicts in _FAULTS.items() if verdict in verdicts), "run_time")
+
+
+def class_template(workload_class: WorkloadClass) -> str:
+    """The template on what a class of work asks for."""
+    name = workload_class.value.replace("element-wise", "elementwise").replace(" ", "_")
+    return f"classes/{name}"
+
+
+def _prompt(
+    background: Background,
+    user: str,
+    *,
+    purpose: str,
+    strategy: Strategy | None = None,
+    parent: Candidate | None = None,
+) -> Prompt:
+    library = background.library
+    system = library.render("contract", example=library.text("example_add.py.txt"))
+    return Prompt(
+        system=system,
+        user=user,
+        digest=prompt_digest(system, user),
+        purpose=purpose,
+        strategy=strategy,
+        parent=parent,
+        templates=library.own_digest,
     )
 
 
-def _contract(background: Background) -> str:
-    library = background.library
-    return library.render("contract", example=library.text("example_add.py.txt"))
+def _as(prompt: Prompt, user: str, *, purpose: str) -> Prompt:
+    """`prompt` with another request."""
+    return Prompt(
+        system=prompt.system,
+        user=user,
+        digest=prompt_digest(prompt.system, user),
+        purpose=purpose,
+        strategy=prompt.strategy,
+        parent=prompt.parent,
+        templates=prompt.templates,
+    )
+
+
+def _class_advice(background: Background) -> str:
+    return _advice(background, class_template(background.session.facts.workload_class))
+
+
+def _advice(background: Background, template: str) -> str:
+    facts, device = background.session.facts, background.session.device
+    return background.library.render(template, dtype=facts.dtype, architecture=device.architecture)
+
+
+def _history(
+    background: Background, steering: str, source: str, strategy: Strategy | None = None
+) -> dict[str, str]:
+    return {
+        "tried": tried_text(background.session, background.scores),
+        "steering": steering,
+        "guide": background.guide(source, f"{strategy.name}: {strategy.statement}" if strategy else "", ""),
+    }
 
 
 def _problem(background: Background) -> dict[str, str]:

@@ -11,6 +11,7 @@ from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
@@ -59,16 +60,23 @@ class RecordedEvaluator:
         device: Device,
         evaluations: Mapping[str, Evaluation],
         closer: Mapping[str, Evaluation] | None = None,
+        counted: Mapping[str, Profile] | None = None,
     ) -> None:
-        """`closer` are the evaluations above tier A, where they differ."""
+        """Keep what is given out.
+
+        `closer` are the evaluations above tier A, where they differ; `counted` what a GPU's profiler gave.
+        """
         self._facts = facts
         self._device = device
         self._evaluations = dict(evaluations)
         self._closer = dict(closer or {})
+        self._counted = dict(counted or {})
         self.tiers: list[Tier] = []
         """Of every evaluation asked for, in order."""
         self.rivals: list[Candidate | None] = []
         """Given with each of them."""
+        self.profiled: list[str] = []
+        """Digests of the candidates whose counters were asked for, in order."""
         self.closed = False
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
@@ -86,7 +94,7 @@ class RecordedEvaluator:
         progress: Progress,
         tier: Tier = Tier.A,
         *,
-        profile: bool = False,  # noqa: ARG002 - the port's
+        profile: bool = False,
         rival: Candidate | None = None,
     ) -> Evaluation:
         """The recorded evaluation, that of `tier` where one was given. Raises EvaluatorError for neither."""
@@ -97,9 +105,12 @@ class RecordedEvaluator:
         self.tiers.append(tier)
         self.rivals.append(rival)
         found = self._evaluations[candidate.digest]
-        if tier is Tier.A:
+        if tier is not Tier.A:
+            found = replace(self._closer.get(candidate.digest, found), tier=tier)
+        if not profile:
             return found
-        return replace(self._closer.get(candidate.digest, found), tier=tier)
+        self.profiled.append(candidate.digest)
+        return replace(found, profile=self._counted.get(candidate.digest, found.profile))
 
     async def close(self) -> None:
         """Nothing to end; remembers that it was asked."""

@@ -11,6 +11,7 @@ import pytest
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import (
     Action,
     Attempt,
@@ -26,8 +27,11 @@ from cutegen_nb.core.strategy import Bound
 from cutegen_nb.prompting.library import PromptLibrary, fenced, shipped_library
 from cutegen_nb.prompting.render import (
     Background,
+    Given,
+    class_template,
     diagnose_prompt,
     edited_prompt,
+    fault_of,
     first_prompt,
     optimise_prompt,
     prompt_digest,
@@ -88,6 +92,10 @@ def background(*rounds: Round) -> Background:
     )
 
 
+def given(item: Round) -> Given:
+    return Given(revision=f"r{item.number}", candidate=item.candidate, evaluation=item.evaluation)
+
+
 def prompts() -> dict[str, Prompt]:
     first = finished(0, "first", Relation.FIRST, decided(Action.APPROVE, "", "policy:auto"))
     second = finished(
@@ -97,40 +105,62 @@ def prompts() -> dict[str, Prompt]:
         decided(Action.STEER, "keep the tail\nin one place"),
         decided(Action.REJECT, "unreadable"),
     )
-    known = background(first, second)
+    known = replace(
+        background(first, second),
+        resources=("`kernel`: 32 registers a thread",),
+        scores={1: ("the strategy: `gmem_load_sectors` down: 1,024 → 1,024 (0 %), did not hold",)},
+        guide=lambda source, strategy, error: f"## Vectors\n\n{strategy or error[:20]}" if source else "",
+    )
     broken = Candidate(source=examples.kernel_source("broken"), author="scripted")
     wrong = examples.failed(Verdict.OUT_OF_BOUNDS, "Wrote 4 bytes past the end of the output.", line=2)
-    strategy = examples.strategies()[0]
+    strategy, unroll = examples.strategies()[0], examples.strategies()[2]
     start = first_prompt(background(), "")
+    steering, because = "keep the tail\nin one place", "2 rounds in a row brought no gain"
     return {
         "generate": start,
-        "optimise": optimise_prompt(known, first, examples.strategies()[2], "keep the tail\nin one place"),
+        "optimise": optimise_prompt(known, given(first), unroll, steering),
+        "profile": optimise_prompt(known, given(first), strategy, "", stage=Stage.PROFILE, because=because),
+        "tune": optimise_prompt(known, given(first), unroll, "", stage=Stage.TUNE, because=because),
         "diagnose": diagnose_prompt(known, broken, wrong, strategy=strategy, steering=""),
         "repair": repair_prompt(
-            known, broken, wrong, strategy=strategy, diagnosis="Line 2 forgets the tail."
+            known,
+            broken,
+            wrong,
+            strategy=strategy,
+            diagnosis="Line 2 forgets the tail.",
+            flagged=["The repair no longer uses vector copies."],
         ),
         "retry": retry_prompt(background(), edited_prompt(start, "Write it."), "The answer was empty."),
     }
 
 
-@pytest.mark.parametrize("name", ["generate", "optimise", "diagnose", "repair", "retry"])
+@pytest.mark.parametrize("name", sorted(prompts()))
 def test_a_prompt_reads_as_its_golden_rendering(name):
+    held(name, prompts()[name].user)
+
+
+def test_the_contract_reads_as_its_golden_rendering():
+    held("contract", prompts()["generate"].system)
+
+
+def held(name: str, text: str) -> None:
     path = GOLDEN / f"{name}.md"
-    user = prompts()[name].user
     if os.environ.get("CUTEGEN_UPDATE_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(user, encoding="utf-8")
-    assert user == path.read_text(encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 def test_every_prompt_carries_the_contract_and_a_digest_of_both_parts():
     for prompt in prompts().values():
         assert "class ModelNew(torch.nn.Module)" in prompt.system
+        assert "# The reply" in prompt.system
         assert prompt.digest == prompt_digest(prompt.system, prompt.user)
+        assert prompt.templates == ""
 
 
 def test_what_the_model_is_told_keeps_its_order():
-    text = prompts()["optimise"].user
+    text = prompts()["profile"].user
     order = [
         "# The reference",
         "# The workload",
@@ -138,14 +168,71 @@ def test_what_the_model_is_told_keeps_its_order():
         "# What is known",
         "# The kernel to start from (r0)",
         "# What was found",
+        "# What the compiler made",
         "# What limits it",
         "# What was tried",
-        "# What the person asks",
-        "# This round: one strategy",
+        "# From the CuTe DSL guide",
+        "# This round: one change",
     ]
     places = [text.index(heading) for heading in order]
     assert places == sorted(places)
     assert "> the person rejected it: unreadable" in text
+
+
+def test_counters_by_launch_and_the_diagnosis_enter_with_the_stage_that_asks_for_them():
+    found = prompts()
+    for name in ("profile", "tune"):
+        assert "kernel `kernel`, grid (16, 1, 1)" in found[name].user
+        assert "# What limits it" in found[name].user
+    assert "kernel `kernel`, grid" not in found["optimise"].user
+    assert "# What limits it" not in found["optimise"].user
+    assert "1,024 global 32-byte sectors" in found["optimise"].user
+
+
+@pytest.mark.parametrize("workload_class", list(WorkloadClass))
+def test_every_class_of_work_has_words_of_its_own(workload_class):
+    facts = replace(examples.relu_facts(), workload_class=workload_class)
+    known = replace(background(), session=replace(session(), facts=facts))
+    assert shipped_library().has(class_template(workload_class))
+    advice = first_prompt(known, "").user.split("# What such work asks for\n\n")[1]
+    assert 400 < len(advice.split("# This round")[0]) < 3000
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.PASSED])
+def test_every_verdict_has_a_way_to_be_found(verdict):
+    broken = Candidate(source=examples.kernel_source("broken"), author="scripted")
+    found = examples.failed(verdict, "It failed.", line=1)
+    prompt = diagnose_prompt(background(), broken, found, strategy=None, steering="")
+    assert len(prompt.user.split("# How such a failure is found")[1]) > 400
+    kinds = {
+        Verdict.COMPILE_FAILED: "compile",
+        Verdict.TIMED_OUT: "run_time",
+        Verdict.WRONG_VALUES: "wrong_values",
+        Verdict.RACE: "finding",
+        Verdict.WRONG_SHAPE: "contract",
+    }
+    assert fault_of(found) == kinds.get(verdict, fault_of(found))
+
+
+def test_a_persons_own_template_stands_for_the_shipped_one_and_its_digest_is_kept(tmp_path):
+    (tmp_path / "classes").mkdir()
+    (tmp_path / "classes" / "elementwise.md.jinja").write_text("Mind the tail, {{ dtype }}.")
+    known = replace(background(), library=PromptLibrary(own=tmp_path))
+    prompt = first_prompt(known, "")
+    assert "Mind the tail, float32." in prompt.user
+    assert "# This round: a first kernel" in prompt.user
+    assert prompt.templates == known.library.own_digest != ""
+    before = prompt.templates
+    (tmp_path / "classes" / "elementwise.md.jinja").write_text("Mind the head.")
+    assert PromptLibrary(own=tmp_path).own_digest != before
+
+
+def test_a_persons_file_that_stands_for_nothing_is_named_with_the_nearest(tmp_path):
+    (tmp_path / "optimize.md.jinja").write_text("x")
+    with pytest.raises(ConfigurationError, match=r"optimize.md.jinja.*did you mean optimise.md.jinja"):
+        PromptLibrary(own=tmp_path)
+    with pytest.raises(ConfigurationError, match="is no folder"):
+        PromptLibrary(own=tmp_path / "nowhere")
 
 
 def test_a_template_that_names_an_unknown_value_is_an_error_with_its_name(tmp_path):

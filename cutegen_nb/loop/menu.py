@@ -1,0 +1,78 @@
+"""Which strategies a stage offers for a parent, in the order to try them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
+from cutegen_nb.analysis.roofline import place
+from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.problem import ProblemFacts
+from cutegen_nb.core.round import Round
+from cutegen_nb.core.session import Schedule, Session
+from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.lineage import parent_evaluation, tried_on
+
+
+def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
+    """What `stage` may try next on `parent`, likeliest first.
+
+    STRUCTURE offers structural strategies that the roofline lets hope for. PROFILE offers all that is left,
+    what the diagnosis names first; an answer to counters is left out where counters are known and do not
+    ask for it. TUNE offers numbers only. What was tried nowhere comes before what failed on an older
+    revision.
+    """
+    left = untried(session, [s for s in menu if is_possible(s, session.facts, session.device)], parent)
+    if stage is Stage.STRUCTURE:
+        found = diagnose(session.facts, parent_evaluation(session, parent), session.device)
+        bounds = {place(session.facts, session.device).bound, found.bound}
+        return tuple(
+            s for s in left if s.stage is Stage.STRUCTURE and (not s.bounds or bounds & set(s.bounds))
+        )
+    if stage is Stage.PROFILE:
+        return _by_evidence(session, left, parent)
+    if stage is Stage.TUNE:
+        return tuple(s for s in left if s.stage is Stage.TUNE)
+    return ()
+
+
+def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[Strategy]:
+    """Strategies that neither `parent` nor an ancestor carries out and that were not tried on `parent`."""
+    gone = tried_on(session, parent)
+    left = [item for item in menu if item.name not in gone]
+    anywhere = {item.strategy.name for item in session.rounds if item.strategy}
+    return [s for s in left if s.name not in anywhere] + [s for s in left if s.name in anywhere]
+
+
+def is_possible(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
+    """Whether dtype and architecture allow it, and something that is measured here could show its effect."""
+    if strategy.dtypes and facts.dtype not in strategy.dtypes:
+        return False
+    architecture = device.architecture.rstrip("abcdefghijklmnopqrstuvwxyz")
+    if strategy.architectures and architecture not in strategy.architectures:
+        return False
+    timed = device.kind is DeviceKind.GPU
+    return timed or not strategy.effects or any(e.counter != "latency_ms" for e in strategy.effects)
+
+
+def _by_evidence(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[Strategy, ...]:
+    evaluation = parent_evaluation(session, parent)
+    found = diagnose(session.facts, evaluation, session.device)
+    counted = evaluation is not None and evaluation.profile is not None
+    stages = {Stage.STRUCTURE, Stage.PROFILE}
+    if session.plan.schedule is Schedule.PAPER:
+        stages.add(Stage.TUNE)  # its last resort, within one stage
+    usable = [
+        s
+        for s in left
+        if s.stage in stages and (s.stage is not Stage.PROFILE or not counted or s.name in found.strategies)
+    ]
+    return tuple(sorted(usable, key=lambda strategy: _rank(strategy, found)))
+
+
+def _rank(strategy: Strategy, found: Diagnosis) -> int:
+    """Place among the diagnosis's answers; after all of them where it is none, tuning last."""
+    if strategy.name in found.strategies:
+        return found.strategies.index(strategy.name)
+    return len(found.strategies) + (strategy.stage is Stage.TUNE)

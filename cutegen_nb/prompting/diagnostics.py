@@ -1,0 +1,47 @@
+"""A compiler's or an interpreter's long output, reduced to what a repair needs."""
+
+from __future__ import annotations
+
+import re
+
+LOG_CHARACTERS = 2000
+"""Kept of a log, from its end."""
+_AROUND = 2
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_OURS = re.compile(r"site-packages|dist-packages|<frozen |/lib/python3|/cutegen_nb/")
+_NOISE = re.compile(r"^\s*(\^+|~+|[~^]+)\s*$|^Traceback \(most recent call last\):|^\s*$")
+_RULE = re.compile(r"^[-=*_\s]{8,}$")
+
+
+def excerpt(source: str, line: int, around: int = _AROUND) -> str:
+    """Lines about `line` (from 1) with their numbers, that one marked; empty where there is none."""
+    lines = source.splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    first, last = max(1, line - around), min(len(lines), line + around)
+    width = len(str(last))
+    return "\n".join(
+        f"{'>' if number == line else ' '} {number:>{width}} | {lines[number - 1]}"
+        for number in range(first, last + 1)
+    )
+
+
+def reduced_log(log: str, most: int = LOG_CHARACTERS) -> str:
+    """`log` without colours, frames of installed packages, rulers and repeated lines; its end, if long."""
+    kept: list[str] = []
+    skipping = False
+    for raw in _ANSI.sub("", log).splitlines():
+        line = raw.rstrip()
+        frame = _FRAME.match(line)
+        if frame:
+            skipping = bool(_OURS.search(frame["file"]))
+        elif skipping and line.startswith("    "):
+            continue
+        else:
+            skipping = False
+        if skipping or _NOISE.match(line) or _RULE.match(line) or (kept and kept[-1] == line):
+            continue
+        kept.append(line)
+    text = "\n".join(kept)
+    return text if len(text) <= most else "…" + text[-most:]
