@@ -152,13 +152,13 @@ class OpenAICompatibleAuthor:
     def _slow(self, slow: _TooSlow, collected: Collected) -> Setback:
         return Setback(
             kind=Kind.BROKEN if collected.anything else Kind.SLOW,
-            happened=f"{self._profile.base_url} {slow}",
+            happened=f"{self._profile.address} {slow}",
             cure="run the same command again later, or give it longer under limits in its profile",
         )
 
     def _fault_of(self, collected: Collected) -> Setback | None:
         """What is wrong with an answer whose stream came to its end."""
-        url = self._profile.base_url
+        url = self._profile.address
         if not collected.heard:
             return Setback(
                 kind=Kind.GARBLED,

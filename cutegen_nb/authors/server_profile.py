@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from cutegen_nb.core.errors import ConfigurationError
 
@@ -90,25 +90,31 @@ class ServerProfile:
     price: Price | None = None
     """None when unknown: the cost is then unknown too."""
 
+    @property
+    def address(self) -> str:
+        """`base_url` as it may be shown: without a name, a password or a query in it."""
+        parts = urlsplit(self.base_url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
 
 def check_usable(profile: ServerProfile, key: str) -> None:
     """Raise ConfigurationError, in a sentence, when no request could be made with it."""
     where = f"[profile.{profile.name}]"
     if urlsplit(profile.base_url).scheme not in {"http", "https"} or not urlsplit(profile.base_url).hostname:
         message = (
-            f"{profile.base_url!r} is not the address of a server: give http://HOST:PORT/v1 with --base-url, "
+            f"{profile.address!r} is not the address of a server: give http://HOST:PORT/v1 with --base-url, "
             f"or as base_url in {where}"
         )
         raise ConfigurationError(message)
     if not profile.model:
         message = (
-            f"no model is named for {profile.base_url}: give --model NAME, set CUTEGEN_MODEL, or write "
+            f"no model is named for {profile.address}: give --model NAME, set CUTEGEN_MODEL, or write "
             f"model in {where}"
         )
         raise ConfigurationError(message)
     if not key and profile.key_variable and not is_local(profile.base_url):
         message = (
-            f"{profile.key_variable} is not set and {profile.base_url} asks for a key: set it in the "
+            f"{profile.key_variable} is not set and {profile.address} asks for a key: set it in the "
             "environment, or use --author offline, which needs none"
         )
         raise ConfigurationError(message)

@@ -111,7 +111,7 @@ class Reading:
         openai = importlib.import_module("openai")
         if isinstance(error, openai.APIStatusError):
             return self._of_status(error)
-        url = self._profile.base_url
+        url = self._profile.address
         if isinstance(error, openai.APITimeoutError):
             return Setback(
                 kind=Kind.NO_CONNECTION,
@@ -141,7 +141,7 @@ class Reading:
         said = self.clean(_body_text(error)).removeprefix(f"Error code: {status} - ")
         happened = f"(HTTP {status}: {said})" if said else f"(HTTP {status})"
         code, param = str(getattr(error, "code", "") or ""), str(getattr(error, "param", "") or "")
-        url, model, variable = self._profile.base_url, self._profile.model, self._profile.key_variable
+        url, model, variable = self._profile.address, self._profile.model, self._profile.key_variable
         if status == _PAYMENT or (status == _TOO_MANY and _NO_MONEY.search(f"{code} {said}")):
             return Setback(
                 kind=Kind.REFUSED,

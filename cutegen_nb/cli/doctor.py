@@ -125,7 +125,7 @@ def _ncu() -> Line:
 
 def _authors(settings: Settings) -> tuple[Line, ...]:
     key = "set" if settings.key else "not set"
-    url = settings.server.base_url
+    url = settings.server.address
     model = settings.server.model or "not set"
     return (
         Line(item="author offline", value="always there: needs no key and no network"),

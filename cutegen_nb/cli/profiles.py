@@ -54,7 +54,7 @@ def _list(options: argparse.Namespace) -> Answer:
         (
             item.name,
             item.model,
-            item.base_url,
+            item.address,
             item.api.value,
             _key_words(item),
             _or_dash(item.limits.max_output_tokens),
@@ -95,7 +95,7 @@ def _json(profile: ServerProfile) -> dict[str, object]:
     return {
         "name": profile.name,
         "model": profile.model,
-        "base_url": profile.base_url,
+        "base_url": profile.address,
         "api": profile.api.value,
         "key_variable": profile.key_variable,
         "key_is_set": _is_set(profile),
@@ -115,7 +115,7 @@ async def _check(profile: ServerProfile, options: argparse.Namespace, terminal: 
     small = replace(profile, limits=replace(profile.limits, max_output_tokens=tokens, retries=1))
     key = os.environ.get(profile.key_variable, "") if profile.key_variable else ""
     author = OpenAICompatibleAuthor(small, key=key, library=shipped_library())
-    terminal.progress(f"asking {profile.model} at {profile.base_url} for one word")
+    terminal.progress(f"asking {profile.model} at {profile.address} for one word")
     try:
         reply = await author.ask(_PROMPT, terminal.progress)
     except AuthorError as error:
@@ -130,7 +130,7 @@ def _said(profile: ServerProfile, reply: Reply) -> str:
     counted = "as a guess, the server counts none" if usage.estimated else "counted by the server"
     cost = "cost not known: the profile has no price" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
     lines = [
-        f"{profile.name}: {profile.model} at {profile.base_url} answered in {usage.seconds:.1f} s",
+        f"{profile.name}: {profile.model} at {profile.address} answered in {usage.seconds:.1f} s",
         f"  answer     {' '.join(reply.text.split())[:80]!r}, ended as {reply.finish_reason!r}",
         f"  tokens     {usage.input_tokens:,} in, {usage.output_tokens:,} out ({counted}); {cost}",
     ]

@@ -534,6 +534,13 @@ def test_the_menu_is_the_library_for_the_class():
     assert names == [item.name for item in shipped_library().menu(WorkloadClass.ELEMENTWISE)]
 
 
+def test_a_password_in_an_address_is_not_shown():
+    url = f"http://user:pass-word@127.0.0.1:{closed_port()}/v1?token=pass-word"
+    with pytest.raises(Unreachable, match="gave no answer") as caught:
+        ask(url)
+    assert "pass-word" not in str(caught.value)
+
+
 def test_the_key_is_in_no_representation():
     made = author("http://localhost/v1")
     assert KEY not in repr(made)
