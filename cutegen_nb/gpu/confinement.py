@@ -65,19 +65,20 @@ class Confinement:
         return f"files: {self.files}; network: {self.network}; rights: {self.rights}"
 
 
-def confine(folder: Path, *, files: bool = True) -> Confinement:
+def confine(folder: Path, *, files: bool = True, watched: bool = False) -> Confinement:
     """Confine this process for good; it must have one thread only.
 
     `folder` is where it may write; it is made where it is not, and becomes home and temporary folder.
-    Without `files` the others stay open: CUDA found no device here otherwise.
+    Without `files` the others stay open: CUDA found no device here otherwise. When it is `watched` by a tool
+    that speaks with it over sockets, it stays in the network namespace that it shares with the tool.
     """
     folder.mkdir(exist_ok=True)
     os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(folder)))
     tempfile.tempdir = None  # asked for again, it reads TMPDIR
-    alone = _leave_network()
+    alone = watched or leave_network()
     powerless = _give_up_rights()
     try:
-        version = _restrict_files(folder) if files else 0
+        version = _restrict_files(folder, watched=watched) if files else 0
     except OSError as error:
         version, reason = 0, f"Landlock refused ({error.strerror or error})"
     except ImportError:
@@ -119,7 +120,7 @@ def readable() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(item) for item in found if item and Path(item).exists()))
 
 
-def _restrict_files(folder: Path) -> int:
+def _restrict_files(folder: Path, *, watched: bool) -> int:
     """Apply Landlock; its version here, 0 where there is none. Raises ImportError and OSError."""
     import landlockpy  # noqa: PLC0415 - a GPU host without pip lacks it
     from landlockpy import AccessFS, Scope  # noqa: PLC0415
@@ -129,7 +130,8 @@ def _restrict_files(folder: Path) -> int:
     version = landlockpy.abi_version()
     read = AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.EXECUTE
     everything = landlockpy.fs_for_abi(version) & ~(AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK)
-    with landlockpy.Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as rules:
+    scoped = Scope.SIGNAL if watched else Scope.SIGNAL | Scope.ABSTRACT_UNIX_SOCKET
+    with landlockpy.Ruleset(scoped=scoped) as rules:
         for path in readable():
             rules.allow_path(path, read if path.is_dir() else read & ~AccessFS.READ_DIR)
         rules.allow_path("/dev", _device_rights())
@@ -149,8 +151,11 @@ def _device_rights() -> AccessFS:
     )  # fmt: skip
 
 
-def _leave_network() -> bool:
-    """Move into a network namespace with nothing in it. False where that may not be made."""
+def leave_network() -> bool:
+    """Move into a network namespace with nothing in it. False where that may not be made.
+
+    The process must have one thread only. Sockets of the abstract kind do not reach out of it either.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.getuid(), os.getgid()
     if libc.unshare(_CLONE_NEWNET) == 0:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu import confinement, sandbox
 
 _LOG_BYTES = 16 << 10
 _TICK_S = 0.1
@@ -53,6 +53,8 @@ class Program:
     """All its variables."""
     deadline_s: float
     """Wall time."""
+    alone: bool = False
+    """Whether it gets a network namespace with nothing in it, where one may be made."""
     resident_bytes: int | None = None
     """Resident memory of it and its descendants together; None for no limit."""
 
@@ -118,6 +120,8 @@ def main() -> int:
     """Guard one program, which the first line of the input states as JSON."""
     program = Program(**json.loads(sys.stdin.buffer.readline()))
     sandbox.adopt_orphans()
+    if program.alone:
+        confinement.leave_network()
     try:
         child = subprocess.Popen(
             program.command,

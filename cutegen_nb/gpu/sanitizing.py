@@ -123,6 +123,7 @@ async def _look(tool_path: str, tool: Tool, order: Order, size: Workload) -> Loo
                 folder=str(folder),
                 environment=_environment(folder),
                 deadline_s=order.deadline_s,
+                alone=True,
                 resident_bytes=order.resident_bytes,
             )
         )
@@ -141,7 +142,7 @@ def _once(order: Order, size: Workload, folder: Path) -> list[str]:
     kernel.write_text(order.candidate.source, encoding="utf-8")
     return [
         sys.executable, "-P", "-m", "cutegen_nb.gpu.once",
-        "--seed", str(secrets.randbits(31)),
+        "--watched", "--seed", str(secrets.randbits(31)),
         *(() if order.confine_files else ("--open-files",)),
         str(given), str(kernel), str(folder / "run"),
     ]  # fmt: skip

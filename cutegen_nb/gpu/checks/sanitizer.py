@@ -107,6 +107,9 @@ def arguments(tool: Tool, report: Path) -> list[str]:
         "--show-backtrace", "device",
         "--strip-paths", "no",
         "--log-file", str(report),
+        # Importing PyTorch from a cold disk comes before the first call that it can attach to.
+        "--launch-timeout", "60",
+        "--kill",
         *tool.options,
     ]  # fmt: skip
 
