@@ -82,9 +82,10 @@ def warm(ground: Ground) -> None:
 
 def _warm_gpu(launch: Callable[[], object]) -> None:
     """What a verdict on a GPU needs besides: the profiler, and PyTorch's own first kernels and events."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True):
-        launch()
-        torch.cuda.synchronize()
+    from cutegen_nb.gpu import kernel_trace  # noqa: PLC0415 - needed on a GPU only
+
+    kernel_trace.warm_up()
+    launch()
     events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
     events[0].record()
     numbers = torch.rand(_ELEMENTS, device="cuda", generator=torch.Generator("cuda"))

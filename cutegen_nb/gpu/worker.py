@@ -66,7 +66,7 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
     return Surroundings(ground=ground)
 
 
-_LONGEST_SAMPLING_S = {Tier.A: 1.0, Tier.B: 4.0, Tier.C: 8.0}
+_LONGEST_SAMPLING_S = {Tier.A: 0.6, Tier.B: 4.0, Tier.C: 8.0}
 """Every round is to have a verdict soon; a revision that may become best is timed with more care."""
 _LAUNCHES_FRACTION = 0.9
 """Share of the deadline after which the simulator gives a kernel up: it can name the kernel's line, the

@@ -1,0 +1,108 @@
+"""How long a verdict takes, from a candidate's source to its outcome: `python benchmarks/time_to_verdict.py`.
+
+Tier A of a small ReLU on the device there is, several times in one session, each time with another source so
+that nothing can be kept: the first, which starts the processes and looks at the problem; then with a worker
+waiting and time between two candidates, as an author takes; then one upon the other; then with no worker
+waiting. Printed are medians, their ranges, and the seconds of each stage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.gpu.evaluator import KernelEvaluator
+
+TESTS = Path(__file__).parent.parent / "tests" / "gpu"
+PROBLEM = Problem(
+    name="relu", source=(TESTS / "problems" / "relu.py").read_text(), form=ProblemForm.KERNELBENCH
+)
+SOURCE = (TESTS / "candidates" / "relu.py").read_text()
+NUMBER = itertools.count()
+PAUSE_S = 4.0
+"""An author takes longer."""
+
+
+async def verdict(evaluator: KernelEvaluator) -> dict[str, float]:
+    """Seconds of one verdict, in all and by stage. Raises SystemExit when the right kernel did not pass."""
+    marks: list[tuple[float, str]] = []
+    began = time.monotonic()
+    source = f"{SOURCE}\n# {next(NUMBER)}\n"
+    evaluation = await evaluator.evaluate(
+        PROBLEM,
+        Candidate(source=source, author="benchmark"),
+        lambda text: marks.append((time.monotonic() - began, text)),
+    )
+    ended = time.monotonic() - began
+    if not evaluation.passed:
+        raise SystemExit(f"The right kernel did not pass: {evaluation.summary}")
+    ends = [*(at for at, _ in marks[1:]), ended]
+    stages = {"until the first stage": marks[0][0]}
+    for (at, text), end in zip(marks, ends, strict=True):
+        stages[text] = stages.get(text, 0.0) + end - at
+    return {"in all": ended} | stages
+
+
+async def several(evaluator: KernelEvaluator, count: int, pause_s: float) -> list[dict[str, float]]:
+    """That many verdicts, the pause before each."""
+    found = []
+    for _ in range(count):
+        await asyncio.sleep(pause_s)
+        found.append(await verdict(evaluator))
+    return found
+
+
+def told(name: str, runs: list[dict[str, float]]) -> dict[str, object]:
+    """Print the medians of some runs, and give them as values."""
+    whole = [run["in all"] for run in runs]
+    middle = statistics.median(whole)
+    print(f"{name}: {middle:.2f} s at the median of {len(runs)} ({min(whole):.2f} to {max(whole):.2f})")
+    stages = {stage: statistics.median(run.get(stage, 0.0) for run in runs) for stage in runs[-1]}
+    for stage, seconds in stages.items():
+        if stage != "in all" and seconds >= 0.01:
+            print(f"    {seconds:6.2f}  {stage}")
+    return {"name": name, "median_s": middle, "all_s": whole, "stages_s": stages}
+
+
+async def measured(device: str, count: int) -> list[dict[str, object]]:
+    """Every way of asking, each told as soon as it is known."""
+    evaluator = KernelEvaluator(device=device, spare=True)
+    bare = KernelEvaluator(device=device, spare=False)
+    try:
+        print((await evaluator.device()).name)
+        found = [told("the first", [await verdict(evaluator)])]
+        found.append(told("a worker waiting", await several(evaluator, count, PAUSE_S)))
+        found.append(told("one upon the other", await several(evaluator, count, 0.0)))
+        await evaluator.close()
+        await verdict(bare)
+        found.append(told("no worker waiting", await several(bare, count, 0.0)))
+    finally:
+        await evaluator.close()
+        await bare.close()
+    return found
+
+
+def main() -> None:
+    """Measure, print, and write the numbers where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto", choices=("auto", "cuda", "simulator"))
+    parser.add_argument("--count", type=int, default=7, help="verdicts of each kind")
+    parser.add_argument("--out", type=Path, help="a JSON file for the numbers")
+    options = parser.parse_args()
+    found = asyncio.run(measured(options.device, options.count))
+    if options.out:
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
