@@ -12,7 +12,7 @@ from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.report import correctness_view, counts_view, rounds, timing_view
+from cutegen_nb.report import correctness_view, counts_view, layout_view, rounds, timing_view
 from cutegen_nb.report.markup import visible
 
 _LONGEST = 200_000
@@ -116,6 +116,15 @@ def _tabs(
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device)
         tabs.append({"id": "diagnosis", "title": "Diagnosis", "body_html": rounds.diagnosis(found)})
+    if evaluation.layouts:
+        origin = parent_round(session, item)
+        body = layout_view.render(
+            evaluation,
+            parent=origin.evaluation if origin else None,
+            names=(revision(origin) if origin else "parent", revision(item)),
+            drawn=True,
+        )
+        tabs.append({"id": "layouts", "title": "Layouts", "body_html": body})
     return tabs
 
 

@@ -25,7 +25,7 @@ from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.round import Attempt, Relation, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
-from cutegen_nb.report import correctness_view, counts_view, diff_view, timing_view
+from cutegen_nb.report import correctness_view, counts_view, diff_view, layout_view, timing_view
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
 
@@ -248,6 +248,9 @@ def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Cand
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device)
         parts.append(_part("Diagnosis", diagnosis(found, style=style)))
+    names = (revision(parent) if parent else "parent", revision(item))
+    drawn = layout_view.render(evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE)
+    parts.append(_part("Layouts", drawn))
     return "".join(parts)
 
 
