@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
+import platform
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Protocol
 
+from cutegen_nb import __version__
 from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.profile_file import config_path, find_profile
 from cutegen_nb.authors.server_profile import DEFAULT_URL, ServerProfile
 from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress
+from cutegen_nb.core.ports import Approver, Author, Evaluator, Guide, Progress
 from cutegen_nb.gpu.evaluator import KernelEvaluator
 from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadLine
 from cutegen_nb.loop.round import Effects
-from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.prompting.library import PromptLibrary, shipped_library
+from cutegen_nb.prompting.render import no_guide
 from cutegen_nb.store.sqlite import SqliteStore
 
 DEFAULT_FOLDER = Path(".cutegen")
@@ -81,6 +86,8 @@ class Settings:
     """The model and its server, for the author ``openai``: of the config file, or made of options."""
     key: str = field(default="", repr=False)
     """From the environment only; never stored, logged or shown."""
+    prompts: Path | None = None
+    """A person's own templates; None for the shipped ones alone."""
     person: str = "unknown"
     """Login of who decides, for the record."""
 
@@ -95,6 +102,7 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
     model: str = "",
     base_url: str = "",
     profile: str = "",
+    prompts: Path | None = None,
 ) -> Settings:
     """Settings with what was not given taken from CUTEGEN_MODEL, OPENAI_BASE_URL and the key's variable.
 
@@ -113,6 +121,7 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
         folder=folder or DEFAULT_FOLDER,
         server=server,
         key=os.environ.get(server.key_variable, "") if server.key_variable else "",
+        prompts=prompts,
         person=_login(),
     )
 
@@ -136,6 +145,15 @@ def _login() -> str:
         return str(os.getuid())
 
 
+def versions() -> dict[str, str]:
+    """What is installed here, by name: ``python``, ``cutegen-nb``, ``torch``, ``nvidia-cutlass-dsl``."""
+    found = {"python": platform.python_version(), "cutegen-nb": __version__}
+    for package in ("torch", "nvidia-cutlass-dsl"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
 class SystemClock:
     """The machine's time."""
 
@@ -148,16 +166,26 @@ class SystemClock:
         return time.monotonic()
 
 
+def library_of(settings: Settings) -> PromptLibrary:
+    """The templates: shipped, and a person's own before them. Raises ConfigurationError."""
+    return PromptLibrary(own=settings.prompts) if settings.prompts else shipped_library()
+
+
+def make_guide(settings: Settings) -> Guide:  # noqa: ARG001 - a guide may come to depend on them
+    """What adds chapters of the CuTe DSL guide to a request."""
+    return no_guide
+
+
 def make_author(settings: Settings, person: Person) -> Author:
     """The author that was asked for. Raises ConfigurationError when it lacks a setting."""
     if settings.author == "offline":
         return OfflineAuthor()
     if settings.author == "openai":
-        return OpenAICompatibleAuthor(settings.server, key=settings.key, library=shipped_library())
+        return OpenAICompatibleAuthor(settings.server, key=settings.key, library=library_of(settings))
     if settings.author == "manual":
         return ManualAuthor(
             folder=settings.folder / "prompts",
-            library=shipped_library(),
+            library=library_of(settings),
             say=person.say,
             paste=person.paste,
         )
@@ -194,8 +222,9 @@ def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Ef
         evaluator=evaluator,
         approver=make_approver(settings, person),
         clock=SystemClock(),
-        library=shipped_library(),
+        library=library_of(settings),
         progress=person.progress,
+        guide=make_guide(settings),
     )
 
 

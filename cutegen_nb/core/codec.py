@@ -115,6 +115,9 @@ def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401
     for kind in (bool, int, float, str):
         if kind in kinds and type(data) is kind:
             return data
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, Enum) and data in {item.value for item in kind}:
+            return kind(data)
     if float in kinds and isinstance(data, int):
         return float(data)
     for kind in kinds:

@@ -141,3 +141,13 @@ def test_a_launch_stored_before_there_were_kinds_and_resources_still_loads():
     assert found.counters + found.counters == Counters(
         warp_instructions=18, flops={"cuda.f32": 8}, gmem_load_sectors=16
     )
+
+
+def test_an_enumeration_that_may_be_none_keeps_its_member():
+    from cutegen_nb.core.round import Prediction
+    from cutegen_nb.core.strategy import Direction
+
+    said = Prediction(text="sectors down", counter="gmem_load_sectors", direction=Direction.DOWN)
+    assert round_trip(said) == said
+    assert round_trip(said).direction is Direction.DOWN
+    assert round_trip(Prediction(text="?")).direction is None
