@@ -29,7 +29,13 @@ _READ = (
     "cute.make_tiled_copy", "cute.make_tiled_mma",
     "cute.tiled.copy.partition_S", "cute.tiled.copy.partition_D",
 )  # fmt: skip
-_OPERATION = re.compile(r"^\s*%[\w:]+ = (" + "|".join(re.escape(name) for name in _READ) + r")[ (<](.*)$")
+_OPERATION = re.compile(
+    r"^\s*(%\w+)(?::\d+)? = (" + "|".join(re.escape(name) for name in _READ) + r")[ (<](.*)$"
+)
+_TENSOR = re.compile(r"%\w+, (%\w+)[,)]")
+"""The second operand of a partition."""
+_ROW = re.compile(r"\d+:1")
+"""Layouts that a drawing says nothing about."""
 _ALIAS = re.compile(r"^(!\w+) = (.*)$")
 _PLACE = re.compile(r"^#loc(\d*) = loc\((.*)\)\s*$")
 _OWN_PLACE = re.compile(r" loc\((.*)\)\s*$")
@@ -40,6 +46,8 @@ _LAYOUT = re.compile(r'!cute\.(?:composed_)?layout<"([^"]*)">')
 _TILED = re.compile(r"!cute\.tiled_(?:copy|mma)<(.*), (?:layout_copy_tv|atom_layout_MNK) = ")
 _TILER = re.compile(r'(?:tiler_mn|permutation_MNK) = <"([^"]*)">')
 _BITS = re.compile(r"(\d+) b>$")
+_PLAIN_COPY = re.compile(r"universal_copy<[a-z]+(\d+)\w*>$")
+"""One element at a time."""
 _ELEMENT = re.compile(r"(?:val_type = |<)([a-z]+\d+\w*)[,>]")
 _ROW_BITS = 128
 """ldmatrix and stmatrix: a lane names a row of 16 bytes."""
@@ -53,14 +61,19 @@ def read_layouts(text: str, ask: Ask) -> tuple[LayoutRecord, ...]:
     types = {match[1]: match[2] for line in lines if (match := _ALIAS.match(line))}
     places = {match[1]: match[2] for line in lines if (match := _PLACE.match(line))}
     found: dict[LayoutRecord, None] = {}
+    made: dict[str, int] = {}
     for line in lines:
         match = _OPERATION.match(line)
         if match is None:
             continue
-        file, number = _place(match[2], places)
-        whole = _without_aliases(_OWN_PLACE.sub("", match[2]), types)
-        for record in _records(match[1], whole, ask):
-            found.setdefault(replace(record, file=file, line=number))
+        value, operation, rest = match.groups()
+        file, number = _place(rest, places)
+        made[value] = number
+        whole = _without_aliases(_OWN_PLACE.sub("", rest), types)
+        tensor = _TENSOR.match(rest)
+        tensor_line = made.get(tensor[1], 0) if tensor and "partition" in operation else 0
+        for record in _records(operation, whole, ask):
+            found.setdefault(replace(record, file=file, line=number, tensor_line=tensor_line))
         if len(found) >= MOST_RECORDS:
             break
     return tuple(found)
@@ -69,21 +82,26 @@ def read_layouts(text: str, ask: Ask) -> tuple[LayoutRecord, ...]:
 def named(records: tuple[LayoutRecord, ...], source: str) -> tuple[LayoutRecord, ...]:
     """The same with the names that a source gives them, the first of each kind and name.
 
-    What has no name in the source is left out, but for tiled copies and MMAs; so is a mere row of elements.
+    Layouts and tensors without a name are left out, and layouts that say no more than what is made of them.
     """
     names = _names(source)
     found: dict[tuple[LayoutKind, str, str], LayoutRecord] = {}
     for record in records:
         name = names.get(record.line, "")
-        by_view = record.kind in {LayoutKind.COPY, LayoutKind.MMA}
-        if (name or by_view) and not _is_row(record):
-            found.setdefault((record.kind, name, "" if name else record.atom), replace(record, name=name))
-    return tuple(found.values())
-
-
-def _is_row(record: LayoutRecord) -> bool:
-    """Whether it is a layout such as ``64:1``, which a drawing says nothing about."""
-    return record.kind is LayoutKind.LAYOUT and re.fullmatch(r"\d+:1", record.text) is not None
+        if record.kind is LayoutKind.ACCESS:
+            name = names.get(record.tensor_line, "") or name
+        elif record.kind in {LayoutKind.LAYOUT, LayoutKind.SHARED} and not name:
+            continue
+        detail = "" if name and record.kind is not LayoutKind.ACCESS else f"{record.atom}{record.views}"
+        found.setdefault((record.kind, name, detail), replace(record, name=name))
+    others = [record for record in found.values() if record.kind is not LayoutKind.LAYOUT]
+    said = {record.text for record in others} | {str(record.line) for record in others}
+    return tuple(
+        record
+        for record in found.values()
+        if record.kind is not LayoutKind.LAYOUT
+        or not (_ROW.fullmatch(record.text) or {record.text, str(record.line)} & said)
+    )
 
 
 def _records(operation: str, text: str, ask: Ask) -> Iterator[LayoutRecord]:
@@ -194,7 +212,7 @@ def _access_bits(kind: str) -> int:
     atom = _atom(kind)
     if atom.startswith(("ldsm", "stsm")):
         return _ROW_BITS
-    match = _BITS.search(atom)
+    match = _BITS.search(atom) or _PLAIN_COPY.match(atom)
     return int(match[1]) if match else 0
 
 

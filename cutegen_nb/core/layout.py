@@ -45,6 +45,8 @@ class LayoutRecord:
     """As CuTe writes it; empty for a tiled copy or MMA."""
     line: int = 0
     """Line of the candidate's source, from 1; 0 where there is none."""
+    tensor_line: int = 0
+    """For an access: the line that made the tensor; 0 where that is not known."""
     file: str = ""
     """Path of that source, as the compiler saw it."""
     element: str = ""

@@ -102,7 +102,7 @@ def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     warp, number = cost.worst_number
     shown = cost.worst
     verb = "reads" if record.views[0].role == "source" else "writes"
-    title = f"{record.name or 'tiled copy'}: warp {warp} {verb} {_type(record)}"
+    title = f"{record.name or 'shared memory'}: warp {warp} {verb} {_type(record)}"
     frames = _frames(tensor, shown)
     grid = draw(_bank_grid(tensor, title, frames), _around(frames, room))
     ways = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from cutegen_nb.report.layout_drawing import (
     FILL_OPACITY,
@@ -18,6 +19,8 @@ from cutegen_nb.report.layout_drawing import (
 from cutegen_nb.report.markup import visible
 
 _MARGIN = 12.0
+_TOUCHING = 0.01
+"""Pixels between cells that touch, by rounding."""
 _FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
 _COLORS = (
     "<style>.cutegen-drawing{color:#1b1f24;background:#ffffff}"
@@ -48,13 +51,31 @@ def svg(drawing: Drawing, *, own_colors: bool = False) -> str:
 
 
 def _fills(cells: Iterable[Cell]) -> Iterable[str]:
-    """One path a colour: a tile has thousands of cells."""
+    """One path a colour, and one box for neighbours of a colour: a tile has thousands of cells."""
     by_color: dict[int, list[str]] = {}
+    rows: dict[tuple[float, float], list[Cell]] = {}
     for one in cells:
         if one.content.color is not None:
-            by_color.setdefault(one.content.color, []).append(_box(one))
+            rows.setdefault((one.y, one.height), []).append(one)
+    for row in rows.values():
+        for first, width in _runs(sorted(row, key=lambda one: one.x)):
+            color = first.content.color
+            assert color is not None
+            by_color.setdefault(color, []).append(_box(replace(first, width=width)))
     for color, boxes in sorted(by_color.items()):
         yield f'<path d="{"".join(boxes)}" fill="{PALETTE[color]}" fill-opacity="{FILL_OPACITY}"/>'
+
+
+def _runs(row: Sequence[Cell]) -> Iterator[tuple[Cell, float]]:
+    """The first cell of each run of touching cells of one colour, with the run's width."""
+    first, end = row[0], row[0].x + row[0].width
+    for one in row[1:]:
+        if one.content.color == first.content.color and abs(one.x - end) < _TOUCHING:
+            end = one.x + one.width
+            continue
+        yield first, end - first.x
+        first, end = one, one.x + one.width
+    yield first, end - first.x
 
 
 _FRAME = {
@@ -84,15 +105,16 @@ def _strokes(strokes: Iterable[Stroke]) -> str:
 
 
 def _cell_words(cells: Iterable[Cell]) -> Iterable[str]:
-    by_size: dict[float, list[str]] = {}
+    """Lines of words at one height are one element, which is what keeps the text short."""
+    lines: dict[tuple[float, float], list[str]] = {}
     for one in cells:
-        lines = one.content.words if one.text_size else ()
-        for row, line in enumerate(lines):
-            y = one.y + one.height * (row + 0.5) / len(lines) + one.text_size * _BASELINE
-            said = f'<text x="{_n(one.x + one.width / 2)}" y="{_n(y)}">{_safe(line)}</text>'
-            by_size.setdefault(one.text_size, []).append(said)
-    for size, found in by_size.items():
-        yield f'<g font-size="{_n(size)}" text-anchor="middle">{"".join(found)}</g>'
+        words = one.content.words if one.text_size else ()
+        for row, line in enumerate(words):
+            y = one.y + one.height * (row + 0.5) / len(words) + one.text_size * _BASELINE
+            middle = _n(one.x + one.width / 2)
+            lines.setdefault((one.text_size, y), []).append(f'<tspan x="{middle}">{_safe(line)}</tspan>')
+    for (size, y), found in lines.items():
+        yield f'<text y="{_n(y)}" font-size="{_n(size)}" text-anchor="middle">{"".join(found)}</text>'
 
 
 def _words(one: Words) -> str:

@@ -1,0 +1,115 @@
+"""The layouts of a round: what changed, before and after side by side, and the rest in words."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.layout_changes import LayoutChange, layout_changes
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+from cutegen_nb.report.layout_drawing import Drawing, Room, beside, titled
+from cutegen_nb.report.layout_pictures import checked
+from cutegen_nb.report.layout_svg import svg
+from cutegen_nb.report.markup import Style, folded, look, safe
+
+_MOST = 6
+"""Drawings of a round at most: the rest is named."""
+_WHOLE = Room(rows=16)
+_HALF = Room(width=560.0, rows=16, columns=32)
+
+
+def render(
+    evaluation: Evaluation,
+    *,
+    parent: Evaluation | None = None,
+    names: tuple[str, str] = ("parent", "candidate"),
+    style: Style = Style.RECORD,
+    drawn: bool = False,
+) -> str:
+    """The layouts of an evaluation as HTML; empty where none is known.
+
+    `drawn` puts SVG in; without it there are only words, which every sanitiser leaves. `names` are those of
+    the parent and of the candidate.
+    """
+    if not evaluation.layouts:
+        return ""
+    changes = layout_changes(parent.layouts if parent else (), evaluation.layouts)
+    shown = [item for item in changes if item.changed] if parent and parent.layouts else list(changes)
+    same = [item for item in changes if item not in shown]
+    parts = [_lead(shown, same, names, has_parent=bool(parent and parent.layouts))]
+    left = [item for item in shown if item.after is None]
+    for item in shown:
+        if item.after is None:
+            continue
+        figure = (
+            _figure(item, names)
+            if len(parts) <= _MOST and item.record.kind is not LayoutKind.LAYOUT
+            else None
+        )
+        if figure is None:
+            left.append(item)
+        else:
+            parts.append(_figured(figure, item, names, style, drawn=drawn))
+    if left:
+        lines = "".join(f"<li>{_in_words(item, names)}</li>" for item in left)
+        parts.append(folded(style, f"{_count(len(left))} more in words", f"<ul>{lines}</ul>"))
+    return "".join(parts)
+
+
+def _lead(
+    shown: list[LayoutChange], same: list[LayoutChange], names: tuple[str, str], *, has_parent: bool
+) -> str:
+    if not has_parent:
+        return f"<p>As {safe(names[1])} was compiled, {_count(len(shown))}.</p>"
+    if not shown:
+        return f"<p>All {_count(len(same))} are as in {safe(names[0])}.</p>"
+    kept = ", ".join(dict.fromkeys(item.record.name or item.record.kind.value for item in same))
+    rest = f" As before: {safe(kept)}." if kept else ""
+    return f"<p>{_count(len(shown))} changed from {safe(names[0])} to {safe(names[1])}.{rest}</p>"
+
+
+def _count(number: int) -> str:
+    return "1 layout" if number == 1 else f"{number} layouts"
+
+
+def _figure(item: LayoutChange, names: tuple[str, str]) -> Drawing | None:
+    """Now, beside what it was; None where it cannot be drawn."""
+    assert item.after is not None
+    if item.before is None:
+        return checked(item.after, _WHOLE)
+    old, new = checked(item.before, _HALF), checked(item.after, _HALF)
+    if old is None or new is None:
+        return new
+    columns = [titled(name, [one], one.description) for name, one in zip(names, (old, new), strict=True)]
+    said = " ".join(f"{name}: {one.description}" for name, one in zip(names, (old, new), strict=True))
+    return beside(columns, title=f"{item.record.name} in {names[0]} and {names[1]}", description=said)
+
+
+def _figured(
+    figure: Drawing, item: LayoutChange, names: tuple[str, str], style: Style, *, drawn: bool
+) -> str:
+    record = item.record
+    where = f", line {record.line}" if record.line else ""
+    what = f"{record.kind.value} {record.name}".strip()
+    caption = f"<b>{safe(what)}</b>{where}. {safe(figure.description)}"
+    if not drawn:
+        return f"<p>{_in_words(item, names)} {safe(figure.description)}</p>"
+    return (
+        f'<figure style="margin:1rem 0;overflow-x:auto">{svg(figure)}'
+        f"<figcaption{look(style, 'muted')}>{caption}</figcaption></figure>"
+    )
+
+
+def _in_words(item: LayoutChange, names: tuple[str, str]) -> str:
+    record = item.record
+    where = f" (line {record.line})" if record.line else ""
+    head = f"<b>{safe(record.kind.value)} {safe(record.name)}</b>{where}: "
+    if item.after is None:
+        return f"{head}gone; <code>{_text(record)}</code> in {safe(names[0])}."
+    if item.before is None or not item.changed:
+        return f"{head}<code>{_text(record)}</code>."
+    return f"{head}<code>{_text(item.before)}</code> became <code>{_text(record)}</code>."
+
+
+def _text(record: LayoutRecord) -> str:
+    parts = [record.element, record.pointer_swizzle, record.text, record.atom]
+    views = "; ".join(f"{view.role} {view.text} over {view.tiler}" for view in record.views)
+    return safe(" ".join(part for part in (*parts, views) if part))
