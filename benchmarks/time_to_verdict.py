@@ -29,6 +29,8 @@ PROBLEM = Problem(
 )
 SOURCE = (TESTS / "candidates" / "relu.py").read_text()
 NUMBER = itertools.count()
+SAID: list[str] = []
+"""Sentences of the evaluations, each printed once."""
 PAUSE_S = 4.0
 """An author takes longer."""
 
@@ -46,6 +48,10 @@ async def verdict(evaluator: KernelEvaluator) -> dict[str, float]:
     ended = time.monotonic() - began
     if not evaluation.passed:
         raise SystemExit(f"The right kernel did not pass: {evaluation.summary}")
+    for line in (evaluation.confinement, *(item.message for item in evaluation.findings)):
+        if line not in SAID:
+            SAID.append(line)
+            print(line)
     ends = [*(at for at, _ in marks[1:]), ended]
     stages = {"until the first stage": marks[0][0]}
     for (at, text), end in zip(marks, ends, strict=True):

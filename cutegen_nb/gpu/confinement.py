@@ -135,8 +135,8 @@ def _restrict_files(folder: Path, *, watched: bool) -> int:
         for path in readable():
             rules.allow_path(path, read if path.is_dir() else read & ~AccessFS.READ_DIR)
         rules.allow_path("/dev", _device_rights())
-        # CUDA names its threads through /proc, and finds no device where it may not.
-        rules.allow_path(f"/proc/{os.getpid()}", read | AccessFS.WRITE_FILE)
+        # CUDA names each of its threads with fopen(".../comm", "w"), and finds no device where it may not.
+        rules.allow_path(f"/proc/{os.getpid()}/task", read | AccessFS.WRITE_FILE | AccessFS.TRUNCATE)
         rules.allow_path(folder, everything)
         rules.restrict()
     return version

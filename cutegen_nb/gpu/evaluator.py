@@ -118,7 +118,7 @@ class KernelEvaluator:
         if found is None:
             found = await self._measure(chosen) | {"date": time.strftime("%Y-%m-%d")}
             await asyncio.to_thread(measured.keep, chosen, found)
-        self._confine_files = bool(found["confine_files"])
+        self._confine_files = bool(found["confined"])
         peaks = {name: float(value) for name, value in found["peak_flops"].items()}
         self._peak_flops = max(peaks.values(), default=0.0)
         return dataclasses.replace(
@@ -142,7 +142,7 @@ class KernelEvaluator:
                 break
         raise_ours(heard)
         assert heard.result is not None
-        return heard.result | {"confine_files": self._confine_files}
+        return heard.result | {"confined": self._confine_files}
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
         """Trace a problem, once a digest. Raises ProblemError when it cannot be used."""

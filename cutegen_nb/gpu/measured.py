@@ -15,7 +15,7 @@ from typing import Any
 
 from cutegen_nb.core.device import Device
 
-_FIELDS = frozenset({"bandwidth", "confine_files", "date", "l2_bytes", "peak_flops", "sm_count"})
+_FIELDS = frozenset({"bandwidth", "confined", "date", "l2_bytes", "peak_flops", "sm_count"})
 
 
 def recall(device: Device) -> dict[str, Any] | None:

@@ -68,6 +68,14 @@ def test_nothing_is_left_for_the_next_run_to_find(judge, offered):
     assert _said(judge, "os.path.exists(os.environ['TMPDIR'] + '/answers')") == "False"
 
 
+def test_threads_may_be_named_as_cuda_does_and_nothing_else_in_proc_is_written(judge, offered):
+    _needs(offered, "files")
+    comm = "'/proc/self/task/%d/comm' % __import__('threading').get_native_id()"
+    assert _said(judge, f"open({comm}, 'w').write('cuda')") == "4"
+    assert _said(judge, "open('/proc/self/oom_score_adj', 'w').write('0')") == "PermissionError"
+    assert _said(judge, "open('/proc/sys/kernel/core_pattern', 'r+').write('x')") == "PermissionError"
+
+
 def test_it_talks_to_nobody(judge, offered):
     _needs(offered, "network")
     with socket.create_server(("127.0.0.1", 0)) as server:

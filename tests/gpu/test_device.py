@@ -74,7 +74,7 @@ def h200(monkeypatch, tmp_path):
 
 
 FOUND = {"bandwidth": 4e12, "peak_flops": {"tensor.f16": 7e14}, "sm_count": 132, "l2_bytes": 1, "date": "d"}
-FOUND["confine_files"] = True
+FOUND["confined"] = True
 
 
 def test_what_was_measured_on_a_device_is_recalled_for_it_alone(h200):
