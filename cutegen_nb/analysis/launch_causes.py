@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from cutegen_nb.analysis.cause import Cause, Reading
+from cutegen_nb.analysis.lines import spilled_by_line
 from cutegen_nb.analysis.occupancy import WARP_THREADS, launch_occupancy
 from cutegen_nb.analysis.quantity import count, share
 from cutegen_nb.core.device import Device
@@ -124,11 +125,13 @@ def _spills(launch: LaunchProfile, line: int) -> Cause | None:
         return None
     words = (given.spill_store_bytes + given.spill_load_bytes) / 4
     threads = math.prod(launch.block) * (launch.ctas_run or math.prod(launch.grid))
+    moved = spilled_by_line(launch)
+    where = "" if moved else " The code says no line for them: the one named issues most."
     spilling = words * threads / WARP_THREADS
     return Cause(
         name="spills",
         statement=f"The compiler had too few registers: at {given.registers} a thread it moves values to "
-        "local memory and back. Spills have no line of their own: the one named issues most.",
+        f"local memory and back.{where}",
         readings=(
             Reading(name="registers", value=count(given.registers)),
             Reading(name="spill stores", value=f"{count(given.spill_store_bytes)} B a thread"),
@@ -137,7 +140,7 @@ def _spills(launch: LaunchProfile, line: int) -> Cause | None:
         fraction=spilling / (spilling + launch.counters.warp_instructions),
         whole_launch=True,
         refuted_by="a build without spills (more registers a thread, fewer values alive) takes as long.",
-        line=line,
+        line=max(moved, key=lambda number: moved[number], default=line),
     )
 
 

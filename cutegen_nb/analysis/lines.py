@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cutegen_nb.core.profile import Counters, Profile
+from cutegen_nb.core.profile import Counters, LaunchProfile, Profile
 
 _LIBRARY = frozenset({"site-packages", "dist-packages", "nvidia_cutlass_dsl"})
 """Folders that hold the DSL: a line there is not the author's to change. A checkout of CUTLASS is no library:
@@ -33,8 +33,25 @@ def by_line(profile: Profile) -> LineTotals:
     elsewhere = Counters()
     for launch in profile.launches:
         for item in launch.lines:
-            if item.line > 0 and not _LIBRARY.intersection(PurePosixPath(item.file).parts):
+            if is_own(item.file, item.line):
                 own[item.line] = own.get(item.line, Counters()) + item.counters
             else:
                 elsewhere += item.counters
     return LineTotals(own=dict(sorted(own.items())), elsewhere=elsewhere)
+
+
+def is_own(file: str, line: int) -> bool:
+    """Whether a line is the author's to change."""
+    return line > 0 and not _LIBRARY.intersection(PurePosixPath(file).parts)
+
+
+def spilled_by_line(launch: LaunchProfile) -> dict[int, int]:
+    """Bytes a thread that spilling and refilling instructions move, by line of the candidate's file.
+
+    Each is counted once as it stands in the code; the assembler puts a spill beside what it was made for.
+    """
+    found: dict[int, int] = {}
+    for item in launch.code.lines if launch.code else ():
+        if item.spill_bytes and is_own(item.file, item.line):
+            found[item.line] = found.get(item.line, 0) + item.spill_bytes
+    return found

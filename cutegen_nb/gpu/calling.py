@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
-from cutegen_nb.core.profile import LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.profile import CodeLine, LaunchProfile, LineCounters, Profile, ProfileSource
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.checks.registry import GUARDS, MACHINE_CHECKS
 from cutegen_nb.gpu.comparing import plain_leaves
@@ -25,6 +25,7 @@ from cutegen_nb.gpu.provenance import Provenance, address_of
 from cutegen_nb.gpu.record import Evidence
 
 _UNINITIALISED = "uninitialised-read"
+_Line = TypeVar("_Line", LineCounters, CodeLine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +115,9 @@ class Caller:
         named = tuple(
             dataclasses.replace(
                 launch,
-                lines=tuple(
-                    dataclasses.replace(line, file=FILE_NAME) if line.file == str(self.path) else line
-                    for line in launch.lines
-                ),
+                lines=tuple(map(self._by_name, launch.lines)),
+                code=launch.code
+                and dataclasses.replace(launch.code, lines=tuple(map(self._by_name, launch.code.lines))),
             )
             for launch in launches
         )
@@ -144,6 +144,9 @@ class Caller:
         self.state.found(GUARDS, message)
         finding = Finding(kind="out-of-bounds", message=message)
         raise CandidateFault(Judged(verdict=Verdict.OUT_OF_BOUNDS), finding)
+
+    def _by_name(self, line: _Line) -> _Line:
+        return dataclasses.replace(line, file=FILE_NAME) if line.file == str(self.path) else line
 
     def _known(self, given: list[Any]) -> list[torch.Tensor]:
         """Inputs and parameters."""

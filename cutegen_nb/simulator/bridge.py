@@ -23,6 +23,7 @@ from cutegen_nb.simulator.bridge_environment import prepare_environment
 from cutegen_nb.simulator.bridge_host import HostCalls, RecordedLaunch
 from cutegen_nb.simulator.bridge_reads import Read, Reads
 from cutegen_nb.simulator.bridge_writes import Writes, Written
+from cutegen_nb.simulator.compiled_code import code_of
 from cutegen_nb.simulator.faults import SimulatorFault
 from cutegen_nb.simulator.findings import Findings, joined
 from cutegen_nb.simulator.memory import GlobalMemory, Poison
@@ -200,7 +201,8 @@ class Simulation:
                 profile = self._launched(item, memory, found)
             finally:
                 self.findings = joined(self.findings, found.all())
-            profile = replace(profile, resources=item.resources)
+            code = code_of(item.module.kernels[item.kernel], item.cubin, self._host.device.architecture)
+            profile = replace(profile, resources=item.resources, code=code)
             (self.on_launch or self.launches.append)(profile)
             self._reads.end(memory, item.kernel)
             self._writes.end(memory, item.kernel)

@@ -84,6 +84,8 @@ class RecordedLaunch:
     """The kernel's parameters as they were at the call."""
     resources: KernelResources | None = None
     """What the compiler gave the kernel; None where its machine code could not be read."""
+    cubin: bytes = b""
+    """Machine code of its module; empty where the compiler left none."""
 
 
 @dataclass(slots=True)
@@ -94,6 +96,8 @@ class _Library:
     """Its PTX."""
     resources: dict[str, KernelResources]
     """What the compiler gave each of its kernels."""
+    cubin: bytes
+    """Its machine code."""
     module: ptx.Module | None = None
     """Parsed, once something is about to run."""
 
@@ -130,7 +134,7 @@ class HostCalls:
 
         def load(library: int, *_: object) -> int:
             handle = _FIRST_HANDLE + len(self._libraries)
-            self._libraries[handle] = _Library(text, resources)
+            self._libraries[handle] = _Library(text, resources, cubin)
             _write(library, handle, ctypes.c_uint64)
             return SUCCESS
 
@@ -303,7 +307,7 @@ class HostCalls:
         self._launches.append(
             RecordedLaunch(
                 module=library.module, kernel=name, launch=launch, parameters=parameters,
-                resources=resources,
+                resources=resources, cubin=library.cubin,
             )
         )  # fmt: skip
         return SUCCESS

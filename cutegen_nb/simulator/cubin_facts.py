@@ -39,13 +39,19 @@ class BadCubin(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class Section:
+    """One section of the file."""
+
     name: str
+    """As the file names it: ``.text.KERNEL``."""
     kind: int
+    """``SHT_…`` of the ELF format."""
     data: bytes
     """Empty where the file holds none."""
     size: int
+    """Bytes, also of a section that the file holds none of."""
     link: int
+    """Number of the section that it refers to."""
 
 
 def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
@@ -59,8 +65,8 @@ def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
         BadCubin: it is no 64-bit ELF file, ends before its tables do, or names what it does not hold.
     """
     try:
-        sections = _sections(cubin)
-        return {name: _resources(name, sections, architecture) for name in _kernels(sections)}
+        sections = sections_of(cubin)
+        return {name: _resources(name, sections, architecture) for name in kernels_of(sections)}
     except (struct.error, IndexError, KeyError, UnicodeDecodeError, ValueError) as problem:
         raise BadCubin(
             f"Cannot read the compiler's machine code of {len(cubin)} bytes ({problem!r}); registers, spills "
@@ -68,7 +74,13 @@ def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
         ) from problem
 
 
-def _sections(cubin: bytes) -> list[_Section]:
+def sections_of(cubin: bytes) -> list[Section]:
+    """Every section, in the order of their numbers.
+
+    Raises:
+        BadCubin: it is no 64-bit ELF file.
+        struct.error, IndexError, ValueError: it ends before its tables do.
+    """
     if cubin[:5] != b"\x7fELF\x02":
         raise BadCubin("no 64-bit ELF file")
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
@@ -76,7 +88,7 @@ def _sections(cubin: bytes) -> list[_Section]:
     headers = [struct.unpack_from("<IIQQQQII", cubin, table + index * entry) for index in range(count)]
     name_bytes = cubin[headers[names][4] :]
     return [
-        _Section(
+        Section(
             _text(name_bytes, name), kind, b"" if kind == _KEPT_ELSEWHERE else cubin[offset : offset + size],
             size, link,
         )
@@ -88,24 +100,24 @@ def _text(strings: bytes, offset: int) -> str:
     return strings[offset : strings.index(b"\0", offset)].decode()
 
 
-def _kernels(sections: list[_Section]) -> list[str]:
+def kernels_of(sections: list[Section]) -> list[str]:
     """Kernels have an attribute section of their own; device functions that stayed functions have one too."""
     prefix = ".nv.info."
     return [one.name.removeprefix(prefix) for one in sections if one.name.startswith(prefix)]
 
 
-def _resources(name: str, sections: list[_Section], architecture: str) -> KernelResources:
+def _resources(name: str, sections: list[Section], architecture: str) -> KernelResources:
     by_name = {one.name: one for one in sections}
     whole = _by_symbol(by_name[".nv.info"], sections)[name]
     own = dict(_attributes(by_name[f".nv.info.{name}"].data))
     code = by_name[f".text.{name}"].data
-    stores, loads = _spills(own.get(_ANNOTATIONS, b""), code)
+    spills = spills_of(name, sections).values()
     return KernelResources(
         architecture=architecture,
         registers=whole[_REGISTERS],
         stack_bytes=max(whole.get(_FRAME, 0), whole.get(_STACK, 0)),
-        spill_store_bytes=stores,
-        spill_load_bytes=loads,
+        spill_store_bytes=sum(size for is_store, size in spills if is_store),
+        spill_load_bytes=sum(size for is_store, size in spills if not is_store),
         static_smem_bytes=_static_smem(by_name, name),
         constant_bytes=_size(by_name, f".nv.constant0.{name}"),
         max_threads=_threads(own.get(_MAX_THREADS) or own.get(_REQUIRED_THREADS)),
@@ -113,11 +125,11 @@ def _resources(name: str, sections: list[_Section], architecture: str) -> Kernel
     )
 
 
-def _size(by_name: dict[str, _Section], name: str) -> int:
+def _size(by_name: dict[str, Section], name: str) -> int:
     return by_name[name].size if name in by_name else 0
 
 
-def _static_smem(by_name: dict[str, _Section], name: str) -> int:
+def _static_smem(by_name: dict[str, Section], name: str) -> int:
     size = _size(by_name, f".nv.shared.{name}")
     reserved = any(one.startswith(".nv.shared.reserved") for one in by_name)
     return max(0, size - _RESERVED_SMEM_BYTES) if reserved else size
@@ -134,7 +146,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         at += size
 
 
-def _by_symbol(info: _Section, sections: list[_Section]) -> dict[str, dict[int, int]]:
+def _by_symbol(info: Section, sections: list[Section]) -> dict[str, dict[int, int]]:
     """Attributes of the whole module that hold a function's symbol and a number."""
     symbols = sections[info.link]
     if symbols.kind != _SYMBOLS:
@@ -156,16 +168,16 @@ def _threads(payload: bytes | None) -> int:
     return int(x * y * z)
 
 
-def _spills(annotations: bytes, code: bytes) -> tuple[int, int]:
-    """Bytes that spilling instructions store and refilling ones load, as they stand in the code."""
-    stores = loads = 0
+def spills_of(kernel: str, sections: list[Section]) -> dict[int, tuple[bool, int]]:
+    """Offset of each spilling or refilling instruction → whether it stores, and the bytes it moves."""
+    by_name = {one.name: one for one in sections}
+    annotations = dict(_attributes(by_name[f".nv.info.{kernel}"].data)).get(_ANNOTATIONS, b"")
+    code = by_name[f".text.{kernel}"].data
+    found: dict[int, tuple[bool, int]] = {}
     for kind, offset in struct.iter_unpack("<II", annotations[: len(annotations) // 8 * 8]):
         if kind != _SPILL or offset % _INSTRUCTION_BYTES or offset + _INSTRUCTION_BYTES > len(code):
             continue
         low, high = struct.unpack_from("<QQ", code, offset)
-        width = _WIDTHS.get(high >> 9 & 7, 0)
-        if low & _OPCODE == _LOCAL_STORE:
-            stores += width
-        elif low & _OPCODE == _LOCAL_LOAD:
-            loads += width
-    return stores, loads
+        if low & _OPCODE in {_LOCAL_STORE, _LOCAL_LOAD}:
+            found[offset] = low & _OPCODE == _LOCAL_STORE, _WIDTHS.get(high >> 9 & 7, 0)
+    return found
