@@ -76,13 +76,13 @@ async def through_tools(passed: Evaluation, order: Order, progress: Progress) ->
             evaluation = _noted(evaluation, tool, CheckState.NOT_RUN, sanitizer.ABSENT)
             continue
         progress(f"running {sanitizer.NAME} {tool.name}")
-        evaluation = _with(evaluation, tool, await _looked(tool_path, tool, order))
+        evaluation = _with(evaluation, tool, await looked(tool_path, tool, order))
         if not evaluation.passed:
             break
     return evaluation
 
 
-async def _looked(tool_path: str, tool: Tool, order: Order) -> Look:
+async def looked(tool_path: str, tool: Tool, order: Order) -> Look:
     """At the smallest size at which the candidate runs; at the problem's own too where something decides."""
     look = Look(failed="no size was tried")
     for size in order.sizes:
