@@ -29,8 +29,9 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
+from cutegen_nb.core.profile import Profile
 from cutegen_nb.gpu import device as devices
-from cutegen_nb.gpu import measured, sanitizing
+from cutegen_nb.gpu import measured, nsight, sanitizing
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
 from cutegen_nb.gpu.forkserver import Files, ForkServer
@@ -97,6 +98,7 @@ class KernelEvaluator:
         self._gates: dict[str, list[dict[str, Any]]] = {}
         self._noise: dict[str, float] = {}
         self._confine_files = True
+        self._counting = nsight.Counting()
         self._peak_flops = 0.0
         """Highest that was measured, over all types; 0 before, and on the simulator."""
 
@@ -184,7 +186,7 @@ class KernelEvaluator:
         self._gates[problem.digest] = list(result["gates"])
         return decode(Admission, result["admission"])
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - one argument each of what may be asked
         self,
         problem: Problem,
         candidate: Candidate,
@@ -192,10 +194,12 @@ class KernelEvaluator:
         tier: Tier = Tier.A,
         *,
         rival: Candidate | None = None,
+        profile: bool = False,
     ) -> Evaluation:
         """Judge a candidate. Every fault of the candidate is a verdict; raises EvaluatorError for ours.
 
-        On a GPU `rival`, a candidate that passed before, is timed beside it in the same turns.
+        On a GPU `rival`, a candidate that passed before, is timed beside it in the same turns, and with
+        `profile` one that passes is counted by Nsight Compute; where it cannot be, a flag says why, once.
         Raises ProblemError when the reference itself cannot be run.
         """
         started = time.monotonic()
@@ -219,6 +223,9 @@ class KernelEvaluator:
         if tier is Tier.C and evaluation.passed:
             evaluation = await self._once_more(evaluation, problem, candidate, facts, progress)
             evaluation = await self._under_tools(evaluation, problem, candidate, facts, progress)
+        if profile and evaluation.passed and device.kind is DeviceKind.GPU:
+            order = await self._counting_order(problem, candidate)
+            evaluation = await self._counting.with_counters(evaluation, order, progress)
         return dataclasses.replace(
             evaluation,
             findings=(*evaluation.findings, *findings),
@@ -226,6 +233,20 @@ class KernelEvaluator:
             tier=tier,
             candidate_digest=candidate.digest,
             problem_digest=problem.digest,
+        )
+
+    async def count(self, problem: Problem, candidate: Candidate, progress: Progress) -> Profile:
+        """A GPU's counters of one call of a candidate that passed. Raises NoCounters, which says why."""
+        return await nsight.counted(await self._counting_order(problem, candidate), progress)
+
+    async def _counting_order(self, problem: Problem, candidate: Candidate) -> nsight.Order:
+        device = await self.device()
+        return nsight.Order(
+            problem=problem,
+            candidate=candidate,
+            confine_files=self._confine_files,
+            resident_bytes=self._resident_limit(),
+            driver=device.driver,
         )
 
     async def serve(self, problem: Problem, candidate: Candidate, call: Call) -> Any:  # noqa: ANN401

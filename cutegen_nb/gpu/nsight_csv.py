@@ -1,4 +1,4 @@
-"""Reads the CSV that ``ncu`` prints: the raw page (a row a kernel) and the source page (a row an instruction).
+"""Reads the CSV that ``ncu`` prints: the raw page (one row a kernel), the source page (one an instruction).
 
 Columns are found by their headings and units are kept. The source page writes lines of source without
 doubling their quotes, so of such a row only its number is read; rows of instructions hold none.

@@ -7,6 +7,7 @@ kept under their own names.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -86,7 +87,7 @@ def launch_of(kernel: RecordedKernel, architecture: str) -> LaunchProfile:
         metrics={
             name: Metric(value=one.value, unit=one.unit or names.unit_of(name))
             for name, one in sorted(kernel.metrics.items())
-            if names.is_kept(name)
+            if names.is_kept(name) and math.isfinite(one.value)
         },
     )
 
@@ -98,8 +99,9 @@ class _Figures:
         self._metrics = kernel.metrics
 
     def value(self, name: str) -> float | None:
+        """A figure; None where it was not collected, and where a shared part of a split GPU gave none."""
         found = self._metrics.get(name)
-        return found.value if found else None
+        return found.value if found and math.isfinite(found.value) else None
 
     def whole(self, name: str) -> int:
         return round(self.value(name) or 0.0)

@@ -1,0 +1,218 @@
+"""A candidate that passed, once under Nsight Compute: its counters as a ``Profile``.
+
+``ncu`` is started around ``gpu.once``, which runs the candidate as confined as an evaluation does but for the
+network namespace, which it shares with the tool. Only kernels compiled from the candidate's own functions are
+looked at, each for itself; the clocks are left as they are, and the profile says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import cutegen_nb
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import encode
+from cutegen_nb.core.evaluation import Evaluation, Finding, Severity
+from cutegen_nb.core.nsight_names import COUNTERPARTS
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, Rewrite
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.gpu import program, sandbox
+from cutegen_nb.gpu.nsight_errors import ABSENT, NoCounters, too_slow, why_none
+from cutegen_nb.gpu.nsight_import import import_report, locate
+from cutegen_nb.gpu.nsight_profile import CLOCKS_UNTOUCHED, profile_of
+from cutegen_nb.gpu.program import Ended
+
+DEADLINE_S = 180.0
+"""Starting PyTorch, the DSL and ncu takes about 15 s; the passes of each kernel come on top."""
+MOST_LAUNCHES = 32
+"""Launches of one call that are looked at; the others run unwatched."""
+
+
+class Detail(StrEnum):
+    """How much is asked for: every group of counters costs another pass over each kernel."""
+
+    STRUCTURE = "structure"
+    """What tells one structure from another: traffic, the busiest unit, occupancy. About 10 passes."""
+    TUNING = "tuning"
+    """With it why warps wait, the caches, and every figure by line of source. About 25 passes."""
+
+
+SECTIONS = {
+    Detail.STRUCTURE: ("LaunchStats", "Occupancy", "SpeedOfLight", "MemoryWorkloadAnalysis"),
+    Detail.TUNING: (
+        "LaunchStats", "Occupancy", "SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables",
+        "ComputeWorkloadAnalysis", "InstructionStats", "SchedulerStats", "WarpStateStats", "SourceCounters",
+    ),
+}  # fmt: skip
+"""Sections of ncu by what is asked for; a chip's own names of the metrics in them are ncu's business."""
+
+_THREADS = tuple(
+    f"smsp__sass_thread_inst_executed_op_{one}_pred_on.sum"
+    for one in ("fadd", "fmul", "ffma", "hadd", "hmul", "hfma", "dadd", "dmul", "dfma")
+)
+_TENSOR = tuple(
+    f"sm__ops_path_tensor_src_{one}.sum"
+    for one in ("fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp64", "int8", "fp8")
+)
+METRICS = (
+    *dict.fromkeys(f"{name}.sum" for one in COUNTERPARTS for name in one.metrics),
+    *_THREADS,
+    *_TENSOR,
+    "smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "smsp__thread_inst_executed_pred_on.sum",
+    "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors_srcunit_tex.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+    "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum", "gpu__time_duration.sum",
+)  # fmt: skip
+"""Asked for beside the sections: what has a counterpart in simulated counts, FLOPs and traffic. A chip that
+lacks one says n/a for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be looked at."""
+
+    problem: Problem
+    """The problem."""
+    candidate: Candidate
+    """Its candidate, which passed."""
+    detail: Detail = Detail.TUNING
+    """How much is asked for."""
+    rewrites: tuple[Rewrite, ...] = ()
+    """Another size of the problem; empty for its own."""
+    confine_files: bool = True
+    """Whether CUDA finds the device where files are confined."""
+    resident_bytes: int | None = None
+    """Memory that the processes may hold together."""
+    deadline_s: float = DEADLINE_S
+    """For all of it."""
+    driver: str = ""
+    """Version of the driver, for the record."""
+
+
+class Counting:
+    """Adds counters to evaluations, and says once why there are none."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    async def with_counters(self, passed: Evaluation, order: Order, progress: Progress) -> Evaluation:
+        """`passed` with its counters; as it is, with a flag the first time, where none can be had."""
+        try:
+            return replace(passed, profile=await counted(order, progress))
+        except NoCounters as error:
+            why = str(error)
+            progress(f"no counters: {why}")
+            if why in self._told:
+                return passed
+            self._told.add(why)
+            flag = Finding(kind="no-counters", message=why, severity=Severity.FLAG)
+            return replace(passed, findings=(*passed.findings, flag))
+
+
+async def counted(order: Order, progress: Progress) -> Profile:
+    """The counters of one call of a candidate.
+
+    Raises:
+        NoCounters: there are none to be had; the message says why and what helps.
+    """
+    command = locate()
+    if command is None:
+        raise NoCounters(ABSENT)
+    progress("counting under Nsight Compute")
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="counters-"))
+    try:
+        report = folder / "report.ncu-rep"
+        pattern = kernel_filter(order.candidate.source)
+        end = await program.run(
+            program.Program(
+                command=[command, *arguments(order.detail, pattern, report), *_once(order, folder)],
+                folder=str(folder),
+                environment=_environment(folder),
+                deadline_s=order.deadline_s,
+                alone=True,
+                resident_bytes=order.resident_bytes,
+            )
+        )
+        if end.how is Ended.DEADLINE:
+            raise too_slow(order.deadline_s)
+        if not report.is_file():
+            raise why_none(end.log, code=end.code, matching=pattern.removeprefix("regex:"))
+        recorded = await asyncio.to_thread(import_report, report)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    if not recorded.kernels:
+        raise why_none(end.log, code=end.code, matching=pattern.removeprefix("regex:"))
+    driver = (f"driver {order.driver}",) if order.driver else ()
+    return profile_of(recorded, notes=(*driver, CLOCKS_UNTOUCHED))
+
+
+def arguments(detail: Detail, pattern: str, report: Path) -> list[str]:
+    """Options of ``ncu`` for one report."""
+    return [
+        "--clock-control", "none",
+        "--target-processes", "all",
+        "--kernel-name", pattern,
+        "--launch-count", str(MOST_LAUNCHES),
+        *(option for section in SECTIONS[detail] for option in ("--section", section)),
+        "--metrics", ",".join(METRICS),
+        "--force-overwrite",
+        "--export", str(report),
+    ]  # fmt: skip
+
+
+def kernel_filter(source: str) -> str:
+    """The filter for kernels compiled from a candidate: the DSL names them after the functions.
+
+    A source without such a function is asked for every kernel of the DSL's.
+    """
+    names = sorted(
+        node.name for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and any(_is_kernel(one) for one in node.decorator_list)
+    )  # fmt: skip
+    if not names:
+        return "regex:^kernel_cutlass_"
+    return f"regex:^kernel_cutlass_({'|'.join(re.escape(name) for name in names)})_"
+
+
+def _is_kernel(decorator: ast.expr) -> bool:
+    """``@cute.kernel``, ``@kernel`` or either with arguments."""
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (isinstance(node, ast.Attribute) and node.attr == "kernel") or (
+        isinstance(node, ast.Name) and node.id == "kernel"
+    )
+
+
+def _once(order: Order, folder: Path) -> list[str]:
+    """The candidate's one run, told by two files in a folder that is not the candidate's."""
+    given, kernel = folder / "problem.json", folder / "kernel.py"
+    told = {"problem": encode(order.problem), "rewrites": encode(order.rewrites)}
+    given.write_text(json.dumps(told), encoding="utf-8")
+    kernel.write_text(order.candidate.source, encoding="utf-8")
+    return [
+        sys.executable, "-P", "-m", "cutegen_nb.gpu.once",
+        "--watched", "--seed", str(secrets.randbits(31)),
+        *(() if order.confine_files else ("--open-files",)),
+        str(given), str(kernel), str(folder / "run"),
+    ]  # fmt: skip
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """As an evaluation's, with the lines of Python in the machine code."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    root = str(Path(cutegen_nb.__file__).parent.parent)
+    path = [root, *(item for item in inherited.split(os.pathsep) if item)]
+    scratch = folder / "run"
+    scratch.mkdir()
+    return sandbox.environment(os.environ, scratch, path) | {"CUTE_DSL_LINEINFO": "1"}
