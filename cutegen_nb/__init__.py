@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cutegen_nb.core.round import Decision, Round
     from cutegen_nb.core.session import Budget, Session
     from cutegen_nb.core.strategy import Strategy
+    from cutegen_nb.notebook.drawing import draw_layout
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOMES = {
     "Strategy": "core.strategy",
     "UsageError": "core.errors",
     "Verdict": "core.evaluation",
+    "draw_layout": "notebook.drawing",
     "problem_from_string": "analysis.problem_text",
     "read_problem": "analysis.problem_text",
 }
@@ -56,6 +58,7 @@ __all__ = [  # noqa: RUF022 - the entry first
     "Strategy",
     "UsageError",
     "Verdict",
+    "draw_layout",
     "problem_from_string",
     "read_problem",
 ]

@@ -35,10 +35,19 @@ class LayoutChange:
 
 def layout_changes(before: Iterable[LayoutRecord], after: Iterable[LayoutRecord]) -> tuple[LayoutChange, ...]:
     """Layouts by kind and name, those of shared memory first; of several with one name, in their order."""
-    old, new = _by_key(before), _by_key(after)
+    old, new = _by_key(_telling(before)), _by_key(_telling(after))
     keys = dict.fromkeys([*new, *old])
     found = [LayoutChange(before=old.get(key), after=new.get(key)) for key in keys]
     return tuple(sorted(found, key=lambda item: _FIRST.index(item.record.kind)))
+
+
+def _telling(records: Iterable[LayoutRecord]) -> list[LayoutRecord]:
+    """Without tensors whose accesses are known: a drawing of those shows the tensor's banks too."""
+    given = list(records)
+    accessed = {(item.name, item.text) for item in given if item.kind is LayoutKind.ACCESS}
+    return [
+        item for item in given if item.kind is not LayoutKind.SHARED or (item.name, item.text) not in accessed
+    ]
 
 
 def _by_key(records: Iterable[LayoutRecord]) -> dict[tuple[LayoutKind, str, str, int], LayoutRecord]:

@@ -17,6 +17,7 @@ from cutegen_nb.cli import checks as checking
 from cutegen_nb.cli import commands as work
 from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import instructions as listing
+from cutegen_nb.cli import layout as drawing
 from cutegen_nb.cli import profiles as profiling
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
@@ -118,6 +119,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         "instructions", listing.instructions, listing.SUMMARY, "cutegen-nb instructions --arch sm_80"
     )
     listing.add_options(made)
+    drawing.add_options(command("layout", drawing.layout, drawing.SUMMARY, drawing.EXAMPLE))
     made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
     _add_store(made)
     made = command(

@@ -112,11 +112,11 @@ def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     )
     framed = (
         f"Framed: what the lanes of warp {warp} reach in its access {number + 1}, {shown.lane_bytes} bytes "
-        f"each: {shown.wavefronts} passes, {shown.least} at least."
+        f"each: {_passes(shown.wavefronts)}, {shown.least} at least."
     )
     said = [
         framed,
-        f"All {cost.count} accesses of the tile: {cost.wavefronts} passes, {cost.least} at least: {ways}.",
+        f"All {cost.count} accesses of the tile: {_passes(cost.wavefronts)}, {cost.least} at least: {ways}.",
     ]
     passes = draw(_pass_grid(tensor, shown), Room(width=room.width, rows=8, columns=BANKS))
     parts = [grid, _bank_legend(), passes, notes([*said, f"Atom: {record.atom}."], width=room.width)]
@@ -235,6 +235,10 @@ def _bank_legend() -> Drawing:
     return legend(entries)
 
 
+def _passes(number: int) -> str:
+    return "1 pass" if number == 1 else f"{number} passes"
+
+
 def _along(tensor: SharedTensor) -> list[str]:
     """What 32 lanes pay that take neighbours down a column or along a row."""
     said = []
@@ -247,8 +251,7 @@ def _along(tensor: SharedTensor) -> list[str]:
             if found.wavefronts == found.least
             else f"{found.conflict_ways:.3g}-way conflict"
         )
-        plural = "pass" if found.wavefronts == 1 else "passes"
-        said.append(f"A warp with one element a lane {words}: {found.wavefronts} {plural}, {cost}.")
+        said.append(f"A warp with one element a lane {words}: {_passes(found.wavefronts)}, {cost}.")
     return said
 
 

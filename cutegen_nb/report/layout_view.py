@@ -89,7 +89,7 @@ def _figured(
     record = item.record
     where = f", line {record.line}" if record.line else ""
     what = f"{record.kind.value} {record.name}".strip()
-    caption = f"<b>{safe(what)}</b>{where}. {safe(figure.description)}"
+    caption = f"<b>{safe(what)}</b>{where}"
     if not drawn:
         return f"<p>{_in_words(item, names)} {safe(figure.description)}</p>"
     return (

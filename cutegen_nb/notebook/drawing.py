@@ -1,0 +1,94 @@
+"""`cutegen_nb.draw_layout`: a CuTe layout as a picture in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cutegen_nb.analysis.layout import IntTuple, parse_layout, written
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.report.layout_drawing import Drawing
+from cutegen_nb.report.layout_png import png
+from cutegen_nb.report.layout_request import LayoutRequest, drawing
+from cutegen_nb.report.layout_svg import svg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutPicture:
+    """A drawing that a notebook shows; `save` writes it."""
+
+    drawing: Drawing
+    """What is drawn."""
+    dark: bool = False
+    """Whether its PNG is dark; its SVG follows its viewer."""
+
+    def _repr_svg_(self) -> str:
+        return svg(self.drawing, own_colors=True)
+
+    def _repr_png_(self) -> bytes:
+        return png(self.drawing, dark=self.dark)
+
+    def __repr__(self) -> str:
+        return "\n".join(part for part in (self.drawing.title, self.drawing.description) if part)
+
+    def save(self, path: str) -> None:
+        """Write it to a file that ends in ``.svg`` or ``.png``. Raises UsageError for another ending."""
+        if path.endswith(".svg"):
+            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(self._repr_svg_())
+        elif path.endswith(".png"):
+            with open(path, "wb") as file:  # noqa: PTH123
+                file.write(self._repr_png_())
+        else:
+            raise UsageError(f"{path!r} ends in neither .svg nor .png; choose one of them.")
+
+
+def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a default
+    layout: Any,  # noqa: ANN401 - a DSL layout, whose type is not imported here
+    stride: IntTuple | None = None,
+    *,
+    swizzle: str | tuple[int, int, int] = "",
+    swizzle_bytes: bool = False,
+    element: str = "",
+    banks: bool = False,
+    tile: str | tuple[int, ...] = "",
+    over: Any = "",  # noqa: ANN401
+    access_bits: int = 0,
+    dark: bool = False,
+) -> LayoutPicture:
+    """A CuTe layout as a picture.
+
+    Args:
+        layout: text such as ``"(8,(2,4)):(8,(1,2))"``, a shape as a tuple, or a layout of the DSL.
+        stride: with a shape, its strides; left out, the first mode is the fastest.
+        swizzle: of the index: ``(3, 3, 3)`` or ``"3,3,3"``.
+        swizzle_bytes: the swizzle is of byte addresses, as pointers of the DSL's shared tensors have it.
+        element: type of an element, such as ``"f16"``; banks need it.
+        banks: colour by bank of shared memory, and say what a warp pays along each mode.
+        tile: the layout is (thread, value) over a tile of this shape.
+        over: the layout in shared memory that these threads access; conflicts are marked.
+        access_bits: bits that a thread moves at once; one element unless given.
+        dark: a dark PNG.
+
+    Raises UsageError where what is given is no layout, or does not fit together.
+    """
+    request = LayoutRequest(
+        text=_text(layout, stride),
+        swizzle=swizzle if isinstance(swizzle, str) else ",".join(map(str, swizzle)),
+        on_bytes=swizzle_bytes,
+        element=element,
+        banks=banks,
+        tile=tile if isinstance(tile, str) else written(tile),
+        access_bits=access_bits,
+        over=_text(over, None) if over else "",
+    )
+    return LayoutPicture(drawing=drawing(request), dark=dark)
+
+
+def _text(layout: Any, stride: IntTuple | None) -> str:  # noqa: ANN401
+    if isinstance(layout, int | tuple):
+        return written(layout) + (f":{written(stride)}" if stride is not None else "")
+    text = str(layout)
+    if stride is not None:
+        raise UsageError(f"{text!r} has its strides already; give a shape as a tuple, or no strides.")
+    return str(parse_layout(text))
