@@ -5,15 +5,15 @@
 Each line is one case: so many times a candidate is evaluated beside the best before it and compared as a
 session does it. In A/A both are the same kernel, and each "faster" or "slower" is a mistake. In `slower` the
 candidate is the same kernel with 3 % more elements to do, in a problem of 2 GiB of traffic, and each answer
-other than "slower" is one. The right-hand figures are what the same evaluations would have said of two separate
-runs, each against PyTorch. Needs a GPU: elsewhere it says so and ends with status 2.
+other than "slower" is one. The right-hand figures are what the same evaluations would have said of two
+separate runs, each against PyTorch. Needs a GPU: elsewhere it says so and ends with status 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
+import datetime as dt
 import json
 import statistics
 import sys
@@ -57,7 +57,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-RELU_KERNEL = '''
+RELU_KERNEL = """
 import cutlass
 import torch
 from cutlass import cute
@@ -101,8 +101,8 @@ class ModelNew(torch.nn.Module):
 
 
 WORK = {work}
-'''
-PRODUCT_KERNEL = '''
+"""
+PRODUCT_KERNEL = """
 import cutlass
 import torch
 from cutlass import cute
@@ -145,7 +145,7 @@ class ModelNew(torch.nn.Module):
             COMPILED[a.shape] = cute.compile(product, *given)
         COMPILED[a.shape](*given)
         return c
-'''
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,8 +244,15 @@ async def measure(options: argparse.Namespace) -> int:
     try:
         device = await evaluator.device()
         if device.kind is not DeviceKind.GPU:
-            raise DeviceUnavailable("a comparison of times needs a GPU, and there is none here")
-        found = {"device": device.name, "driver": device.driver, "date": f"{datetime.date.today()}"}
+            print(
+                "timing_protocol: a comparison of times needs a GPU, and there is none here", file=sys.stderr
+            )
+            return 2
+        found = {
+            "device": device.name,
+            "driver": device.driver,
+            "date": f"{dt.datetime.now(dt.UTC):%Y-%m-%d}",
+        }
         found["cases"] = {}
         wanted = cases()
         for name in options.cases.split(","):
