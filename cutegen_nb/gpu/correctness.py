@@ -118,6 +118,7 @@ def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     errors = _errors(found, expected, plain)
     matches = bad_count == 0 and (errors.relative_l2 <= gate.l2 or errors.largest == 0.0)
     place = None if first_bad is None else _unravel(first_bad, tuple(found.shape))
+    wrong = None if matches else describe(candidate, truth, gate.element, rms, inputs)
     return OutputComparison(
         index=index,
         shape=tuple(candidate.shape),
@@ -132,7 +133,8 @@ def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
         bad_fraction=bad_count / max(1, found.numel()),
         first_bad=None if place is None else place[: candidate.dim()],
         first_bad_values=None if place is None else (float(found[place]), float(expected[place])),
-        pattern="" if matches else describe(candidate, truth, gate.element, rms, inputs),
+        pattern=wrong.sentence if wrong else "",
+        wrong=wrong,
     )
 
 

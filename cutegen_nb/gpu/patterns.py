@@ -1,8 +1,13 @@
-"""What wrong elements have in common, in a sentence: the shortest way from a wrong result to its bug."""
+"""What wrong elements have in common: the shortest way from a wrong result to its bug."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
+
+from cutegen_nb.core.wrong_values import WrongKind, WrongValues
+from cutegen_nb.gpu.wrong_tiles import Tiles, by_tiles
 
 POISON_BYTE = 0x5A
 """Integer outputs are filled with this byte before a candidate writes them."""
@@ -18,6 +23,28 @@ _POISON_BITS = {
 _MOST = 1 << 22
 """Larger outputs are described by this many elements from the front and as many from the back."""
 _NEARLY_ALL = 0.999
+_SMALL = 0.02
+"""Errors below this share of an element and the root mean square are of precision, not of place."""
+_HINTS = {
+    WrongKind.UNWRITTEN: "the grid is rounded down, or a guard or an early end skips threads that have work",
+    WrongKind.ZEROS: "the result of the computation is not what is stored, or every predicate is false",
+    WrongKind.ONE_VALUE: "all threads read or write one element: an index that does not depend on the thread",
+    WrongKind.FACTOR: "a mean divided twice or never, a sum over threads that hold copies, a scale left out",
+    WrongKind.OFFSET: "a bias added once a partial sum or not at all, an accumulator that starts elsewhere",
+    WrongKind.AN_INPUT: "the computation is skipped and its operand stored",
+    WrongKind.TRANSPOSED: "a shape or stride given (N, K) for (K, N), or row and column swapped in an index",
+    WrongKind.SHIFTED: "an index off by one: from 1, an inclusive bound, an exclusive scan",
+    WrongKind.NAN: "inf − inf in an online maximum, 0 ÷ 0 over no elements, memory read before it is written",
+    WrongKind.ZERO_ELEMENTS: "a predicate that is false there, or a result overwritten by another CTA",
+    WrongKind.TAIL: "the guard of the last tile: it cuts off, or computes with what lies beyond the end",
+    WrongKind.RUN: "one CTA's or one row's work: its coordinate, or a race for it",
+    WrongKind.STRIDE: "one lane of a vector or fragment: its index within the vector, or the layout's order",
+    WrongKind.TILES: "a CTA's coordinate: two CTAs for a tile, its rows and columns swapped, a tile left out",
+    WrongKind.DIMENSION: "the bound or the stride of that dimension",
+    WrongKind.SMALL: "precision: sums in a narrow type, an approximation, or another formula for the same",
+    WrongKind.SCATTERED: "a race: a barrier is missing between writing and reading shared memory",
+}
+"""Where each kind usually comes from."""
 
 
 def poison_bits(dtype: torch.dtype) -> int | None:
@@ -59,31 +86,68 @@ def describe(
     element: float,
     rms: float,
     inputs: tuple[torch.Tensor, ...],
-) -> str:
-    """Name what the wrong elements of `candidate` have in common; "" when nothing stands out.
+) -> WrongValues | None:
+    """Name what the wrong elements of `candidate` have in common; None when nothing is wrong by the gate.
 
-    Same shapes; `element` and `rms` make the element gate (see ``correctness``).
+    Same shapes; `element` and `rms` make the element gate (see ``correctness``). Of a large output with
+    nothing unwritten, only the front is looked at, or the back where the front is right.
     """
     if candidate.numel() == 0 or candidate.is_complex():
-        return ""
+        return None
     unwritten = poisoned(candidate)
     if bool(unwritten.any()):
-        return _unwritten(unwritten)
+        return _with_figures(_unwritten(unwritten), candidate, unwritten, int(unwritten.sum()))
     if candidate.numel() > 2 * _MOST:
-        return _whole(candidate.reshape(-1)[:_MOST], expected.reshape(-1)[:_MOST], element, rms)
+        candidate, expected, inputs = *_wrong_end(candidate, expected, element, rms), ()
     found, want = candidate.double(), expected.double()
     bad = ~_close(found, want, element, rms)
-    for sentence in (
-        _whole(found, want, element, rms),
-        _an_input(found, inputs),
-        _transposed(found, want, element, rms),
-        _shifted(found, want, element, rms),
-        _kinds(found, bad),
-        _placed(bad),
-    ):
-        if sentence:
-            return sentence
-    return ""
+    tiles = by_tiles(bad)
+    named = (
+        _whole(found, want, element, rms)
+        or _an_input(found, inputs)
+        or _transposed(found, want, element, rms)
+        or _shifted(found, want, element, rms)
+        or _kinds(found, bad)
+        or _small(found, want, bad, rms)
+        or _placed(bad)
+        or _in_tiles(tiles)
+        or _near_one_edge(bad)
+        or _scattered(bad)
+    )
+    if named is None:
+        return None
+    placed = named if tiles is None else _with_tiles(named, tiles)
+    return _with_figures(placed, found, bad, 0)
+
+
+def _wrong_end(
+    candidate: torch.Tensor, expected: torch.Tensor, element: float, rms: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The front of a large output, or its back where nothing in the front is wrong."""
+    found, want = candidate.reshape(-1), expected.reshape(-1)
+    front = _close(found[:_MOST].double(), want[:_MOST].double(), element, rms)
+    return (found[-_MOST:], want[-_MOST:]) if bool(front.all()) else (found[:_MOST], want[:_MOST])
+
+
+def _named(kind: WrongKind, sentence: str) -> WrongValues:
+    return WrongValues(kind=kind, sentence=sentence, hint=_HINTS.get(kind, ""))
+
+
+def _with_figures(wrong: WrongValues, found: torch.Tensor, bad: torch.Tensor, unwritten: int) -> WrongValues:
+    nan_count = 0 if unwritten or not found.is_floating_point() else int((found.isnan() & bad).sum())
+    return replace(
+        wrong,
+        bad_count=int(bad.sum()),
+        element_count=bad.numel(),
+        nan_count=nan_count,
+        unwritten_count=unwritten,
+    )
+
+
+def _with_tiles(wrong: WrongValues, tiles: Tiles) -> WrongValues:
+    return replace(
+        wrong, tile_shape=tiles.shape, tiles=tiles.shares, bad_tiles=tiles.bad, tile_count=tiles.count
+    )
 
 
 def _close(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> torch.Tensor:
@@ -91,7 +155,14 @@ def _close(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) 
     return near | (found == want) | (found.isnan() & want.isnan())
 
 
-def _unwritten(mask: torch.Tensor) -> str:
+def _unwritten(mask: torch.Tensor) -> WrongValues:
+    """Poison that is left: how much of it, and from where on."""
+    named = _named(WrongKind.UNWRITTEN, _unwritten_text(mask))
+    tiles = by_tiles(mask)
+    return named if tiles is None else _with_tiles(named, tiles)
+
+
+def _unwritten_text(mask: torch.Tensor) -> str:
     flat = mask.reshape(-1)
     count, size = int(flat.sum()), flat.numel()
     if count == size:
@@ -104,106 +175,159 @@ def _unwritten(mask: torch.Tensor) -> str:
     return f"{what} never written, {where} on"
 
 
-def _whole(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> str:
+def _whole(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
     """Patterns of the output as a whole: zeros, one value, a constant factor or offset."""
     found, want = found.double(), want.double()
     if found.numel() == 1:
-        return "the output is zero" if float(found) == 0.0 else _scalar_factor(found, want)
+        return _one_number(float(found), float(want))
     if bool((found == 0).all()):
-        return "the output is all zeros"
+        return _named(WrongKind.ZEROS, "the output is all zeros")
     if bool((found == found.reshape(-1)[0]).all()):
-        return f"every element is {float(found.reshape(-1)[0]):.6g}"
+        return _named(WrongKind.ONE_VALUE, f"every element is {float(found.reshape(-1)[0]):.6g}")
     usable = torch.isfinite(found) & torch.isfinite(want) & (want.abs() > 0.1 * rms)
     if int(usable.sum()) < 2:  # noqa: PLR2004 - two elements make a ratio
-        return ""
+        return None
     factor = float((found[usable] / want[usable]).median())
     if (
         factor != 0.0
         and abs(factor - 1.0) > 8 * element
         and bool(_close(found, want * factor, 4 * element, rms).all())
     ):
-        return f"every element is {factor:.6g} times the expected one"
+        return replace(
+            _named(WrongKind.FACTOR, f"every element is {factor:.6g} times the expected one"), factor=factor
+        )
     offset = float((found[usable] - want[usable]).median())
     if abs(offset) > 8 * element * rms and bool(_close(found, want + offset, 4 * element, rms).all()):
-        return f"every element is off by {offset:+.6g}"
-    return ""
+        return replace(_named(WrongKind.OFFSET, f"every element is off by {offset:+.6g}"), offset=offset)
+    return None
 
 
-def _scalar_factor(found: torch.Tensor, want: torch.Tensor) -> str:
-    value, expected = float(found), float(want)
+def _one_number(value: float, expected: float) -> WrongValues | None:
+    if value == 0.0:
+        return _named(WrongKind.ZEROS, "the output is zero")
     if expected == 0.0 or value != value:  # noqa: PLR0124 - NaN
-        return ""
-    return f"the value is {value / expected:.6g} times the expected one"
+        return None
+    factor = value / expected
+    return replace(
+        _named(WrongKind.FACTOR, f"the value is {factor:.6g} times the expected one"), factor=factor
+    )
 
 
-def _an_input(found: torch.Tensor, inputs: tuple[torch.Tensor, ...]) -> str:
+def _an_input(found: torch.Tensor, inputs: tuple[torch.Tensor, ...]) -> WrongValues | None:
     for position, tensor in enumerate(inputs):
         if tuple(tensor.shape) == tuple(found.shape) and bool((tensor.double() == found).all()):
-            return f"the output equals input {position}"
-    return ""
+            return _named(WrongKind.AN_INPUT, f"the output equals input {position}")
+    return None
 
 
-def _transposed(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> str:
+def _transposed(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
     if found.dim() < 2 or found.shape[-1] == 1 or found.shape[-2] == 1:  # noqa: PLR2004
-        return ""
+        return None
     turned = want.transpose(-1, -2).contiguous().view(found.shape)
     share = float(_close(found, turned, element, rms).double().mean())
-    return "the last two dimensions are transposed" if share >= _NEARLY_ALL else ""
+    if share < _NEARLY_ALL:
+        return None
+    return _named(WrongKind.TRANSPOSED, "the last two dimensions are transposed")
 
 
-def _shifted(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> str:
+def _shifted(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
     got, expected = found.reshape(-1), want.reshape(-1)
     for shift in (1, -1):
         if got.numel() < 8:  # noqa: PLR2004 - too few to tell
-            return ""
+            return None
         left, right = (got[1:], expected[:-1]) if shift == 1 else (got[:-1], expected[1:])
         if float(_close(left, right, element, rms).double().mean()) >= _NEARLY_ALL:
-            return f"every element is its neighbour's: shifted by {shift:+d} in memory"
-    return ""
+            sentence = f"every element is its neighbour's: shifted by {shift:+d} in memory"
+            return replace(_named(WrongKind.SHIFTED, sentence), step=shift)
+    return None
 
 
-def _kinds(found: torch.Tensor, bad: torch.Tensor) -> str:
+def _kinds(found: torch.Tensor, bad: torch.Tensor) -> WrongValues | None:
     wrong = found[bad]
     if wrong.numel() == 0:
-        return "each element is within its gate, but the relative L2 error over all of them is not"
+        sentence = "each element is within its gate, but the relative L2 error over all of them is not"
+        return _named(WrongKind.SMALL, sentence)
+    placed = _placed(bad) or _near_one_edge(bad)
+    where = placed.sentence if placed else ""
     if bool(wrong.isnan().all()):
-        return "the wrong elements are all NaN; " + _placed(bad)
+        return _named(WrongKind.NAN, f"the wrong elements are all NaN; {where}".rstrip("; "))
     if bool((wrong == 0).all()):
-        return "the wrong elements are all zero; " + _placed(bad)
-    return ""
+        return _named(WrongKind.ZERO_ELEMENTS, f"the wrong elements are all zero; {where}".rstrip("; "))
+    return None
 
 
-def _placed(bad: torch.Tensor) -> str:
+def _small(found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, rms: float) -> WrongValues | None:
+    """Every wrong element nearly right."""
+    share = ((found - want).abs() / (want.abs() + rms))[bad]
+    if share.numel() == 0 or not bool((share <= _SMALL).all()):
+        return None
+    sentence = f"every wrong element is nearly right: at most {float(share.max()):.2%} of its size away"
+    return _named(WrongKind.SMALL, sentence)
+
+
+def _in_tiles(tiles: Tiles | None) -> WrongValues | None:
+    """Whole tiles of a matrix; a vector's are a run or a step, which say more."""
+    if tiles is None or not tiles.whole or len(tiles.shape) == 1:
+        return None
+    shape = "×".join(map(str, tiles.shape))
+    first = min(one.tile for one in tiles.shares)
+    return _named(
+        WrongKind.TILES,
+        f"{tiles.bad} of {tiles.count} tiles of {shape} are wrong throughout, the first at {first}, and the "
+        "others right",
+    )
+
+
+def _scattered(bad: torch.Tensor) -> WrongValues | None:
+    count = int(bad.sum())
+    if not count:
+        return None
+    return _named(
+        WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, without an order in place"
+    )
+
+
+def _placed(bad: torch.Tensor) -> WrongValues | None:
     """Where the wrong elements sit: a tail, a step, whole rows, the edge of one dimension."""
     flat = bad.reshape(-1)
     indices = flat.nonzero().reshape(-1)
     count, size = indices.numel(), flat.numel()
     if count in {0, size}:
-        return "every element is wrong" if count else ""
+        return _named(WrongKind.SCATTERED, "every element is wrong") if count else None
     first, last = int(indices[0]), int(indices[-1])
     if count == last - first + 1:
-        place = "the end of the output" if last == size - 1 else f"flat indices {first} to {last}"
-        return f"{count} wrong elements in one run at {place}"
+        at_end = last == size - 1
+        place = "the end of the output" if at_end else f"flat indices {first} to {last}"
+        kind = WrongKind.TAIL if at_end else WrongKind.RUN
+        return _named(kind, f"{count} wrong elements in one run at {place}")
     steps = indices.diff()
     if bool((steps == steps[0]).all()):
-        return f"every {int(steps[0])}th element from flat index {first} on is wrong"
+        step = int(steps[0])
+        sentence = f"every {step}th element from flat index {first} on is wrong"
+        return replace(_named(WrongKind.STRIDE, sentence), step=step)
     for dimension in range(bad.dim()):
-        sentence = _in_dimension(bad, dimension)
-        if sentence:
-            return sentence
-    return ""
+        some, every = _along(bad, dimension)
+        touched, extent = int(some.sum()), bad.shape[dimension]
+        if touched < extent and bool((some == every).all()):
+            begin = int(some.to(torch.uint8).argmax())
+            which = f"{touched} of {extent} indices of dimension {dimension}"
+            return _named(WrongKind.DIMENSION, f"{which} are wrong throughout, from {begin} on")
+    return None
 
 
-def _in_dimension(bad: torch.Tensor, dimension: int) -> str:
+def _near_one_edge(bad: torch.Tensor) -> WrongValues | None:
+    """Wrong elements that keep to a quarter of one dimension."""
+    for dimension in range(bad.dim()):
+        some, _ = _along(bad, dimension)
+        touched, extent = int(some.sum()), bad.shape[dimension]
+        if 0 < touched * 4 <= extent:
+            begin = int(some.to(torch.uint8).argmax())
+            which = f"{touched} of {extent} indices of dimension {dimension}"
+            return _named(WrongKind.DIMENSION, f"the wrong ones lie in {which}, from {begin} on")
+    return None
+
+
+def _along(bad: torch.Tensor, dimension: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Whether some, and whether every, element at each index of a dimension is wrong."""
     others = [d for d in range(bad.dim()) if d != dimension]
-    some = bad.any(dim=others) if others else bad
-    every = bad.all(dim=others) if others else bad
-    touched, extent = int(some.sum()), bad.shape[dimension]
-    begin = int(some.to(torch.uint8).argmax())
-    if touched < extent and bool((some == every).all()):
-        return f"{touched} of {extent} indices of dimension {dimension} are wrong throughout, from {begin} on"
-    if touched * 4 <= extent:
-        return (
-            f"the wrong ones lie in {touched} of {extent} indices of dimension {dimension}, from {begin} on"
-        )
-    return ""
+    return (bad.any(dim=others), bad.all(dim=others)) if others else (bad, bad)
