@@ -16,6 +16,7 @@ from cutegen_nb.core.errors import AuthorError, RateLimited, Refused, Unreachabl
 
 _SAID_CHARACTERS = 300
 _PAGE_CHARACTERS = 10_000
+_SECRET_CHARACTERS = 8
 _BAD_REQUESTS = frozenset({400, 422})
 _UNAUTHORISED = frozenset({401, 403})
 _PAYMENT = 402
@@ -186,7 +187,8 @@ class Reading:
         if "<html" in text.lower() or "<!doctype" in text.lower():
             title = _TITLE.search(text)
             text = f"an HTML page{': ' + title[1] if title else ''}"
-        text = text.replace(self._key, "…") if self._key else text
+        # A local server's key is often a word like "none", which is no secret and part of other words.
+        text = text.replace(self._key, "…") if len(self._key) >= _SECRET_CHARACTERS else text
         text = " ".join(_KEY_LIKE.sub("…", text).split())
         printable = "".join(sign if sign.isprintable() else "�" for sign in text)
         return printable if len(printable) <= _SAID_CHARACTERS else printable[:_SAID_CHARACTERS] + "…"
