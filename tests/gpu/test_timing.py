@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.gpu import believing, sampling
-from cutegen_nb.gpu.kernel_trace import KernelTrace
+from cutegen_nb.gpu.kernel_trace import Event, KernelTrace, parted, trace_of
 
 
 def _blocks(median, noise, seed, count=8, size=10):
@@ -95,3 +95,76 @@ def test_a_call_that_a_library_computes_is_found_and_a_little_of_it_is_not():
     assert "cublasLt gemm" in finding.message
     assert believing.computed_by_a_library(trace(1.0, 0.05)) is None
     assert believing.computed_by_a_library(trace(0.0, 0.0)) is None
+
+
+def test_a_head_start_grows_until_the_host_is_done_and_gives_up_on_a_call_that_waits():
+    head = sampling.HeadStart()
+    first = head.cycles
+    head.lengthen(0.0)
+    assert head.cycles == 2 * first
+    head.lengthen(0.001)
+    assert head.cycles == 4_000_000  # twice a millisecond of the host's, in cycles
+    while not head.exposed:
+        assert head.cycles <= 40_000_000
+        head.lengthen(0.0)
+    assert head.cycles == first
+
+
+def event(name, start, end, size=0):
+    return Event(name=name, start_ns=start, end_ns=end, size_bytes=size)
+
+
+MARK = "at::cuda::(anonymous namespace)::spin_kernel(long)"
+
+
+def test_two_traced_calls_are_parted_by_the_marks_after_each():
+    events = [
+        event("mine", 10, 20),
+        event(MARK, 30, 31),
+        event("mine", 40, 55),
+        event("Memcpy DtoH (Device -> Pageable)", 56, 60, 400),
+        event(MARK, 70, 71),
+    ]
+    first, second = parted(events)
+    assert [item.name for item in first] == ["mine"]
+    one, two = trace_of(first), trace_of(second)
+    assert one.own_ms == pytest.approx(10e-6)
+    assert two.span_ms == pytest.approx(15e-6)
+    assert (two.down_bytes, two.up_bytes) == (400, 0)
+    assert two.names == ("mine",)
+    assert two.library == ()
+
+
+def test_without_marks_nothing_was_recorded():
+    assert parted([]) is None
+    assert parted([event("mine", 1, 2)]) is None
+
+
+def test_marks_of_a_candidates_own_leave_the_calls_apart():
+    each = [event(MARK, 0, 1), event("mine", 2, 3), event(MARK, 4, 5)]
+    events = [
+        event(item.name, item.start_ns + shift, item.end_ns + shift) for shift in (0, 10) for item in each
+    ]
+    first, second = parted(events)
+    assert trace_of(first).names == trace_of(second).names == ("mine",)
+
+
+def trace(names, down=0, up=0):
+    return KernelTrace(
+        names=names, span_ms=0.0, own_ms=0.0, library=(), library_ms=0.0, down_bytes=down, up_bytes=up
+    )
+
+
+def test_an_equal_call_that_launches_nothing_handed_out_what_it_kept():
+    finding = believing.answer_kept(trace(("mine",)), trace(()))
+    assert finding.kind == "no-kernel"
+    assert "mine" in finding.message
+    assert believing.answer_kept(trace(("mine",)), trace(("other",))) is None
+    assert believing.answer_kept(trace(()), trace(())) is None
+
+
+def test_copies_both_ways_of_the_inputs_size_are_found_and_single_numbers_are_not():
+    assert believing.by_way_of_the_host(trace(("k",), down=4096, up=4096), 4096).kind == "read-from-host"
+    assert believing.by_way_of_the_host(trace(("k",), down=4096), 4096) is None
+    assert believing.by_way_of_the_host(trace(("k",), down=4, up=4096), 4096) is None
+    assert believing.by_way_of_the_host(trace(("k",), down=4, up=4), 16) is None
