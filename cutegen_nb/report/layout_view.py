@@ -60,7 +60,7 @@ def _lead(
     if not has_parent:
         return f"<p>As {safe(names[1])} was compiled, {_count(len(shown))}.</p>"
     if not shown:
-        return f"<p>All {_count(len(same))} are as in {safe(names[0])}.</p>"
+        return f"<p>No layout changed from {safe(names[0])} to {safe(names[1])}.</p>"
     kept = ", ".join(dict.fromkeys(item.record.name or item.record.kind.value for item in same))
     rest = f" As before: {safe(kept)}." if kept else ""
     return f"<p>{_count(len(shown))} changed from {safe(names[0])} to {safe(names[1])}.{rest}</p>"

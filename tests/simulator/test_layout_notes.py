@@ -1,0 +1,134 @@
+"""Layouts are read from what the DSL traced as the DSL itself says them, and cost what the machine counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cutegen_nb.analysis.layout import parse_layout
+from cutegen_nb.analysis.layout_banks import tile_access
+from cutegen_nb.analysis.layout_ir import named, read_layouts
+from cutegen_nb.core.codec import decode
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PROGRAM = HERE / "programs" / "layouts.py"
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the program found, once for all tests here."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(HERE / "bridge_template.py"), "sm_80", str(PROGRAM)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=tmp_path_factory.mktemp("layouts"),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.rpartition("RESULT")[2])["results"][0]
+    assert "error" not in found, found["error"]
+    return found
+
+
+def records(ran: dict[str, Any], made: str) -> tuple[LayoutRecord, ...]:
+    return decode(tuple[LayoutRecord, ...], ran[made]["records"])
+
+
+def only(found: tuple[LayoutRecord, ...], kind: LayoutKind, role: str = "") -> LayoutRecord:
+    (one,) = [item for item in found if item.kind is kind and (not role or item.views[0].role == role)]
+    return one
+
+
+def line_of(beginning: str) -> int:
+    lines = PROGRAM.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(beginning))
+
+
+def test_a_tiled_mma_is_who_holds_what_as_the_dsl_says(ran: dict[str, Any]) -> None:
+    found = only(records(ran, "plain"), LayoutKind.MMA)
+    assert {view.role: view.text for view in found.views} == ran["said"]
+    assert [view.tiler for view in found.views] == ["[32:1;16:1]", "[16:1;16:1]", "[32:1;16:1]"]
+    assert (found.name, found.line) == ("tiled_mma", line_of("tiled_mma = cute.make_tiled_mma"))
+
+
+def test_a_shared_tensor_has_its_name_line_element_and_layout(ran: dict[str, Any]) -> None:
+    texts = {made: only(records(ran, made), LayoutKind.SHARED) for made in ("plain", "padded", "swizzled")}
+    assert {one.name for one in texts.values()} == {"sA"}
+    assert {one.line for one in texts.values()} == {line_of("sA = smem.allocate_tensor")}
+    assert {one.element for one in texts.values()} == {"f16"}
+    assert texts["plain"].text == "(32,64):(64,1)"
+    assert texts["padded"].text == "(32,64):(72,1)"
+    assert texts["swizzled"].text == "S<3,3,3> o 0 o (32,64):(64,1)"
+
+
+@pytest.mark.parametrize("made", ["plain", "padded", "swizzled"])
+def test_passes_of_accesses_are_those_that_the_machine_counts(ran: dict[str, Any], made: str) -> None:
+    assert ran[made]["right"]
+    found = records(ran, made)
+    write, read = (tile_access(only(found, LayoutKind.ACCESS, role)) for role in ("destination", "source"))
+    # The copy's tile is 16 × 64 and the product's 32 × 16, of a tensor of 32 × 64: two and four of them. Both
+    # warps of a row of the product read all of A, and the layouts repeat within the tensor.
+    assert (2 * write.wavefronts, 4 * read.wavefronts) == (
+        ran[made]["passes"]["store"],
+        sum(count for kind, count in ran[made]["passes"].items() if kind != "store"),
+    )
+    assert (2 * write.least, 4 * read.least) == (
+        ran[made]["ideal"]["store"],
+        sum(count for kind, count in ran[made]["ideal"].items() if kind != "store"),
+    )
+
+
+def test_padding_and_a_swizzle_take_the_conflicts_of_ldmatrix_away(ran: dict[str, Any]) -> None:
+    cost = {
+        made: tile_access(only(records(ran, made), LayoutKind.ACCESS, "source"))
+        for made in ("plain", "padded", "swizzled")
+    }
+    assert cost["plain"].wavefronts == 8 * cost["plain"].least
+    assert cost["padded"].wavefronts == cost["padded"].least
+    assert cost["swizzled"].wavefronts == cost["swizzled"].least
+
+
+TEXT = """
+!tile = !cute.memref<f32, smem, align<16>, "(8,8):(8,1)">
+    %0 = cute.make_view(%iter, %lay) : !tile loc(#loc3)
+    %1 = cute.make_view(%iter, %lay) : !cute.memref<f32, smem, "(?,8):(8,1)"> loc(#loc3)
+    %2 = cute.make_layout(%a, %b) : !cute.layout<"(4,2):(2,1)"> loc("x = cute.make_layout("(#loc4))
+    %3 = cute.make_layout(%a, %b) : !cute.layout<"garbage"> loc(#loc9)
+    %4 = cute.make_tiled_copy(%atom) : !cute.tiled_copy<broken
+#loc1 = loc("k.py":3:4)
+#loc3 = loc("tile = make("(#loc1))
+#loc4 = loc("k.py":4:4)
+"""
+
+
+def test_what_is_not_understood_is_left_out() -> None:
+    found = read_layouts(TEXT, lambda kind, attribute: "")
+    assert [(one.kind, one.text, one.file, one.line) for one in found] == [
+        (LayoutKind.SHARED, "(8,8):(8,1)", "k.py", 3),
+        (LayoutKind.LAYOUT, "(4,2):(2,1)", "k.py", 4),
+    ]
+    assert read_layouts("", lambda kind, attribute: "") == ()
+
+
+def test_names_are_those_of_the_assignment_that_a_line_is_in() -> None:
+    found = read_layouts(TEXT, lambda kind, attribute: "")
+    source = "import cute\n\ntile = make(\n    (8, 8))\nx = 1\n"
+    assert [one.name for one in named(found, source)] == ["tile", "tile"]
+    assert named(found, "not python (") == ()
+
+
+def test_every_text_that_was_found_is_a_layout(ran: dict[str, Any]) -> None:
+    for made in ("plain", "padded", "swizzled"):
+        for record in records(ran, made):
+            for text in filter(None, (record.text, *(view.text for view in record.views))):
+                assert str(parse_layout(text)) == text
