@@ -115,9 +115,9 @@ def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401
     for kind in (bool, int, float, str):
         if kind in kinds and type(data) is kind:
             return data
-    for kind in kinds:
-        if isinstance(kind, type) and issubclass(kind, Enum) and data in {item.value for item in kind}:
-            return kind(data)
+    member = _member(kinds, data)
+    if member is not None:
+        return member
     if float in kinds and isinstance(data, int):
         return float(data)
     for kind in kinds:
@@ -125,6 +125,12 @@ def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401
             return _decode(kind, data)
     message = f"{data!r} fits none of {kinds!r}"
     raise ValueError(message)
+
+
+def _member(kinds: tuple[Any, ...], data: Any) -> Enum | None:  # noqa: ANN401
+    """The member of the first enumeration among `kinds` that has this value."""
+    found = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum))
+    return next((item for kind in found for item in kind if item.value == data), None)
 
 
 def _decode_argument(data: Any) -> Any:  # noqa: ANN401

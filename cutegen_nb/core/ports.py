@@ -51,7 +51,7 @@ class Evaluator(Protocol):
         """What candidates run on. Raises DeviceUnavailable."""
         ...
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - what may be asked of an evaluation, the rest by name
         self,
         problem: Problem,
         candidate: Candidate,
