@@ -11,6 +11,7 @@ from cutegen_nb.analysis.admission import admission_text
 from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli import doctor as doctoring
+from cutegen_nb.cli.limits import budget_of, plan_of
 from cutegen_nb.cli.output import columns, evaluation_json, problem_json, session_json, sessions_json
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
@@ -19,7 +20,7 @@ from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Admission, Problem
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.session import Session
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.feedback import evaluation_text, round_label
@@ -58,6 +59,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         model=given.get("model") or "",
         base_url=given.get("base_url") or "",
         profile=given.get("profile") or "",
+        prompts=given.get("prompts"),
     )
 
 
@@ -84,8 +86,9 @@ async def _refine(
     try:
         effects = make_effects(settings, terminal, evaluator)
         with open_store(settings) as store:
-            budget = Budget(rounds=options.rounds)
-            session = await open_session(problem, effects, store, budget, fresh=fresh)
+            session = await open_session(
+                problem, effects, store, budget_of(options), plan=plan_of(options), fresh=fresh
+            )
             _announce(session, options.rounds, terminal)
             session = await run_session(
                 session,
@@ -181,9 +184,19 @@ async def problem(options: argparse.Namespace, terminal: Terminal) -> Answer:
 
 
 async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Judge one candidate file."""
+    """Judge one candidate file, or those of a batch."""
+    if options.batch:
+        if options.problem or not options.output:
+            message = "--batch JOBS.jsonl goes with -o RESULTS.jsonl and no file of a problem"
+            raise UsageError(message)
+        from cutegen_nb.cli.batches import evaluate_batch  # noqa: PLC0415 - it imports this module
+
+        return await evaluate_batch(options, terminal)
+    if not options.candidate:
+        message = "evaluate needs PROBLEM.py and CANDIDATE.py, or --batch JOBS.jsonl"
+        raise UsageError(message)
     problem = read_problem(options.problem)
-    candidate = Candidate(source=_read_source(options.candidate), author="person")
+    candidate = Candidate(source=read_source(options.candidate), author="person")
     evaluator = make_evaluator(settings_of(options))
     try:
         facts = await evaluator.facts(problem, terminal.progress)
@@ -194,10 +207,10 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     status = PASSED if found.passed else NONE_PASSED
     if options.json:
         return Answer(status=status, text=json.dumps(evaluation_json(found, facts.admission), indent=2))
-    return Answer(status=status, text=_evaluated(found, candidate, facts.admission))
+    return Answer(status=status, text=evaluated_text(found, candidate, facts.admission))
 
 
-def _evaluated(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
+def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
     """An evaluation for a person: the text an author gets, the evidence, the checks, the admission."""
     lines = [evaluation_text(found, candidate).rstrip()]
     lines += [line for exhibit in found.exhibits for line in exhibit_lines(exhibit)]
@@ -213,7 +226,8 @@ def _counts(profile: Profile, source: str) -> str:
     return counts_text(profile, source)
 
 
-def _read_source(path: str) -> str:
+def read_source(path: str) -> str:
+    """The text of a kernel's file. Raises UsageError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from cutegen_nb import __version__
+from cutegen_nb.cli import batches as batching
+from cutegen_nb.cli import bundles as bundling
 from cutegen_nb.cli import checks as checking
 from cutegen_nb.cli import commands as work
 from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import instructions as listing
 from cutegen_nb.cli import layout as drawing
+from cutegen_nb.cli import limits as limiting
 from cutegen_nb.cli import profiles as profiling
+from cutegen_nb.cli import prompt as prompting
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -99,8 +103,15 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         "judge one kernel file against a problem",
         "cutegen-nb evaluate relu.py my_relu.py",
     )
-    made.add_argument("problem", metavar="PROBLEM.py", help="the reference")
-    made.add_argument("candidate", metavar="CANDIDATE.py", help="a file with ModelNew")
+    made.add_argument("problem", nargs="?", metavar="PROBLEM.py", help="the reference")
+    made.add_argument("candidate", nargs="?", metavar="CANDIDATE.py", help="a file with ModelNew")
+    made.add_argument("--batch", metavar="JOBS.jsonl", help="what `cutegen-nb pending` wrote, in their place")
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="RESULTS.jsonl",
+        help="with --batch: a line a result, as soon as it is there",
+    )
     made.add_argument(
         "--tier",
         choices=[tier.value for tier in Tier],
@@ -119,18 +130,10 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         "instructions", listing.instructions, listing.SUMMARY, "cutegen-nb instructions --arch sm_80"
     )
     listing.add_options(made)
+    _add_exchange(command)
     drawing.add_options(command("layout", drawing.layout, drawing.SUMMARY, drawing.EXAMPLE))
-    made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
-    _add_store(made)
-    made = command(
-        "report",
-        work.report,
-        "write a session as one HTML file",
-        "cutegen-nb report relu -o relu.html",
-    )
-    made.add_argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
-    made.add_argument("-o", "--output", metavar="FILE.html", required=True, help="where to write it")
-    _add_store(made)
+    _add_records(command)
+    _add_prompt(command)
     made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
     profiling.add_options(made)
     made = command(
@@ -142,6 +145,48 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     _add_device(made)
     _add_store(made)
     return parser, commands
+
+
+def _add_records(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Commands that read what is stored."""
+    made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
+    _add_store(made)
+    made = command(
+        "report",
+        work.report,
+        "write a session as one HTML file",
+        "cutegen-nb report relu -o relu.html",
+    )
+    made.add_argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
+    made.add_argument("-o", "--output", metavar="FILE.html", required=True, help="where to write it")
+    _add_store(made)
+
+
+def _add_exchange(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Commands that take sessions and kernels to other machines and back."""
+    exporting = command(
+        "export", bundling.export_session, bundling.EXPORT, "cutegen-nb export relu -o relu.cutegen"
+    )
+    importing = command("import", bundling.import_session, bundling.IMPORT, "cutegen-nb import relu.cutegen")
+    verifying = command("verify", bundling.verify, bundling.VERIFY, "cutegen-nb verify relu_kernel.py")
+    bundling.add_options(exporting, importing, verifying)
+    waiting = command("pending", batching.pending, batching.PENDING, "cutegen-nb pending relu -o jobs.jsonl")
+    absorbing = command("absorb", batching.absorb_results, batching.ABSORB, "cutegen-nb absorb results.jsonl")
+    batching.add_options(waiting, absorbing)
+    for one in (exporting, importing, waiting, absorbing):
+        _add_store(one)
+    for one in (exporting, verifying):
+        _add_device(one)
+
+
+def _add_prompt(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """The command that shows a request."""
+    made = command(
+        "prompt", prompting.prompt, prompting.SUMMARY, "cutegen-nb prompt relu.py --stage generate"
+    )
+    prompting.add_options(made)
+    _add_device(made)
+    _add_store(made)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
@@ -178,6 +223,7 @@ def _add_running(parser: argparse.ArgumentParser, rounds: int) -> None:
     parser.add_argument(
         "--policy", choices=POLICIES, default="auto", help="who decides: auto, or ask at the terminal"
     )
+    limiting.add_options(parser)
     _add_device(parser)
     _add_baseline(parser)
     _add_store(parser)

@@ -36,7 +36,7 @@ class Job:
 
     def __post_init__(self) -> None:
         rival = self.rival.digest if self.rival else ""
-        asked = " ".join((self.problem.digest, self.candidate.digest, rival, self.tier.value))
+        asked = f"{self.problem.digest} {self.candidate.digest} {rival} {self.tier.value}"
         object.__setattr__(self, "digest", hashlib.sha256(asked.encode()).hexdigest())
 
 

@@ -65,8 +65,10 @@ def _wanted(item: Round, *, every: bool) -> bool:
 
 
 def _is_timed(session: Session, item: Round) -> bool:
-    own = item.evaluation is not None and item.evaluation.timing is not None
-    return own or session.measured(item) is not None
+    found = session.measured(item)
+    known = (item.evaluation, found.evaluation if found else None)
+    refused = found is not None and not found.evaluation.passed
+    return refused or any(one is not None and one.timing is not None for one in known)
 
 
 def absorb(session: Session, results: Sequence[Result], now: str) -> Absorbed:

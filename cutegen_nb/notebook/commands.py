@@ -11,12 +11,13 @@ from pathlib import Path
 from cutegen_nb.analysis.problem_text import name_from_path, problem_from_string, read_problem
 from cutegen_nb.analysis.summary import outcome, revision
 from cutegen_nb.cli.doctor import examine
+from cutegen_nb.cli.exporting import SUFFIXES
 from cutegen_nb.cli.output import columns
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook import arguments, exports
+from cutegen_nb.notebook import arguments
 from cutegen_nb.notebook.approver import Answer
 from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -217,7 +218,7 @@ def _named(able: list[Round], word: str, session: Session) -> Round:
 def export(desk: Desk, options: Options) -> str:
     """Write a file."""
     if not options.file:
-        raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(exports.SUFFIXES)}")
+        raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(SUFFIXES)}")
     return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.analysis.summary import revision, rows
+from cutegen_nb.cli.exporting import export
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook import exports
-from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.notebook.faults import NotebookUsageError, as_sentence
 from cutegen_nb.notebook.record import record, waiting
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, visible
@@ -155,7 +156,10 @@ class SessionHandle:
         """
         session = self.session
         judge = None if unchecked else functools.partial(self._workshop.judge, session)
-        return exports.export(session, path, judge)
+        try:
+            return export(session, path, judge)
+        except CutegenError as error:
+            raise as_sentence(error) from error
 
     def _revision(self, session: Session, item: Round) -> RevisionHandle:
         assert item.candidate is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cutegen_nb.core.candidate import source_digest
@@ -45,7 +45,7 @@ def kernel_file(
     head = (
         f"# {revision}, exported by cutegen-nb. {judged}\n"
         f"# It needs torch and {DSL}{f'=={version}, with which it was judged' if version else ''}.\n"
-        "# Judge it again with `cutegen-nb verify` and this file's name: the problem stands below the kernel.\n"
+        "# Judge it again with `cutegen-nb verify` and this file's name; the problem stands below.\n"
     )
     facts = {
         "format": FORMAT,
@@ -53,7 +53,8 @@ def kernel_file(
         "kernel_sha256": source_digest(source),
         "head_lines": head.count("\n"),
         "environment": dict(environment),
-        "problem": {**encode(problem), "source": problem.source.split("\n")},
+        # Where it lay is nobody's business elsewhere.
+        "problem": {**encode(replace(problem, path="")), "source": problem.source.split("\n")},
     }
     block = "\n".join(f"# {line}" for line in json.dumps(facts, indent=1).split("\n"))
     return f"{head}{source}\n{_BEGIN}\n{block}\n{_END}\n"
@@ -73,7 +74,8 @@ def read_kernel_file(text: str, name: str) -> KernelFile:
         return _read(before, facts)
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"the `{_BEGIN}` block of {name} cannot be read ({type(error).__name__}: {error}): export it again"
+            f"the `{_BEGIN}` block of {name} cannot be read ({type(error).__name__}: {error}): "
+            "export it again"
         ) from error
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from cutegen_nb.analysis.summary import revision
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.codec import encode
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, NotJudged, Tier
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.report.kernel_file import kernel_file
+from cutegen_nb.store.bundle import SUFFIX, write_bundle
+from cutegen_nb.wiring import versions
 
-SUFFIXES = (".py", ".html", ".cutegen")
+SUFFIXES = (".py", ".html", SUFFIX)
 
 
 Judge = Callable[[Candidate], Evaluation]
@@ -27,38 +27,47 @@ def export(session: Session, path: str, judge: Judge | None) -> str:
     A kernel passes `judge`, the last tier, before it is written; None writes it as it was approved.
 
     Raises UsageError for another suffix, for ``.py`` before anything was approved or when the last tier
-    refuses it, and where the file cannot be written; StoreError when the report cannot.
+    refuses it, and where the file cannot be written.
     """
     target = Path(path).expanduser()
     write = _WRITERS.get(target.suffix)
     if target.suffix not in SUFFIXES:
-        raise NotebookUsageError(
+        raise UsageError(
             f"{path!r} does not say what to write: end it in .py (the best kernel), .html (the report) "
-            "or .cutegen (the whole session)"
+            f"or {SUFFIX} (the whole session)"
         )
     try:
         return write(session, target) if write is not None else _kernel(session, target, judge)
     except OSError as error:
-        raise NotebookUsageError(
-            f"{path} cannot be written ({error.strerror}): choose another folder"
-        ) from error
+        raise UsageError(f"{path} cannot be written ({error.strerror}): choose another folder") from error
+
+
+def best_to_export(session: Session) -> Candidate:
+    """The kernel that an export writes. Raises UsageError before any was approved."""
+    if session.best is None or session.best.candidate is None:
+        raise UsageError(f"no revision of {session.name} is approved yet: there is no kernel to export")
+    return session.best.candidate
 
 
 def _kernel(session: Session, target: Path, judge: Judge | None) -> str:
-    best = session.best
-    if best is None or best.candidate is None:
-        raise NotebookUsageError(
-            f"no revision of {session.name} is approved yet: there is no kernel to export"
-        )
+    candidate, best = best_to_export(session), session.best
+    assert best is not None
     target.touch()  # a place that cannot be written to is better told before a minute's judging
     if judge is None:
         judged = f"It was judged at tier {_approved_at(best)}, and tier C was left out as you asked."
     else:
-        judged = _judged(judge(best.candidate), best, target)
-    head = f"# {revision(best)} of {session.name}, exported by cutegen-nb. {judged}\n"
-    target.write_text(head + best.candidate.source, encoding="utf-8")
-    lines = len(best.candidate.source.splitlines())
-    return f"{target}: {revision(best)} of {session.name}, {lines} lines. {judged}"
+        judged = _judged(judge(candidate), best, target)
+    name = f"{revision(best)} of {session.name}"
+    text = kernel_file(
+        candidate.source,
+        session.problem,
+        revision=name,
+        judged=judged,
+        environment=session.environment if judge is None and session.environment else versions(),
+    )
+    target.write_text(text, encoding="utf-8")
+    lines = len(candidate.source.splitlines())
+    return f"{target}: {name}, {lines} lines. {judged}"
 
 
 def _judged(found: Evaluation, best: Round, target: Path) -> str:
@@ -71,7 +80,7 @@ def _judged(found: Evaluation, best: Round, target: Path) -> str:
         return f"It was judged at tier {_approved_at(best)}{by}; tier C gave {found.label}."
     if not target.stat().st_size:
         target.unlink()
-    raise NotebookUsageError(
+    raise UsageError(
         f"{revision(best)} does not pass tier C, so {target} was not written. {found.label}: {found.summary} "
         "Take another revision, or export it all the same with --unchecked"
     )
@@ -89,14 +98,8 @@ def _report(session: Session, target: Path) -> str:
 
 
 def _bundle(session: Session, target: Path) -> str:
-    """A zip: the session as core.codec writes it, and each kernel as a file."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
-        bundle.writestr("session.json", json.dumps(encode(session), indent=1))
-        bundle.writestr("problem.py", session.problem.source)
-        for item in session.rounds:
-            if item.candidate:
-                bundle.writestr(f"{revision(item)}.py", item.candidate.source)
+    write_bundle(session, target, versions())
     return f"{target}: {session.name} whole, {len(session.rounds)} rounds."
 
 
-_WRITERS: dict[str, Callable[[Session, Path], str]] = {".html": _report, ".cutegen": _bundle}
+_WRITERS: dict[str, Callable[[Session, Path], str]] = {".html": _report, SUFFIX: _bundle}

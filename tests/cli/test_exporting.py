@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.cli.exporting import export
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round, Stage
 from cutegen_nb.core.session import Budget, Session
-from cutegen_nb.notebook.exports import export
-from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.testing import examples
 
 
@@ -53,7 +53,7 @@ def _found(outcome):
 
 def test_a_kernel_that_the_last_tier_finds_wrong_is_not_written(session, tmp_path):
     target = tmp_path / "k.py"
-    with pytest.raises(NotebookUsageError, match=r"WRONG_VALUES: Wrong in row 3.*--unchecked"):
+    with pytest.raises(UsageError, match=r"WRONG_VALUES: Wrong in row 3.*--unchecked"):
         export(session, str(target), _found(Judged(verdict=Verdict.WRONG_VALUES)))
     assert not target.exists()
 
@@ -61,7 +61,7 @@ def test_a_kernel_that_the_last_tier_finds_wrong_is_not_written(session, tmp_pat
 def test_a_file_that_was_there_before_stays_as_it_was(session, tmp_path):
     target = tmp_path / "k.py"
     target.write_text("mine")
-    with pytest.raises(NotebookUsageError):
+    with pytest.raises(UsageError):
         export(session, str(target), _found(Judged(verdict=Verdict.RACE)))
     assert target.read_text() == "mine"
 

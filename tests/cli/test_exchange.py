@@ -1,0 +1,150 @@
+"""Sessions and kernels leave for other machines and come back, through the commands a person types."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.store.sqlite import SqliteStore
+
+ROOT = Path(__file__).parents[2]
+SECRET = "sk-never-leaves-this-machine"
+PROBLEM = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(3000)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def cutegen(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": SECRET}
+    command = [sys.executable, "-m", "cutegen_nb", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder with a session of two rounds, without a GPU."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "small.py").write_text(PROBLEM)
+    done = cutegen(folder, "run", "small.py", "--rounds", "2", "--device", "simulator", "--store", "s")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _session(store: Path, name: str = "small"):
+    with SqliteStore(store, writable=False) as opened:
+        return opened.load(name)
+
+
+def test_a_session_is_imported_as_it_was_and_once_only(here):
+    assert cutegen(here, "export", "small", "-o", "small.cutegen", "--store", "s").returncode == 0
+    for _ in range(2):
+        done = cutegen(here, "import", "small.cutegen", "--store", "t")
+        assert done.returncode == 0, done.stderr
+    assert "here already" in done.stdout
+    assert _session(here / "t") == _session(here / "s")
+    assert SECRET.encode() not in (here / "small.cutegen").read_bytes()
+    assert SECRET not in json.dumps([item.attempts[0].prompt.user for item in _session(here / "t").rounds])
+
+
+def test_an_exported_kernel_is_a_module_that_verifies_itself_and_notices_an_edit(here):
+    done = cutegen(here, "export", "small", "-o", "kernel.py", "--store", "s", "--unchecked")
+    assert done.returncode == 0, done.stderr
+    assert "tier C was left out" in done.stdout
+    text = (here / "kernel.py").read_text()
+    assert "nvidia-cutlass-dsl==" in text
+    assert str(here) not in text
+    compile(text, "kernel.py", "exec")
+    good = cutegen(here, "verify", "kernel.py", "--tier", "A", "--device", "simulator", "--json")
+    assert good.returncode == 0, good.stderr
+    assert json.loads(good.stdout)["edited"] is False
+    (here / "edited.py").write_text(text.replace("class ModelNew", "class  ModelNew"))
+    again = cutegen(here, "verify", "edited.py", "--tier", "A", "--device", "simulator", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["edited"] is True
+
+
+def test_a_batch_goes_out_is_cut_short_is_finished_and_comes_back_in_any_order(here, tmp_path):
+    done = cutegen(here, "pending", "small", "-o", "jobs.jsonl", "--store", "s", "--json")
+    assert json.loads(done.stdout)["jobs"] == ["r0", "r1"]
+    # Elsewhere: killed in the middle of its second line, and begun again.
+    batch = ("evaluate", "--batch", "jobs.jsonl", "-o", "results.jsonl", "--device", "simulator", "--json")
+    first = cutegen(here, *batch)
+    assert first.returncode == 0, first.stderr
+    results = here / "results.jsonl"
+    lines = results.read_text().splitlines(keepends=True)
+    results.write_text(lines[0] + lines[1][:1000])
+    assert cutegen(here, "import", "small.cutegen", "--store", "u").returncode == 0
+    partial = cutegen(here, "absorb", "results.jsonl", "--store", "u", "--json")
+    assert [item["revision"] for item in json.loads(partial.stdout)["absorbed"]] == ["r0"]
+    again = cutegen(here, *batch)
+    assert again.returncode == 0, again.stderr
+    whole = results.read_text().splitlines(keepends=True)
+    assert whole[0] == lines[0]
+    assert len(whole) == 2
+    results.write_text(whole[1] + whole[0])
+    rest = cutegen(here, "absorb", "results.jsonl", "--store", "u", "--json")
+    assert [item["revision"] for item in json.loads(rest.stdout)["absorbed"]] == ["r1"]
+    session = _session(here / "u")
+    assert [item.evaluation.passed for item in session.measurements] == [True, True]
+    assert session.best.number == _session(here / "s").best.number
+
+
+def test_a_result_for_another_kernel_or_problem_is_not_taken_in(here):
+    result = json.loads((here / "results.jsonl").read_text().splitlines()[0])
+    result["candidate_digest"] = "0" * 64
+    other = {**result, "problem_digest": "1" * 64}
+    (here / "forged.jsonl").write_text(f"{json.dumps(result)}\n{json.dumps(other)}\n")
+    done = cutegen(here, "absorb", "forged.jsonl", "--store", "u")
+    assert done.returncode == 1
+    assert "no round has its candidate (SHA-256 000000000000…)" in done.stdout
+    assert "another problem (SHA-256 111111111111…" in done.stdout
+    assert len(_session(here / "u").measurements) == 2
+
+
+def test_a_changed_job_is_refused_before_anything_runs(here):
+    job = json.loads((here / "jobs.jsonl").read_text().splitlines()[0])
+    job["candidate"]["source"] += "\n# changed\n"
+    (here / "changed.jsonl").write_text(f"{json.dumps(job)}\n")
+    done = cutegen(here, "evaluate", "--batch", "changed.jsonl", "-o", "none.jsonl")
+    assert done.returncode == 2
+    assert "line 1 of changed.jsonl was changed" in done.stderr
+    assert not (here / "none.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("verify", "small.py"), "is no exported kernel"),
+        (("import", "small.py", "--store", "t"), "is no bundle or is damaged"),
+        (("import", "none.cutegen", "--store", "t"), "No such file"),
+        (("evaluate",), "evaluate needs PROBLEM.py and CANDIDATE.py, or --batch"),
+        (("evaluate", "small.py", "k.py", "--batch", "j"), "goes with -o RESULTS.jsonl"),
+        (("export", "small", "-o", "x.txt", "--store", "s"), "does not say what to write"),
+        (("pending", "nobody", "-o", "j", "--store", "s"), "no session 'nobody'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(here, arguments, sentence):
+    done = cutegen(here, *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
