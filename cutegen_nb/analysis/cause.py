@@ -22,7 +22,8 @@ class Cause:
     name: str
     """``launch-bound`` · ``below-roof`` · ``too-few-ctas`` · ``tail-effect`` · ``spills`` ·
     ``unpipelined-loads`` · ``occupancy`` · ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` ·
-    ``bank-conflicts`` · ``shared-reuse`` · ``divergence`` · ``instruction-overhead``."""
+    ``bank-conflicts`` · ``shared-reuse`` · ``divergence`` · ``instruction-overhead``; from hardware
+    also ``memory-latency`` · ``narrow-accesses``."""
     statement: str
     """What is seen, in a sentence."""
     readings: tuple[Reading, ...]

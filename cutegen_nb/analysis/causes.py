@@ -10,6 +10,8 @@ from cutegen_nb.analysis.cause import Cause, Reading
 from cutegen_nb.analysis.hierarchy import distinct_sectors
 from cutegen_nb.analysis.launch_causes import launch_causes
 from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.measured import is_measured
+from cutegen_nb.analysis.measured_causes import in_its_words, measured_causes
 from cutegen_nb.analysis.quantity import count, share, times
 from cutegen_nb.analysis.roofline import Roofline
 from cutegen_nb.analysis.wait_causes import unpipelined
@@ -19,6 +21,7 @@ from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSour
 
 _LAUNCH_MS = 0.003
 """A launch of a compiled function with DLPack arguments costs 2–3 µs: below it the launch is what counts."""
+_LONG = 10
 _WASTE = 1.05
 """Ratios below this are not a cause: tails and headers of a kernel come to a few per cent."""
 _SHOWN = 0.01
@@ -54,15 +57,18 @@ class Scale:
         return max(0.0, amount) / rate / self.largest if rate and self.largest else 0.0
 
 
-def is_launch_bound(roof: Roofline) -> bool:
-    """Whether the whole problem takes the device less than launching a kernel does."""
-    return 0 < roof.floor_ms < _LAUNCH_MS
+def is_launch_bound(roof: Roofline, took_ms: float | None = None) -> bool:
+    """Whether the whole problem takes the device less than launching a kernel does.
+
+    A kernel that took much longer all the same (`took_ms`, where it was measured) has another fault first.
+    """
+    return 0 < roof.floor_ms < _LAUNCH_MS and (took_ms is None or took_ms < _LONG * _LAUNCH_MS)
 
 
-def time_causes(roof: Roofline) -> list[Cause]:
+def time_causes(roof: Roofline, took_ms: float | None = None) -> list[Cause]:
     """Causes that need no counters: a problem below a launch, a time above the floor."""
     causes = []
-    if is_launch_bound(roof):
+    if is_launch_bound(roof, took_ms):
         floor = Reading(name="floor", value=f"{roof.floor_ms * 1e3:.2g} µs")
         causes.append(
             Cause(
@@ -103,9 +109,23 @@ def work_causes(profile: Profile, facts: ProblemFacts, device: Device, scale: Sc
         _instructions(counters, profile, run, scale),
         unpipelined(profile, device, scale.largest, lambda cost: _hottest(profile, cost)),
         *launch_causes(profile, facts, device, lambda cost: _hottest(profile, cost)),
+        *_of_hardware(profile),
     ]
     seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]
+    if profile.source is ProfileSource.NSIGHT:
+        seen = [in_its_words(cause) for cause in seen]
     return sorted(seen, key=scale.order)
+
+
+def _of_hardware(profile: Profile) -> list[Cause]:
+    if profile.source is not ProfileSource.NSIGHT:
+        return []
+    return measured_causes(profile, lambda cost: _hottest(profile, cost))
+
+
+def _requested_of(profile: Profile) -> str:
+    """The unit that serves a warp's requests: no L1 is modelled, and on hardware it comes first."""
+    return "L1" if is_measured(profile) else "L2"
 
 
 def _uncoalesced(counters: Counters, profile: Profile, scale: Scale) -> Cause | None:
@@ -121,8 +141,8 @@ def _uncoalesced(counters: Counters, profile: Profile, scale: Scale) -> Cause | 
             Reading(name="gmem_ideal_sectors", value=count(ideal)),
             Reading(name="gmem_sectors ÷ gmem_ideal_sectors", value=times(moved / ideal)),
         ),
-        unit="L2",
-        fraction=scale.fraction("L2", moved - ideal) or (moved - ideal) / moved,
+        unit=_requested_of(profile),
+        fraction=scale.fraction(_requested_of(profile), moved - ideal) or (moved - ideal) / moved,
         refuted_by="the ratio falls to 1 and neither work nor time does.",
         line=_hottest(profile, lambda item: item.gmem_sectors - item.gmem_ideal_sectors),
     )
@@ -141,8 +161,8 @@ def _repeated(counters: Counters, profile: Profile, run: Workload, scale: Scale)
             Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),
             Reading(name="requested ÷ least", value=times(asked / least)),
         ),
-        unit="L2",
-        fraction=scale.fraction("L2", counters.gmem_ideal_sectors - least / SECTOR_BYTES),
+        unit=_requested_of(profile),
+        fraction=scale.fraction(_requested_of(profile), counters.gmem_ideal_sectors - least / SECTOR_BYTES),
         refuted_by="keeping the data in registers or shared memory leaves the requests as they are.",
         line=_hottest(profile, lambda item: item.gmem_load_sectors),
     )
@@ -153,10 +173,17 @@ def _extra_traffic(profile: Profile, run: Workload, scale: Scale) -> Cause | Non
     recorded = all(item.gmem_distinct_sectors for item in profile.launches)
     if not recorded or not least or touched < _WASTE * least:
         return None
+    over = times(touched / least)
+    said = (
+        f"{over} the least bytes crossed DRAM: the same data came again after the L2 had given it up, or "
+        "results pass through memory."
+        if profile.source is ProfileSource.NSIGHT
+        else f"Even with a cache that never evicts {over} the least bytes cross DRAM: several launches read "
+        "the same tensors or pass results through memory."
+    )
     return Cause(
         name="extra-traffic",
-        statement=f"Even with a cache that never evicts {times(touched / least)} the least bytes cross DRAM: "
-        "several launches read the same tensors or pass results through memory.",
+        statement=said,
         readings=(
             Reading(name="gmem_distinct_sectors, all launches", value=count(touched / SECTOR_BYTES)),
             Reading(name="least_bytes ÷ 32", value=count(least / SECTOR_BYTES)),

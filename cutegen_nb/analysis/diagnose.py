@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.cause import Cause, Reading
 from cutegen_nb.analysis.causes import Scale, is_launch_bound, time_causes, work_causes
 from cutegen_nb.analysis.hierarchy import clocks_per_s, distinct_sectors
+from cutegen_nb.analysis.measured import BUSY, MEMORIES, Load, is_measured, loads, stalls
 from cutegen_nb.analysis.quantity import count, scaled, share, times
 from cutegen_nb.analysis.remedies import strategies_for
 from cutegen_nb.analysis.roofline import COUNTED_AS, Roofline, place
 from cutegen_nb.analysis.zone import Zone, zone
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.problem import ProblemFacts
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
 from cutegen_nb.core.strategy import Bound
 
@@ -46,6 +48,8 @@ class Demand:
     """What was counted, with its unit."""
     rate: str = ""
     """What the device does of it a second at most, with its unit."""
+    peak_fraction: float | None = None
+    """Of the unit's own peak, where that was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +80,7 @@ class Diagnosis:
     def readings(self) -> tuple[Reading, ...]:
         """The counters and rates that the bound rests on, busiest unit first."""
         return tuple(
-            Reading(
-                name=f"{one.unit} ({one.counter})", value=f"{one.work} at {one.rate}: {share(one.fraction)}"
-            )
+            Reading(name=f"{one.unit} ({one.counter})", value=_reading(one))
             for one in self.demands
             if one.counter
         )
@@ -99,6 +101,12 @@ class Diagnosis:
         return tuple(lines)
 
 
+def _reading(one: Demand) -> str:
+    if one.peak_fraction is not None:
+        return f"{share(one.peak_fraction)} of its peak"
+    return f"{one.work} at {one.rate}: {share(one.fraction)}"
+
+
 def diagnose(facts: ProblemFacts, evaluation: Evaluation | None, device: Device) -> Diagnosis:
     """Name the bound of a kernel, or of the problem when nothing was counted, and the likely causes."""
     found = _diagnosed(facts, evaluation, device)
@@ -113,6 +121,8 @@ def _diagnosed(facts: ProblemFacts, evaluation: Evaluation | None, device: Devic
     profile = evaluation.profile if evaluation else None
     if profile is None or not profile.launches:
         return _without_counts(roof, device)
+    if is_measured(profile):
+        return _from_hardware(profile, facts, roof, device)
     counters = profile.counters
     work = _work(counters, profile)
     rates = _rates(device)
@@ -135,6 +145,79 @@ def _diagnosed(facts: ProblemFacts, evaluation: Evaluation | None, device: Devic
         source=profile.source.value,
         refuted_by=_refuted_by(bound, ordered),
     )
+
+
+def diagnose_launches(profile: Profile, device: Device) -> Diagnosis:
+    """The same for kernels of an unknown problem, from their profile alone."""
+    unknown = Workload(graph=Graph(inputs=(), parameters=(), nodes=(), outputs=()), flops=0, least_bytes=0)
+    facts = ProblemFacts(workload_class=WorkloadClass.OTHER, full=unknown, scaled=unknown, dtype="float32")
+    seen = Evaluation(
+        outcome=Judged(verdict=Verdict.PASSED), summary="", device=profile.device, profile=profile
+    )
+    return diagnose(facts, seen, device)
+
+
+def _from_hardware(profile: Profile, facts: ProblemFacts, roof: Roofline, device: Device) -> Diagnosis:
+    """From shares of peaks that were measured, and why warps waited where no unit was busy."""
+    found = loads(profile)
+    largest = found[0].fraction if found else 0.0
+    scale = Scale(
+        rates={one.unit: one.work / one.fraction for one in found if one.work},
+        demands={one.unit: one.fraction for one in found},
+    )
+    took_ms = 1e3 * sum(one.duration_s or 0.0 for one in profile.launches)
+    causes = (*time_causes(roof, took_ms), *work_causes(profile, facts, device, scale))
+    bound = _measured_bound(found, causes)
+    return Diagnosis(
+        bound=bound,
+        because=_measured_because(found, profile, roof, causes),
+        causes=causes,
+        demands=tuple(
+            Demand(
+                unit=one.unit,
+                fraction=one.fraction / largest,
+                counter=one.metric,
+                peak_fraction=one.fraction,
+            )
+            for one in found
+        ),
+        source=profile.source.value,
+        refuted_by=_refuted_by(bound, [one.unit for one in found]),
+    )
+
+
+def _measured_bound(found: tuple[Load, ...], causes: tuple[Cause, ...]) -> Bound:
+    if _launches(causes) or _idle(causes) or not found or found[0].fraction < BUSY:
+        return Bound.LATENCY
+    return Bound.MEMORY if found[0].unit in MEMORIES else Bound.COMPUTE
+
+
+def _measured_because(
+    found: tuple[Load, ...], profile: Profile, roof: Roofline, causes: tuple[Cause, ...]
+) -> str:
+    if not found:
+        return "The profile does not say how busy any unit was."
+    first, rest = found[0], found[1:]
+    said = f"{first.unit} works at {share(first.fraction)} of its peak"
+    if first.fraction < BUSY:
+        said = f"no unit is near its peak: the busiest, {first.unit}, works at {share(first.fraction)} of its"
+        waits = stalls(profile)
+        reason = next((name for name in waits if name != "selected"), "")
+        if reason:
+            spent = share(waits[reason] / sum(waits.values()))
+            said += f"; warps mostly wait for {reason}, {spent} of their time"
+    elif rest:
+        said += f"; {rest[0].unit} follows at {share(rest[0].fraction)}"
+    if roof.moved_over_least is not None and roof.moved_over_least > 0:
+        said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
+    if _launches(causes):
+        said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
+    idle = _idle(causes)
+    return f"{said[0].upper()}{said[1:]}{f'; {idle}' if idle else ''}."
+
+
+def _launches(causes: tuple[Cause, ...]) -> bool:
+    return any(one.name == "launch-bound" for one in causes)
 
 
 def _lost_reuse(facts: ProblemFacts, profile: Profile) -> float:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from cutegen_nb.analysis.cause import Cause, Reading
 from cutegen_nb.analysis.lines import spilled_by_line
+from cutegen_nb.analysis.measured_causes import idle_share
 from cutegen_nb.analysis.occupancy import WARP_THREADS, launch_occupancy
 from cutegen_nb.analysis.quantity import count, share
 from cutegen_nb.core.device import Device
+from cutegen_nb.core.nsight_metrics import ACHIEVED_OCCUPANCY
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
 
@@ -101,7 +103,10 @@ def _tail(profile: Profile, launch: LaunchProfile, facts: ProblemFacts, device: 
     waves = ctas / (held.active_ctas * device.sm_count)
     if not 1 < waves <= _SHORT_WAVES:
         return None
+    measured = idle_share(launch)
     idle = 1 - waves / math.ceil(waves)
+    if measured is not None:
+        idle = min(idle, measured)  # CTAs that take unequal times fill a last wave better than equal ones
     if idle < _TAIL:
         return None
     return Cause(
@@ -148,7 +153,7 @@ def _occupancy(launch: LaunchProfile) -> Cause | None:
     held = launch_occupancy(launch)
     if held is None or held.fraction >= _LOW_OCCUPANCY or held.active_warps >= _FULL_WARPS:
         return None
-    limiter = ", ".join(held.limiters)
+    limiter, achieved = ", ".join(held.limiters), launch.metric(ACHIEVED_OCCUPANCY)
     lift = f" One more CTA needs {held.lift}." if held.lift else ""
     return Cause(
         name="occupancy",
@@ -156,6 +161,7 @@ def _occupancy(launch: LaunchProfile) -> Cause | None:
         f"{limiter}: few to choose from while loads are on their way.{lift}",
         readings=(
             Reading(name="occupancy", value=share(held.fraction)),
+            *([Reading(name=ACHIEVED_OCCUPANCY, value=f"{achieved:.1f} %")] if achieved is not None else []),
             *(
                 Reading(name=f"CTAs by {one.cause}", value=f"{one.ctas} ({one.used})")
                 for one in held.limits[:2]

@@ -77,6 +77,10 @@ _ANSWERS: dict[str, tuple[str, ...]] = {
     ),
     "spills": ("fewer-live-values", "smaller-ctas", "tune-unrolling"),
     "unpipelined-loads": ("double-buffered-tiles", "several-vectors-in-flight", "tune-stages"),
+    "memory-latency": (
+        "several-vectors-in-flight", "vectorise-128", "double-buffered-tiles", "tune-values-per-thread",
+    ),
+    "narrow-accesses": ("vectorise-128", "vectorised-tile-loads"),
     "launch-bound": ("fuse-one-pass",),
 }  # fmt: skip
 _SHOWN = 3

@@ -50,6 +50,7 @@ THREAD_INSTRUCTIONS = "smsp__thread_inst_executed_per_inst_executed.ratio"
 """Threads that execute an instruction of a warp, on average, of 32."""
 LINE_SECTORS = "memory_l2_theoretical_sectors_global"
 LINE_SECTORS_IDEAL = "memory_l2_theoretical_sectors_global_ideal"
+LINE_LOCAL = "memory_l2_theoretical_sectors_local"
 LINE_WAVEFRONTS = "memory_l1_wavefronts_shared"
 LINE_WAVEFRONTS_IDEAL = "memory_l1_wavefronts_shared_ideal"
 

@@ -268,6 +268,7 @@ def _instruction(one: RecordedInstruction) -> Counters:
     sectors, wavefronts = get.get(names.LINE_SECTORS, 0), get.get(names.LINE_WAVEFRONTS, 0)
     ideal_sectors = get.get(names.LINE_SECTORS_IDEAL, 0)
     ideal_wavefronts = get.get(names.LINE_WAVEFRONTS_IDEAL, 0)
+    local = get.get(names.LINE_LOCAL, 0) * SECTOR_BYTES
     executed, way = get.get("inst_executed", 0), get.get("memory_access_type", 0)
     kind = {_LOAD: "load", _STORE: "store", _BOTH: "async-copy"}.get(way, "atomic")
     stalls = {
@@ -288,6 +289,8 @@ def _instruction(one: RecordedInstruction) -> Counters:
         smem_wavefronts=wavefronts,
         smem_ideal_wavefronts=ideal_wavefronts,
         smem_accesses=_access(kind, executed, wavefronts, ideal_wavefronts),
+        local_load_bytes=local if kind == "load" else 0,
+        local_store_bytes=local if kind == "store" else 0,
         divergent_branches=get.get("smsp__branch_targets_threads_divergent", 0),
         stall_samples=stalls,
     )
