@@ -115,3 +115,37 @@ def test_each_fault_has_its_verdict(gpu, name, verdict):
 def test_a_fault_does_not_reach_the_next_candidate(gpu):
     gpu("relu", "far_out_of_range")
     assert gpu("relu", "relu").passed
+
+
+def test_a_short_kernels_latency_holds_nothing_of_the_host(gpu):
+    timing = gpu("relu", "relu").timing
+    assert timing.host_ms > 0.005  # two tensors through DLPack
+    assert timing.median_ms < 0.5 * timing.host_ms
+    assert not timing.host_included
+    assert timing.method == "graph" or timing.not_by_graph
+
+
+def test_a_call_that_waits_for_the_device_says_that_its_latency_holds_host_time(gpu):
+    source = gpu.source("relu").replace("return y", "torch.cuda.synchronize(); return y")
+    evaluation = gpu("relu", source)
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.timing.host_included
+
+
+def test_the_best_before_is_timed_in_the_same_turns_and_is_no_faster_than_itself(gpu):
+    import asyncio
+
+    source = gpu.source("relu")
+    judged = gpu.evaluator.evaluate(
+        gpu.problem(LARGE), gpu.candidate(source + "\n"), lambda _: None, rival=gpu.candidate(source)
+    )
+    timing = asyncio.run(judged).timing
+    assert timing.rival_digest == gpu.candidate(source).digest
+    assert timing.rival.speedup == pytest.approx(1.0, abs=0.01)
+
+
+def test_in_timed_calls_too_the_judge_is_out_of_sight(gpu):
+    look = "import sys\n        assert not any(name.startswith('cutegen') for name in sys.modules)\n        return y"
+    evaluation = gpu("relu", gpu.source("relu").replace("return y", look))
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.timing is not None
