@@ -50,7 +50,7 @@ def tried_text(
             break
         kept += 1
     old = rounds[: len(rounds) - kept]
-    return _summary(old) + "".join(entries[len(entries) - kept :])
+    return _summary(old, tokens) + "".join(entries[len(entries) - kept :])
 
 
 def _entry(item: Round, scores: Sequence[str]) -> str:
@@ -77,21 +77,42 @@ def _name(item: Round) -> str:
     return item.strategy.name if item.strategy else "first kernel"
 
 
-def _summary(rounds: Sequence[Round]) -> str:
-    """A line for each strategy of the older rounds, and people's words in short."""
+def _summary(rounds: Sequence[Round], tokens: int) -> str:
+    """A line for each strategy of the older rounds, and people's words in short, the newest of them first."""
     if not rounds:
         return ""
-    outcomes: dict[str, list[str]] = {}
+    by_name: dict[str, list[Round]] = {}
     for item in rounds:
-        relation = item.comparison.relation.value if item.comparison else round_label(item)
-        kept = ", kept" if item.approved else ""
-        outcomes.setdefault(_name(item), []).append(f"r{item.number} {relation}{kept}")
+        by_name.setdefault(_name(item), []).append(item)
     lines = [f"- r{rounds[0].number} to r{rounds[-1].number}, in short:\n"]
-    lines += [f"  - {name}: {'; '.join(said)}\n" for name, said in outcomes.items()]
-    lines += [
-        _words(decision, _OLD_WORDS, f"r{item.number}: ") for item in rounds for decision in item.decisions
+    lines += [f"  - {name}: {_outcomes(items)}\n" for name, items in by_name.items()]
+    return "".join(lines) + _old_words(rounds, tokens)
+
+
+def _outcomes(rounds: Sequence[Round]) -> str:
+    """``3× same work, 1× less work; kept r4``: how often what came of it, and the last that was kept."""
+    relations = [item.comparison.relation.value if item.comparison else round_label(item) for item in rounds]
+    said = ", ".join(f"{relations.count(word)}× {word}" for word in dict.fromkeys(relations))
+    kept = [item.number for item in rounds if item.approved]
+    return f"{said}; kept r{kept[-1]}" if kept else said
+
+
+def _old_words(rounds: Sequence[Round], tokens: int) -> str:
+    said = [
+        text
+        for item in rounds
+        for decision in item.decisions
+        if (text := _words(decision, _OLD_WORDS, f"r{item.number}: "))
     ]
-    return "".join(lines)
+    kept, left = 0, tokens // 2
+    for text in reversed(said):
+        left -= tokens_of(text)
+        if left < 0:
+            break
+        kept += 1
+    dropped = len(said) - kept
+    note = f"  > ({dropped} earlier remarks of the person are left out)\n" if dropped else ""
+    return note + "".join(said[dropped:])
 
 
 def _words(decision: Decision, most: int | None = None, where: str = "") -> str:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.candidate import source_digest
+from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import AuthorError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.ports import Approver
+from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Reply
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.round import Effects
@@ -31,10 +33,10 @@ class Stage:
     store: SqliteStore
     progress: list[str]
 
-    def run(self, rounds: int = 6, repairs: int = 2) -> Session:
+    def run(self, rounds: int = 6, repairs: int = 2, plan: Plan | None = None) -> Session:
         async def play() -> Session:
             session = await open_session(
-                examples.relu_problem(), self.effects, self.store, Budget(rounds=rounds)
+                examples.relu_problem(), self.effects, self.store, Budget(rounds=rounds), plan=plan
             )
             return await run_session(session, self.effects, self.store, repairs=repairs)
 
@@ -49,24 +51,26 @@ def answer(mark: str) -> str:
 def stage(tmp_path: Path):
     stores: list[SqliteStore] = []
 
-    def make(
+    def make(  # noqa: PLR0913 - what a stage is made of, most of it by name
         answers: Iterable[str | Reply | AuthorError],
         found: Mapping[str, Evaluation],
         *,
         menu: tuple[Strategy, ...] | None = None,
         approver: Approver | None = None,
         closer: Mapping[str, Evaluation] | None = None,
+        counted: Mapping[str, Profile] | None = None,
+        device: Device | None = None,
     ) -> Stage:
         model = ScriptedModel(answers, menu=examples.strategies() if menu is None else menu)
         progress: list[str] = []
-        evaluations, above = (
+        evaluations, above, counters = (
             {source_digest(examples.kernel_source(mark)): value for mark, value in given.items()}
-            for given in (found, closer or {})
+            for given in (found, closer or {}, counted or {})
         )
         effects = Effects(
             author=model,
             evaluator=RecordedEvaluator(
-                examples.relu_facts(), examples.simulated_device(), evaluations, above
+                examples.relu_facts(), device or examples.simulated_device(), evaluations, above, counters
             ),
             approver=approver or AutoApprover(),
             clock=FixedClock(step_s=1.0),
