@@ -153,7 +153,6 @@ class KernelEvaluator:
             return known
         limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._address_space())
         heard = Heard(progress)
-        (await self._forks()).keep_spare()  # gets ready for what comes next while this is traced
         run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard, spare=False)
         if heard.result is None or heard.result.get("kind") != "facts":
             raise_ours(heard)
@@ -177,7 +176,8 @@ class KernelEvaluator:
         }
         heard = Heard(progress)
         limits = await self._limits()
-        run = await self._run(request, limits, heard)
+        (await self._forks()).keep_spare()  # gets ready for the first candidate meanwhile
+        run = await self._run(request, limits, heard, spare=False)
         result = heard.result
         if result is None or run.malformed:
             return Admission(not_tried=without_result(run, limits, heard.stage or STARTING, "").summary)

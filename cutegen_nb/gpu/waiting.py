@@ -121,7 +121,7 @@ class Waiting:
             malformed = await asyncio.wait_for(listening, _GRACE_S)
         finally:
             listening.cancel()
-        if not begun and not malformed and end is not None and end.get("how") == End.SIGNALLED:
+        if not begun and not malformed and (end is None or end.get("how") == End.SIGNALLED):
             # It says that it begins before it touches the candidate, which so had no part in this.
             raise NeverBegan
         return Run(end=end, malformed=malformed, folder=self.folder)

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+import numpy.ma  # noqa: F401 - a first launch imports it
 import torch
 
 from cutegen_nb.core.problem import Problem, ProblemForm

@@ -1,0 +1,138 @@
+"""A worker that waits ahead of its request: the same verdicts, nothing to see, nothing left, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.gpu import sandbox
+
+PROBE = """
+import gc, hashlib, os, sys
+import torch
+SEEN = {
+    "modules": hashlib.sha256(repr(sorted(sys.modules)).encode()).hexdigest(),
+    "threads": len(os.listdir("/proc/self/task")),
+    "files": len(os.listdir("/proc/self/fd")),
+    "folder": sorted(os.listdir(os.environ["HOME"])),
+    "variables": sorted(os.environ),
+    "random": hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest(),
+    "settings": (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()),
+    "compiled": [item for item in gc.get_objects() if type(item).__name__.endswith("JitCompiledFunction")],
+    "tensors": sum(type(item) is torch.Tensor for item in gc.get_objects()),
+}
+print("SEEN", SEEN)
+"""
+"""At the import of a candidate."""
+
+
+@pytest.fixture(scope="module")
+def spared(judge_class):
+    made = judge_class(device="simulator", deadline_s=20.0, memory_bytes=1 << 30, spare=True)
+    assert made("relu", "relu").passed
+    yield made
+    made.close()
+
+
+def _server(judge):
+    return judge.evaluator._server
+
+
+def _spare(judge):
+    """The processes of the spare that waits, its warden first; found once it is warm."""
+    until = time.monotonic() + 10.0
+    while time.monotonic() < until:
+        family = sandbox.descendants(judge.template)
+        if len(family) == 2 and _quiet(family[1]):
+            return family
+        time.sleep(0.05)
+    raise AssertionError(f"no spare came to wait: {sandbox.descendants(judge.template)}")
+
+
+def _quiet(pid):
+    """Whether a process used no processor time for a while."""
+
+    def used():
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return words[11:13]
+
+    before = used()
+    time.sleep(0.3)
+    return used() == before
+
+
+def _launches(evaluation):
+    """Counts depend on the inputs, which are drawn afresh."""
+    return evaluation.profile and [(item.kernel, item.grid, item.block) for item in evaluation.profile.launches]
+
+
+def _assert_gone(*pids):
+    until = time.monotonic() + 2.0
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.mark.parametrize("name", ["relu", "zeros", "segfault", "eats_memory"])
+def test_the_verdict_is_the_same_with_and_without_one(judge, spared, name):
+    waiting = _server(spared)._spare
+    with_one, without = spared("relu", name), judge("relu", name)
+    assert _server(spared)._spare is not waiting
+    assert with_one.outcome == without.outcome
+    assert [item.kind for item in with_one.findings] == [item.kind for item in without.findings]
+    assert _launches(with_one) == _launches(without)
+    assert [(item.name, item.state) for item in with_one.checks] == [
+        (item.name, item.state) for item in without.checks
+    ]
+
+
+def test_a_candidate_sees_nothing_of_the_warming(judge, spared):
+    source = PROBE + judge.source("relu")
+    _spare(spared)
+    evaluations = [item("relu", source) for item in (spared, judge)]
+    assert all("SEEN" in item.log for item in evaluations), evaluations[0].summary
+    seen = [item.log.partition("SEEN ")[2].splitlines()[0] for item in evaluations]
+    assert "'compiled': []" in seen[0]
+    assert seen[0] == seen[1]
+
+
+def test_a_request_is_served_by_the_worker_that_waited_and_the_next_one_gets_ready(judge, spared):
+    worker = _spare(spared)[1]
+    source = f"import os\nprint('PID', os.getpid())\n{judge.source('relu')}"
+    assert f"PID {worker}\n" in spared("relu", source).log
+    assert _spare(spared)[1] != worker
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["its warden", "it"])
+def test_one_that_died_while_it_waited_is_replaced_without_a_word(spared, which):
+    process = _spare(spared)[which]
+    os.kill(process, signal.SIGKILL)
+    _assert_gone(process)
+    assert spared("relu", "relu").passed
+    _spare(spared)
+
+
+def test_the_deadline_counts_from_the_request(spared, monkeypatch):
+    monkeypatch.setattr(spared.evaluator, "_deadline_s", 3.0)
+    _spare(spared)
+    time.sleep(3.5)
+    assert spared("relu", "relu").passed
+
+
+def test_it_ends_with_the_template_and_the_next_verdict_comes_all_the_same(spared):
+    family = _spare(spared)
+    os.kill(spared.template, signal.SIGKILL)
+    _assert_gone(*family)
+    assert spared("relu", "relu").passed
+    assert _spare(spared)
+
+
+def test_closing_ends_it(spared):
+    family, scratch = _spare(spared), _server(spared)._scratch
+    spared.close()
+    _assert_gone(*family)
+    assert not scratch.exists()
