@@ -21,8 +21,10 @@ from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import instructions as listing
 from cutegen_nb.cli import layout as drawing
 from cutegen_nb.cli import limits as limiting
+from cutegen_nb.cli import profile as counting
 from cutegen_nb.cli import profiles as profiling
 from cutegen_nb.cli import prompt as prompting
+from cutegen_nb.cli import replay as replaying
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -134,6 +136,12 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     drawing.add_options(command("layout", drawing.layout, drawing.SUMMARY, drawing.EXAMPLE))
     _add_records(command)
     _add_prompt(command)
+    made = command("replay", replaying.replay, replaying.SUMMARY, "cutegen-nb replay relu")
+    replaying.add_options(made)
+    _add_store(made)
+    made = command("profile", counting.profile, counting.SUMMARY, counting.EXAMPLE)
+    counting.add_options(made)
+    _add_device(made)
     made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
     profiling.add_options(made)
     made = command(

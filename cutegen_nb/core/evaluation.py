@@ -305,6 +305,8 @@ class Evaluation:
     """SHA-256 of the candidate's source, taken before any of it ran."""
     problem_digest: str = ""
     """SHA-256 of the problem's source."""
+    recorded: str = ""
+    """Where and when it was made, for one that a replay shows again; empty for one just made."""
     layouts: tuple[LayoutRecord, ...] = ()
     """Layouts that the candidate's kernels were compiled with, where they could be read."""
 

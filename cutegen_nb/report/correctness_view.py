@@ -26,7 +26,8 @@ _LOG_CHARS = 8000
 def render(evaluation: Evaluation, source: str, *, style: Style = Style.RECORD) -> str:
     """The verdict, its evidence with the lines it points to, the errors, the checks and the log."""
     verdict = badge(style, "good" if evaluation.passed else "bad", evaluation.label)
-    parts = [f"<p>{verdict} {safe(evaluation.summary)}</p>"]
+    recorded = f" ({safe(evaluation.recorded)})" if evaluation.recorded else ""
+    parts = [f"<p>{verdict} {safe(evaluation.summary)}{recorded}</p>"]
     if evaluation.findings:
         parts.append(findings(evaluation.findings, source, style=style))
     parts += [_exhibit(item, source, style) for item in evaluation.exhibits]

@@ -1,0 +1,132 @@
+"""A stored session played again: its replies as an author, its evaluations as an evaluator.
+
+Nothing is asked of a model and nothing runs: what is shown was recorded, and says where and when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
+from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason, Tier
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.round import Attempt, Prompt, Reply, Round
+from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Strategy
+
+ANOTHER_PROMPT = "this was the answer to another prompt than today's"
+"""The note of a reply whose prompt has changed since it was recorded."""
+
+
+class ReplayAuthor:
+    """Gives the replies of a recorded session in their order, round by round."""
+
+    def __init__(self, recorded: Session) -> None:
+        self.name = f"replay:{recorded.name}"
+        self._recorded = recorded
+        self._given: dict[int, int] = {}
+
+    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """The strategies that were tried, in their order."""
+        tried = {item.strategy.name: item.strategy for item in self._recorded.rounds if item.strategy}
+        return tuple(tried.values())
+
+    async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
+        """The reply that was recorded at this place. Raises what was raised there, as it was worded.
+
+        Raises AuthorError too where the session has taken another way than the recorded one.
+        """
+        number = len(session.rounds)
+        attempt = self._next(number, prompt)
+        progress(f"the recorded reply of r{number}")
+        if attempt.reply is None:
+            declined = attempt.evaluation is not None and attempt.evaluation.outcome == NotJudged(
+                reason=NotJudgedReason.DECLINED
+            )
+            raise (Declined if declined else AuthorError)(attempt.problem)
+        if attempt.prompt.digest == prompt.digest:
+            return attempt.reply
+        return replace(attempt.reply, notes=(*attempt.reply.notes, ANOTHER_PROMPT))
+
+    def _next(self, number: int, prompt: Prompt) -> Attempt:
+        name = self._recorded.name
+        if number >= len(self._recorded.rounds):
+            message = f"the recorded session {name} has ended: it has {len(self._recorded.rounds)} rounds"
+            raise Declined(message)
+        asked = [item for item in self._recorded.rounds[number].attempts if item.purpose != "edit"]
+        place = self._given.get(number, 0)
+        if place >= len(asked) or asked[place].purpose != prompt.purpose:
+            was = f"a request to {asked[place].purpose}" if place < len(asked) else "no further request"
+            message = (
+                f"the replay of {name} ends at r{number}: {was} was recorded there and the session now asks "
+                f"to {prompt.purpose}; the version of cutegen-nb that recorded it replays all of it"
+            )
+            raise AuthorError(message)
+        self._given[number] = place + 1
+        return asked[place]
+
+
+class RecordedEvaluations:
+    """Gives the evaluations of a recorded session, by the digest of the candidate's source."""
+
+    def __init__(self, recorded: Session) -> None:
+        self._recorded = recorded
+        self._found: dict[str, Evaluation] = {}
+        self._faults: dict[str, str] = {}
+        self._profiles: dict[str, Profile] = {}
+        for item in recorded.rounds:
+            for attempt in item.attempts:
+                self._keep(item, attempt)
+
+    def _keep(self, item: Round, attempt: Attempt) -> None:
+        parent = attempt.prompt.parent
+        if parent is not None and item.parent_profile is not None:
+            self._profiles[parent.digest] = item.parent_profile
+        if attempt.candidate is None:
+            return
+        if attempt.evaluation is None:
+            self._faults[attempt.candidate.digest] = attempt.problem
+            return
+        where = attempt.evaluation.device or self._recorded.device.name
+        words = f"recorded {item.started_at} on {where}, session {self._recorded.name}, r{item.number}"
+        self._found[attempt.candidate.digest] = replace(attempt.evaluation, recorded=words)
+
+    async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
+        """The recorded problem's."""
+        return self._recorded.facts
+
+    async def device(self) -> Device:
+        """What the session ran on."""
+        return self._recorded.device
+
+    async def evaluate(  # noqa: PLR0913 - the port's
+        self,
+        problem: Problem,  # noqa: ARG002 - the port's
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+        *,
+        profile: bool = False,
+        rival: Candidate | None = None,  # noqa: ARG002 - was timed beside it when it was recorded
+    ) -> Evaluation:
+        """The evaluation of a candidate with this source. Raises EvaluatorError when there is none."""
+        progress("the recorded evaluation")
+        found = self._found.get(candidate.digest)
+        if found is None:
+            recorded = self._faults.get(candidate.digest)
+            message = recorded or (
+                f"no evaluation of candidate {candidate.digest[:12]} is recorded in {self._recorded.name}: "
+                "evaluate it with `cutegen-nb evaluate`"
+            )
+            raise EvaluatorError(message)
+        if profile and found.profile is None and candidate.digest in self._profiles:
+            found = replace(found, profile=self._profiles[candidate.digest])
+        # Its time is counted once, with the tier it was recorded at.
+        return found if tier is not Tier.A or found.tier is Tier.A else replace(found, duration_s=0.0)
+
+    async def close(self) -> None:
+        """Nothing to end."""

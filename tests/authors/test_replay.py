@@ -1,0 +1,223 @@
+"""Sessions that the real loop recorded, with repairs, failures and a person's decisions, played again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.authors.replay import ANOTHER_PROMPT, RecordedEvaluations, ReplayAuthor
+from cutegen_nb.cli import main
+from cutegen_nb.cli.replay import recorded_words, replayed, round_words
+from cutegen_nb.core.candidate import Candidate, source_digest
+from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError, Unreachable
+from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
+from cutegen_nb.core.round import Action, Decision, Prompt, Round
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.round import Effects
+from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.report import correctness_view
+from cutegen_nb.store.bundle import write_bundle
+from cutegen_nb.store.sqlite import SqliteStore
+from cutegen_nb.testing import FixedClock, RecordedEvaluator, ScriptedModel, examples
+
+
+def answer(mark: str) -> str:
+    return f"Rationale: {mark}.\n```python\n{examples.kernel_source(mark)}```\n"
+
+
+class Person(AutoApprover):
+    """Edits the second round's kernel by hand, steers the third prompt, rejects the fourth revision."""
+
+    async def review_prompt(self, session, prompt):
+        if len(session.rounds) == 2 and "fewer barriers" not in prompt.user:
+            return Decision(gate="prompt", action=Action.STEER, by="person:ada", reason="fewer barriers")
+        return await super().review_prompt(session, prompt)
+
+    async def review_revision(self, session, attempts, comparison):
+        if len(session.rounds) == 1 and attempts[-1].purpose != "edit":
+            edited = examples.kernel_source("by hand")
+            return Decision(
+                gate="revision", action=Action.EDIT, by="person:ada", reason="shorter", edited=edited
+            )
+        if len(session.rounds) == 3:
+            return Decision(gate="revision", action=Action.REJECT, by="person:ada", reason="unreadable")
+        return await super().review_revision(session, attempts, comparison)
+
+
+FOUND = {
+    "broken": examples.failed(Verdict.CRASHED, "It crashed.", line=3),
+    "first": examples.passed(1000),
+    "second": examples.passed(900),
+    "by hand": replace(examples.passed(800), tier=Tier.B, duration_s=2.0),
+    "third": examples.passed(600),
+    "fourth": examples.passed(500),
+}
+ANSWERS = [
+    "no code", answer("broken"), "the index is wrong", answer("first"),
+    answer("second"), answer("third"), answer("fourth"), Unreachable("the server went away"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / ".cutegen")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def recorded(store) -> Session:
+    found: dict[str, Evaluation] = {
+        source_digest(examples.kernel_source(mark)): value for mark, value in FOUND.items()
+    }
+    effects = Effects(
+        author=ScriptedModel(ANSWERS, menu=examples.strategies(), name="openai:m"),
+        evaluator=RecordedEvaluator(examples.relu_facts(), examples.simulated_device(), found),
+        approver=Person(),
+        clock=FixedClock(step_s=1.0),
+        library=shipped_library(),
+        progress=lambda _: None,
+    )
+
+    async def play() -> Session:
+        session = await open_session(examples.relu_problem(), effects, store, Budget(rounds=9))
+        return await run_session(session, effects, store)
+
+    return asyncio.run(play())
+
+
+def without_time(item: Round) -> tuple:
+    """What a replay must give back of a round."""
+    attempts = [
+        (
+            attempt.purpose,
+            attempt.prompt.system,
+            attempt.prompt.user,
+            attempt.reply,
+            attempt.problem,
+            attempt.candidate and attempt.candidate.source,
+            attempt.evaluation and attempt.evaluation.outcome,
+            attempt.evaluation and attempt.evaluation.profile,
+        )
+        for attempt in item.attempts
+    ]
+    decisions = [replace(decision, seconds=0.0) for decision in item.decisions]
+    return item.number, item.stage, item.strategy, attempts, item.comparison, decisions, item.note
+
+
+def test_a_recorded_session_is_replayed_to_its_last_decision(recorded, store):
+    assert len(recorded.rounds) >= 4
+    seen: list[str] = []
+    again = asyncio.run(
+        replayed(recorded, store, lambda _: None, on_round=lambda _, item: seen.append(round_words(item)))
+    )
+
+    assert [without_time(item) for item in again.rounds] == [without_time(item) for item in recorded.rounds]
+    assert again.best.number == recorded.best.number
+    assert (again.name, again.author, again.stopped) == ("relu_replay", "replay:relu", recorded.stopped)
+    assert store.load("relu_replay").rounds == again.rounds
+    assert store.load("relu") == recorded
+    assert "recorded 2026" in seen[0]
+    assert "NVIDIA A100" in seen[0]
+
+
+def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store):
+    again = asyncio.run(replayed(recorded, store, lambda _: None))
+    for item in again.rounds:
+        if item.evaluation and item.candidate:
+            assert item.evaluation.recorded.endswith(f"on NVIDIA A100, session relu, r{item.number}")
+            assert item.evaluation.recorded in correctness_view.render(item.evaluation, item.candidate.source)
+    words = recorded_words(recorded)
+    assert "NVIDIA A100 (simulator), written by openai:m: nothing runs now" in words
+
+
+def test_a_second_replay_and_the_replay_of_a_replay_have_names_of_their_own(recorded, store):
+    first, second = (asyncio.run(replayed(recorded, store, lambda _: None)) for _ in range(2))
+    third = asyncio.run(replayed(first, store, lambda _: None))
+    assert (second.name, third.name) == ("relu_replay_2", "relu_replay_replay")
+    assert [without_time(item)[:3] for item in third.rounds] == [
+        without_time(item)[:3] for item in first.rounds
+    ]
+
+
+def test_a_replay_that_goes_another_way_says_where(recorded, store):
+    """As after a change of the engine: here a kernel's evaluation is another one."""
+    passing = replace(
+        recorded,
+        rounds=(
+            replace(
+                recorded.rounds[0],
+                attempts=tuple(
+                    replace(item, evaluation=examples.passed(1)) if item.candidate else item
+                    for item in recorded.rounds[0].attempts
+                ),
+            ),
+            *recorded.rounds[1:],
+        ),
+    )
+    again = asyncio.run(replayed(passing, store, lambda _: None))
+    assert len(again.rounds) == 1
+    assert again.stopped.startswith("the replay differs from relu at r0")
+
+
+def test_the_author_notes_a_prompt_that_has_changed_and_refuses_another_request(recorded):
+    author = ReplayAuthor(recorded)
+    empty = replace(recorded, rounds=())
+    asked = recorded.rounds[0].attempts[0].prompt
+
+    async def ask(prompt: Prompt, session: Session = empty):
+        return await author.write(prompt, session, lambda _: None)
+
+    assert asyncio.run(ask(replace(asked, digest="other"))).notes == (ANOTHER_PROMPT,)
+    with pytest.raises(AuthorError, match="the replay of relu ends at r0: a request to reply was recorded"):
+        asyncio.run(ask(replace(asked, purpose="diagnose")))
+    with pytest.raises(Declined, match="the recorded session relu has ended"):
+        asyncio.run(ask(asked, recorded))
+
+
+def test_a_candidate_that_was_never_judged_is_a_sentence(recorded):
+    evaluator = RecordedEvaluations(recorded)
+    with pytest.raises(EvaluatorError, match=r"no evaluation of candidate .* is recorded in relu"):
+        asyncio.run(evaluator.evaluate(recorded.problem, Candidate(source="x", author="a"), lambda _: None))
+
+
+def test_the_time_of_a_closer_look_is_counted_once(recorded):
+    evaluator = RecordedEvaluations(recorded)
+    candidate = Candidate(source=examples.kernel_source("by hand"), author="a")
+
+    async def both() -> float:
+        near = await evaluator.evaluate(recorded.problem, candidate, lambda _: None)
+        closer = await evaluator.evaluate(recorded.problem, candidate, lambda _: None, Tier.B)
+        return near.duration_s + closer.duration_s
+
+    stored = next(
+        a.evaluation
+        for r in recorded.rounds
+        for a in r.attempts
+        if a.candidate and a.candidate.digest == candidate.digest
+    )
+    assert asyncio.run(both()) == stored.duration_s
+
+
+def test_the_command_replays_a_session_of_the_store_and_one_of_a_bundle(recorded, store, tmp_path, capsys):
+    write_bundle(recorded, tmp_path / "relu.cutegen", {})
+    store.close()
+    folder = ["--store", str(tmp_path / ".cutegen")]
+
+    assert main(["replay", "relu", *folder]) == 0
+    told = capsys.readouterr()
+    assert "relu, recorded from 2026-" in told.err
+    assert told.err.count("[recorded 2026-") >= 3
+    assert told.out.startswith("relu_replay: ")
+    assert main(["replay", str(tmp_path / "relu.cutegen"), "--json", *folder]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["session"] == "relu_replay_2"
+    assert len(found["rounds"]) == len(recorded.rounds)
+    assert main(["replay", "nothing", *folder]) == 2
+    assert "no session 'nothing'" in capsys.readouterr().err
