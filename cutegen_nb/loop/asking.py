@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cutegen_nb.analysis.diagnose import diagnose
 from cutegen_nb.analysis.prediction import round_scores
 from cutegen_nb.analysis.roofline import place
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.analysis.static_text import static_facts_text
 from cutegen_nb.core.ports import Guide
 from cutegen_nb.core.round import Prompt
 from cutegen_nb.core.session import Session
@@ -48,7 +48,7 @@ def background_of(session: Session, words: Words, step: Step | None = None) -> B
         floor_ms=roof.floor_ms,
         bound=roof.bound,
         diagnosis=diagnose(session.facts, evaluation, session.device).text() if evaluation else (),
-        resources=_resources(evaluation),
+        resources=static_facts_text(evaluation.profile) if evaluation and evaluation.profile else (),
         scores={item.number: round_scores(session, item) for item in session.rounds[-_SCORED:]},
         guide=words.guide,
     )
@@ -64,15 +64,3 @@ def prompt_of_step(session: Session, words: Words, step: Step, steering: str) ->
     assert evaluation is not None
     given = Given(revision=f"r{step.parent.number}", candidate=candidate, evaluation=evaluation)
     return optimise_prompt(background, given, step.strategy, steering, stage=step.stage, because=step.because)
-
-
-def _resources(evaluation: Evaluation | None) -> tuple[str, ...]:
-    """Registers, spills and shared memory of what was compiled, a line a kernel."""
-    launches = evaluation.profile.launches if evaluation and evaluation.profile else ()
-    known = {launch.kernel: launch.resources for launch in launches if launch.resources}
-    return tuple(
-        f"`{kernel}`, compiled for {it.architecture}: {it.registers} registers a thread, "
-        f"{it.spill_store_bytes + it.spill_load_bytes} bytes of spill instructions, "
-        f"{it.stack_bytes} bytes of stack, {it.static_smem_bytes} bytes of static shared memory a CTA"
-        for kernel, it in known.items()
-    )
