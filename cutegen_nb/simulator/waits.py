@@ -73,7 +73,8 @@ def _backward(body: Sequence[Instruction], labels: Mapping[str, int]) -> Iterato
 def _target(item: Instruction, labels: Mapping[str, int]) -> int | None:
     if item.opcode != "bra":
         return None
-    return next((labels[one.name] for one in item.operands if isinstance(one, Symbol)), None)
+    # A label that is nowhere is refused with a sentence where the program is made.
+    return next((labels.get(one.name) for one in item.operands if isinstance(one, Symbol)), None)
 
 
 def _is_pinned(index: int, barriers: list[int], loops: list[tuple[int, int]]) -> bool:
