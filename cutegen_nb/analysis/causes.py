@@ -10,12 +10,13 @@ from cutegen_nb.analysis.cause import Cause, Reading
 from cutegen_nb.analysis.hierarchy import distinct_sectors
 from cutegen_nb.analysis.launch_causes import launch_causes
 from cutegen_nb.analysis.lines import by_line
-from cutegen_nb.analysis.measured import is_measured
+from cutegen_nb.analysis.measured import BUSY, average, is_measured
 from cutegen_nb.analysis.measured_causes import in_its_words, measured_causes
 from cutegen_nb.analysis.quantity import count, share, times
 from cutegen_nb.analysis.roofline import Roofline
 from cutegen_nb.analysis.wait_causes import unpipelined
 from cutegen_nb.core.device import Device
+from cutegen_nb.core.nsight_metrics import ISSUE_SHARE
 from cutegen_nb.core.problem import ProblemFacts, Workload
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
 
@@ -27,6 +28,8 @@ _WASTE = 1.05
 _SHOWN = 0.01
 """A cause that costs less than this share of the largest demand is not worth a round."""
 _LANES = 32
+_SELDOM = 40.0
+"""Per cent of the issue slots below which instructions are no limit."""
 _GRAVE = 0.1
 """A cause of the whole launch that wastes this much leads whatever the units are asked for."""
 
@@ -222,7 +225,8 @@ def _shared_reuse(counters: Counters, profile: Profile, scale: Scale) -> Cause |
     others = [scale.demands[name] for name in scale.demands if name != unit]
     beyond = asked - max(others, default=0.0) / scale.largest if scale.largest else 0.0
     flops = counters.total_flops
-    if beyond <= 0 or not flops:
+    idle = is_measured(profile) and scale.demands.get(unit, 0.0) < BUSY
+    if beyond <= 0 or not flops or idle:
         return None
     return Cause(
         name="shared-reuse",
@@ -274,7 +278,7 @@ def _instructions(counters: Counters, profile: Profile, run: Workload, scale: Sc
         *(scale.fraction(f"{pipe} pipe", amount) for pipe, amount in counters.flops.items()),
         0.0,
     )
-    if issue <= _WASTE * useful or not counters.warp_instructions:
+    if issue <= _WASTE * useful or not counters.warp_instructions or _issues_seldom(profile):
         return None
     sectors = counters.gmem_sectors
     per_sector = counters.warp_instructions / sectors if sectors else 0.0
@@ -292,6 +296,11 @@ def _instructions(counters: Counters, profile: Profile, run: Workload, scale: Sc
         refuted_by="wider accesses or unrolling cut the instructions and nothing else changes.",
         line=_hottest(profile, lambda item: item.warp_instructions),
     )
+
+
+def _issues_seldom(profile: Profile) -> bool:
+    """Whether hardware was seen to have issue slots to spare: then instructions are not what costs."""
+    return is_measured(profile) and (average(profile, ISSUE_SHARE) or 0.0) < _SELDOM
 
 
 def _hottest(profile: Profile, cost: Callable[[Counters], int]) -> int:

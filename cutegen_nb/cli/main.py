@@ -139,9 +139,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     made = command("replay", replaying.replay, replaying.SUMMARY, "cutegen-nb replay relu")
     replaying.add_options(made)
     _add_store(made)
-    made = command("profile", counting.profile, counting.SUMMARY, counting.EXAMPLE)
-    counting.add_options(made)
-    _add_device(made)
+    _add_counting(command)
     made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
     profiling.add_options(made)
     made = command(
@@ -195,6 +193,12 @@ def _add_prompt(command: Callable[..., argparse.ArgumentParser]) -> None:
     prompting.add_options(made)
     _add_device(made)
     _add_store(made)
+
+
+def _add_counting(command: Callable[..., argparse.ArgumentParser]) -> None:
+    made = command("profile", counting.profile, counting.SUMMARY, counting.EXAMPLE)
+    counting.add_options(made)
+    _add_device(made)
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:

@@ -34,6 +34,7 @@ _ASYNC_REQUESTS = "smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum
 _WAVEFRONTS = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 _SM_WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 _BYTES_A_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
+"""Of loads and stores: the bytes that threads asked for."""
 _THREADS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 _PIPES = ("alu", "fma", "fp16", "fp64", "lsu", "tex", "uniform", "xu", "adu", "cbu", "tensor", "tma")
 _ARITHMETIC = {
@@ -131,8 +132,8 @@ def _counters(figures: _Figures, instructions: tuple[RecordedInstruction, ...]) 
         ),
         instructions=_pipes(figures),
         flops=_flops(figures),
-        gmem_load_bytes=_bytes(figures, "ld", "load", gmem),
-        gmem_store_bytes=_bytes(figures, "st", "store", gmem),
+        gmem_load_bytes=gmem["load"].bytes if "load" in gmem else 0,
+        gmem_store_bytes=gmem["store"].bytes if "store" in gmem else 0,
         gmem_load_sectors=_passes(gmem, "load", "async-copy"),
         gmem_store_sectors=_passes(gmem, "store"),
         gmem_atomic_sectors=_passes(gmem, "atomic", "reduction"),
@@ -196,7 +197,8 @@ def _global(figures: _Figures, by_line: Counters) -> dict[str, Access]:
             continue
         lines = by_line.gmem_accesses.get(kind, Access())
         ideal = min(lines.ideal, passes) or passes
-        made[kind] = Access(requests=requests, bytes=lines.bytes, passes=passes, ideal=ideal)
+        used = figures.value(_BYTES_A_SECTOR.format(way)) or 0.0
+        made[kind] = Access(requests=requests, bytes=round(used * passes), passes=passes, ideal=ideal)
     return made
 
 
@@ -223,12 +225,6 @@ def _shared(figures: _Figures, by_line: Counters) -> dict[str, Access]:
 
 def _passes(accesses: dict[str, Access], *kinds: str) -> int:
     return sum(accesses[kind].passes for kind in kinds if kind in accesses)
-
-
-def _bytes(figures: _Figures, way: str, kind: str, gmem: dict[str, Access]) -> int:
-    """Bytes that threads asked for: sectors times what was used of each."""
-    used = figures.value(_BYTES_A_SECTOR.format(way)) or 0.0
-    return round(used * gmem[kind].passes) if kind in gmem else 0
 
 
 def _resources(figures: _Figures, architecture: str) -> KernelResources | None:
