@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.hierarchy import Level, Traffic, distinct_sectors, levels, traffic
 from cutegen_nb.analysis.quantity import duration
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason, Timing
+from cutegen_nb.core.evaluation import Evaluation, Finding, NotJudged, NotJudgedReason, Timing
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
 from cutegen_nb.core.strategy import Bound
@@ -213,6 +213,22 @@ def _above(
     if isinstance(outcome, NotJudged) and outcome.reason is NotJudgedReason.ABOVE_ROOF:
         return f"{_took(timing)} was refused as above the roof: {evaluation.summary}"
     return ""
+
+
+def held_to_roof(facts: ProblemFacts, device: Device, evaluation: Evaluation) -> Evaluation:
+    """The evaluation, refused where its time cannot be: nothing may be built on such a one."""
+    if not evaluation.passed or evaluation.timing is None:
+        return evaluation
+    above = place(facts, device, evaluation).above
+    if not above:
+        return evaluation
+    finding = Finding(kind="above-roof", message=above)
+    return replace(
+        evaluation,
+        outcome=NotJudged(reason=NotJudgedReason.ABOVE_ROOF),
+        summary=above,
+        findings=(finding, *evaluation.findings),
+    )
 
 
 def _took(timing: Timing) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from cutegen_nb.analysis.compare import compare
+from cutegen_nb.analysis.roofline import held_to_roof
 from cutegen_nb.analysis.simplification import KIND, simplified
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
@@ -198,16 +199,20 @@ async def _evaluate(session: Session, effects: Effects, attempt: Attempt, step: 
     if rival is not None:
         evaluate = partial(evaluate, rival=rival)
     try:
-        found = await evaluate(problem, attempt.candidate, effects.progress)
+        found = _held(session, await evaluate(problem, attempt.candidate, effects.progress))
         comparison = _comparison(session, found)
         if comparison is not None and comparison.relation.is_better:
             effects.progress("looking closer: it may become the best")
             look = partial(evaluate, profile=True) if counted else evaluate
-            closer = await look(problem, attempt.candidate, effects.progress, Tier.B)
+            closer = _held(session, await look(problem, attempt.candidate, effects.progress, Tier.B))
             found = replace(closer, duration_s=found.duration_s + closer.duration_s)
     except EvaluatorError as error:
         return replace(attempt, problem=str(error))
     return replace(attempt, evaluation=found)
+
+
+def _held(session: Session, found: Evaluation) -> Evaluation:
+    return held_to_roof(session.facts, session.device, found)
 
 
 def _rival(session: Session) -> Candidate | None:

@@ -37,6 +37,8 @@ _ROOFS, _BETWEEN, _ROW = 3.1, 0.14, 0.215
 _SMALL, _TEXT = 8.5, 9
 _WIDEST = 30
 """Shared memory that is hardly used lies so far to the right that showing it would squeeze all else."""
+_LABEL_SHARE = 0.05
+"""Share of the axis that a label takes."""
 _SAME_PLACE = 0.04
 """Points closer than this, in decades, share a label."""
 
@@ -198,7 +200,8 @@ def _problem(axes: Axes, roof: Roofline, theme: _Theme) -> None:
     x, y = roof.problem.intensity, roof.problem.attainable_flops_per_s
     axes.axvspan(x, high, color=theme.faint, alpha=0.09, lw=0)
     axes.axvline(x, color=theme.ink, lw=1.1, ls=(0, (5, 3)))
-    axes.plot([x], [y], "*", color=theme.ink, ms=11, zorder=5)
+    # Under the kernels: the best of them come to lie on it.
+    axes.plot([x], [y], "*", mfc=theme.back, mec=theme.ink, mew=1.2, ms=15, zorder=3.5)
     left = x > math.sqrt(low * high)
     axes.annotate(
         f"the problem’s floor: {duration(roof.floor_ms / 1e3)}\nno DRAM point lies further right",
@@ -233,9 +236,15 @@ def _measured(axes: Axes, found: Sequence[Mark], theme: _Theme) -> None:
         origin = placed.get(mark.came_from) if mark.came_from is not None else None
         if origin and not _near(origin, mark.achieved):
             _arrow(axes, origin, mark.achieved, theme)
-        _dot(axes, mark.achieved, mark, theme, "o", theme.levels[L2], 9)
-    for group in _groups(found):
-        x, y = group[0].achieved or (0.0, 0.0)
+        _dot(axes, mark.achieved, mark, theme, "o", theme.levels[L2], 7)
+    groups = _groups(found)
+    bottom, top = axes.get_ylim()
+    heights = [math.log10((group[0].achieved or (0.0, 1.0))[1]) for group in groups]
+    order = sorted(range(len(groups)), key=heights.__getitem__)
+    spread = _spread([heights[one] for one in order], _LABEL_SHARE * math.log10(top / bottom))
+    label_at = {one: 10**height for one, height in zip(order, spread, strict=True)}
+    for number, group in enumerate(groups):
+        x, y = (group[0].achieved or (0.0, 0.0))[0], label_at[number]
         wrong = any(mark.above for mark in group)
         words = _numbers(group) + (" above the roof: blocked" if wrong else "")
         left = x > math.sqrt(math.prod(axes.get_xlim()))
