@@ -37,7 +37,7 @@ _ELEMENTS = 64
 
 def import_early() -> None:
     """In the template: trace a problem and watch an operation, for the sake of what they import."""
-    with _environment(_ASKS_NVML, "1"):
+    with _environment(**{_ASKS_NVML: "1"}):
         trace.trace_facts(_SMALLEST)
         with ForwardWatch(""):
             torch.empty(1)
@@ -99,16 +99,19 @@ def _warm_gpu(launch: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _environment(**changed: str) -> Iterator[None]:
+    """Some variables for a while, and all of them as they were afterwards.
+
+    PyTorch's compiler, once imported, names its cache's folder in one: it has to be each worker's own.
+    """
+    before = dict(os.environ)
+    os.environ.update(changed)
     try:
         yield
     finally:
-        if before is None:
+        for name in set(os.environ) - set(before):
             del os.environ[name]
-        else:
-            os.environ[name] = before
+        os.environ.update(before)
 
 
 @contextmanager

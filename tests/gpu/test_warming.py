@@ -1,0 +1,52 @@
+"""What the template does ahead. As for a GPU, on a machine that needs none: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+AHEAD = """
+import json, os, sys
+from cutegen_nb.gpu import warming, worker
+
+variables = dict(os.environ)
+worker.prepare("cuda", "sm_90a", sys.argv[1])
+found = {"variables": dict(os.environ) == variables, "spoilt": warming.spoilt()}
+with open("nvidia-uvm", "w"):
+    found["spoilt by an open device"] = warming.spoilt()
+
+import torch
+from cutegen_nb.gpu.interception import ForwardWatch
+
+before = set(sys.modules)
+with ForwardWatch(""):
+    torch.empty_like(torch.ones(3))
+found["imported later"] = sorted(set(sys.modules) - before)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def ahead(tmp_path_factory):
+    command = [sys.executable, "-c", AHEAD, str(tmp_path_factory.mktemp("scratch"))]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUTE_DSL_DISABLE_FILE_CACHING": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_an_operation_that_is_watched_imports_nothing_any_more(ahead):
+    assert ahead["imported later"] == []
+
+
+def test_the_environment_is_left_as_it_was(ahead):
+    assert ahead["variables"]
+
+
+def test_a_template_that_touched_cuda_is_noticed(ahead):
+    assert not ahead["spoilt"]
+    assert ahead["spoilt by an open device"]
