@@ -14,34 +14,28 @@ from cutegen_nb.core.evaluation import (
     Exhibit,
     Finding,
     Judged,
-    OutputComparison,
     Severity,
     Tier,
     Verdict,
 )
 from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
-from cutegen_nb.gpu.candidate_module import construct, copy_state, import_candidate, write_source
 from cutegen_nb.gpu.checks.host_copies import judge_transfers
 from cutegen_nb.gpu.checks.read_origin import judge_reads
 from cutegen_nb.gpu.checks.registry import (
     AGAIN,
     COMPUTE,
     CONTRACT,
-    FLOOR,
     INPUTS_KEPT,
     ORACLE,
     POISON,
-    RECHECKED,
     SAME_STORAGE,
     SEEDS,
     THREADS,
-    TRACE,
     VALUES,
 )
 from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
 from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, guarded, tensors_of
-from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blaming
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
@@ -199,26 +193,6 @@ class Trial:
         else:
             state.ran(THREADS)
 
-    def measure(self, seeds: Sequence[int], stage: Stage) -> Ending | None:
-        """Time it, on a GPU; an outcome where the figures are no verdict or a wrong one."""
-        state = self.state
-        if self.task.time_it is None:
-            return None
-        state.timing, findings, outcome = self.task.time_it(self._timing_task(seeds, stage))
-        state.findings += findings
-        ended = judge_harness(self.harness, state)
-        if ended is not None:
-            return ended
-        for check in (TRACE, RECHECKED, FLOOR):
-            state.ran(check)
-        if outcome is None:
-            return None
-        decisive = findings[0]
-        state.found(_TIMED.get(decisive.kind, TRACE), decisive.message)
-        if outcome == Judged(verdict=Verdict.CHEATED):
-            state.exhibits.insert(0, _timed_exhibit(decisive, state))
-        return outcome, decisive.message
-
     def _same_storage(self, drawn: list[Any]) -> list[Any]:
         """The new contents in the memory of the first call's inputs."""
         held = self.history.first.given if self.history.first else drawn
@@ -354,52 +328,6 @@ class Trial:
                 AGAIN, Verdict.NONDETERMINISTIC, Finding(kind="nondeterministic", message=message)
             )
         return None
-
-    def _timing_task(self, seeds: Sequence[int], stage: Stage) -> TimingTask:
-        def check(outputs: tuple[torch.Tensor, ...], drawn: list[Any]) -> tuple[OutputComparison, ...]:
-            wanted = tensors_of(self.reference(*cloned(drawn)))
-            if [(o.shape, o.dtype) for o in outputs] != [(w.shape, w.dtype) for w in wanted]:
-                return ()
-            return comparing.compared(outputs, wanted, (None,) * len(wanted), self.state.gates, ())
-
-        return TimingTask(
-            candidate=blaming(self.candidate, RUNNING, self.path),
-            reference=self.reference,
-            draw=lambda seed: inputs.draw(self.task.loaded, seed, self.ground.device),
-            check=check,
-            seed=seeds[0] ^ 0x5EED,
-            compile_s=self.state.compile_s,
-            stage=stage,
-            rival=lambda: self._rival(seeds[0]),
-            rival_digest=self.task.rival.digest if self.task.rival else "",
-        )
-
-    def _rival(self, seed: int) -> Callable[..., Any] | str:
-        """The candidate to beat, with the state of the reference; why not, where it cannot be had."""
-        rival = self.task.rival
-        if rival is None:
-            return ""
-        path = write_source(rival.source, self.task.folder / "best_before")
-        try:
-            module = import_candidate(path, f"before_{rival.digest}")
-            model = construct(module, self.task.loaded.init_inputs(), seed, self.ground.device, path)
-        except CandidateFault as fault:
-            return fault.finding.message
-        copy_state(self.reference, model)
-        return blaming(model, RUNNING, path)
-
-
-_TIMED = {"wrong-when-timed": RECHECKED, "stale-result": RECHECKED, "above-roof": FLOOR}
-"""Findings of the clock, by the check that they belong to; the others are the trace's."""
-
-
-def _timed_exhibit(finding: Finding, state: Evidence) -> Exhibit:
-    """What the clock and the trace of one call showed."""
-    timing = state.timing
-    figures = (
-        () if timing is None else (f"median of {len(timing.samples_ms)} calls: {timing.median_ms:.4g} ms",)
-    )
-    return Exhibit(kind=finding.kind, statement=finding.message, trace=(finding.message, *figures))
 
 
 def _which(number: int) -> str:

@@ -28,6 +28,7 @@ from cutegen_nb.gpu.checks.registry import (
 )
 from cutegen_nb.gpu.checks.shapes import shapes
 from cutegen_nb.gpu.checks.stress import stress
+from cutegen_nb.gpu.clocked import clock
 from cutegen_nb.gpu.record import Ending, Stage
 from cutegen_nb.gpu.trial import Trial
 
@@ -58,7 +59,7 @@ def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: S
         ended = _values(trial, stage)
     if ended is None and trial.task.time_it is not None:
         stage("timing")
-        ended = trial.measure(seeds, stage)
+        ended = clock(trial, seeds, stage)
     if ended is None and closer:
         stage("trying other shapes")
         ended = _unless_full(trial, SHAPES, lambda given: shapes(given, module))
