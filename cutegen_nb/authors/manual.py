@@ -1,15 +1,16 @@
 """A person carries the prompt to any chat model, or writes the kernel, and brings the reply back.
 
-The prompt goes to a file; the reply is read from the file beside it, or pasted at the terminal,
-whichever comes first.
+The prompt goes to a file; the reply is read from a file beside it, or pasted, whichever comes first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from cutegen_nb.core.errors import AuthorError, ConfigurationError
@@ -19,9 +20,30 @@ from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.prompting.library import PromptLibrary
+from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, split_thoughts
 
 Paste = Callable[[], Awaitable[str | None]]
-"""A text pasted at the terminal; None when the input has ended without one."""
+"""A pasted text; None when the input has ended without one."""
+
+SUFFIXES = (".md", ".txt", ".py", ".md.txt")
+"""What a reply's file may end in; some editors add a suffix of their own."""
+_MAX_BYTES = 4 * MAX_REPLY_CHARACTERS + 4
+"""More is refused unread: so long a text can hold no more characters than are taken."""
+_WANTED = {
+    "generate": "a first kernel",
+    "diagnose": "words only: what is wrong with the kernel",
+    "repair": "a repair",
+    "reply": "the same reply again, in a form that can be read; the prompt says what was wrong",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as it was at one look."""
+
+    path: Path
+    size: int
+    changed_ns: int
 
 
 class ManualAuthor:
@@ -29,7 +51,7 @@ class ManualAuthor:
 
     name = "manual"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one of its surroundings
         self,
         *,
         folder: Path,
@@ -37,12 +59,15 @@ class ManualAuthor:
         say: Callable[[str], None],
         paste: Paste | None = None,
         poll_s: float = 0.2,
+        settled_s: float = 1.0,
     ) -> None:
+        """`settled_s`: how long a reply's file must have been left alone before it counts as whole."""
         self._folder = folder
         self._library = library
         self._say = say
         self._paste = paste
         self._poll_s = poll_s
+        self._settled_s = settled_s
         self._answered: set[Path] = set()
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
@@ -56,13 +81,14 @@ class ManualAuthor:
         """
         started = time.monotonic()
         path = self._file_for(prompt, session)
-        reply_path = path.with_name(f"{path.stem}-reply.md")
-        if not reply_path.exists():
-            self._say(f"The prompt is in {path}\nPut the whole reply into {reply_path}")
+        reply_path = path.with_name(f"{path.stem}-reply{SUFFIXES[0]}")
+        if not any(item.exists() for item in _candidates(reply_path)):
+            self._say(_request(prompt, session, path, reply_path))
         progress(f"waiting for {reply_path}")
-        text = await self._first_of(reply_path)
+        thoughts, text = split_thoughts(await self._first_of(reply_path))
         self._answered.add(path)
-        return Reply(text=text, usage=Usage(seconds=round(time.monotonic() - started, 3)))
+        usage = Usage(seconds=round(time.monotonic() - started, 3))
+        return Reply(text=text, usage=usage, reasoning=thoughts)
 
     def _file_for(self, prompt: Prompt, session: Session) -> Path:
         """``NAME-ROUND.md``, with a number for a second request of the round."""
@@ -108,27 +134,74 @@ class ManualAuthor:
             await asyncio.get_running_loop().create_future()
         return text or ""
 
-    async def _from_file(self, path: Path) -> str:
-        """The file's text, once it is there, not empty, and no longer growing."""
-        size = -1
+    async def _from_file(self, reply_path: Path) -> str:
+        """The file's text, once it is there, not blank, and has been left alone for a while."""
+        before: _Seen | None = None
+        since = time.monotonic()
+        told = ""
         while True:
-            found = _size(path)
-            if found > 0 and found == size:
-                return _read(path)
-            size = found
+            found = _look(reply_path)
+            if found is None or found != before:
+                before, since = found, time.monotonic()
+            elif time.monotonic() - since >= self._settled_s:
+                text, trouble = _read(found.path)
+                if text.strip():
+                    return text
+                if trouble and trouble != told:
+                    self._say(trouble)
+                    told = trouble
             await asyncio.sleep(self._poll_s)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
+def _request(prompt: Prompt, session: Session, path: Path, reply_path: Path) -> str:
+    """What the person is told."""
+    wanted = _WANTED.get(prompt.purpose) or (prompt.strategy.name if prompt.strategy else prompt.purpose)
+    size = len(prompt.system) + len(prompt.user)
+    return (
+        f"r{len(session.rounds)} wants {wanted}.\n"
+        f"The prompt ({size:,} characters) is in {path}\n"
+        f"Put the whole reply into {reply_path}"
+    )
 
 
-def _read(path: Path) -> str:
+def _candidates(reply_path: Path) -> tuple[Path, ...]:
+    stem = reply_path.name.removesuffix(SUFFIXES[0])
+    return tuple(reply_path.with_name(stem + suffix) for suffix in SUFFIXES)
+
+
+def _look(reply_path: Path) -> _Seen | None:
+    """The first of the reply's files that is there and has something in it."""
+    for path in _candidates(reply_path):
+        try:
+            found = path.stat()
+        except OSError:
+            continue
+        if found.st_size and path.is_file():
+            return _Seen(path, found.st_size, found.st_mtime_ns)
+    return None
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """The text, and why there is none: a file that cannot be read now may be readable a moment later."""
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape")
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES)
     except OSError as error:
-        message = f"cannot read the reply in {path} ({error.strerror}): check its permissions"
-        raise AuthorError(message) from error
+        return "", f"cannot read the reply in {path} ({error.strerror}): check its permissions"
+    return decoded(data), ""
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as text: UTF-8, or UTF-16 where its mark says so; what is neither stays visible as wrong.
+
+    Bytes that are no text become lone surrogates, which make the reply unreadable with a reason.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode("utf-16")
+    text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="surrogateescape")
+    # UTF-16 without its mark: every other byte of English and of code is zero.
+    if text.count("\0") > len(data) // 4:
+        with contextlib.suppress(UnicodeDecodeError):
+            return data.decode("utf-16-le" if data[1:2] == b"\0" else "utf-16-be")
+    return text
