@@ -1,0 +1,116 @@
+"""`cutegen-nb prompt` prints what would be sent, and sends nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+RELU = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+KERNELS = ROOT / "tests" / "gpu" / "candidates"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "cutegen_nb", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("prompt")
+    (made / "relu.py").write_text(RELU)
+    return made
+
+
+@pytest.fixture(scope="module")
+def from_a_kernel(folder):
+    """The request to optimise a given kernel, as JSON."""
+    found = run(
+        folder, "prompt", "relu.py", "--kernel", str(KERNELS / "relu.py"), "--device", "simulator", "--json"
+    )
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def test_a_given_kernel_is_run_and_its_figures_and_one_strategy_are_asked_about(from_a_kernel):
+    assert from_a_kernel["stage"] == "structure"
+    assert from_a_kernel["strategy"] == "coalesced-access"
+    assert "# This round: one structural strategy" in from_a_kernel["user"]
+    assert "global 32-byte sectors" in from_a_kernel["user"]
+    assert "relu_kernel" in from_a_kernel["user"]
+
+
+def test_the_digest_is_that_of_both_parts_and_the_tokens_are_estimated(from_a_kernel):
+    both = f"{from_a_kernel['system']}\0{from_a_kernel['user']}"
+    assert from_a_kernel["digest"] == hashlib.sha256(both.encode()).hexdigest()
+    assert from_a_kernel["templates"] is None
+    assert 1000 < from_a_kernel["tokens_estimate"] < 10_000
+
+
+def test_a_first_request_in_a_persons_own_words(folder):
+    (folder / "mine" / "classes").mkdir(parents=True)
+    (folder / "mine" / "classes" / "elementwise.md.jinja").write_text("Mind {{ dtype }}.\n")
+    found = run(folder, "prompt", "relu.py", "--device", "simulator", "--prompts", "mine")
+    assert found.returncode == 0, found.stderr
+    assert "Mind float32." in found.stdout
+    assert found.stdout.index("# The contract") < found.stdout.index("# The reference")
+    assert not (folder / ".cutegen").exists()
+
+
+def test_a_kernel_that_fails_is_asked_about_as_a_failure(folder):
+    kernel = str(KERNELS / "out_of_range.py")
+    found = run(folder, "prompt", "relu.py", "--kernel", kernel, "--device", "simulator", "--stage", "repair")
+    assert found.returncode == 0, found.stderr
+    assert "# This request: the repair" in found.stdout
+    assert "OUT_OF_BOUNDS" in found.stdout
+    assert "the answer to the request for a diagnosis stands here" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("prompt",), "no problem: give PROBLEM.py, or --session NAME"),
+        (("prompt", "--session", "x", "--kernel", "k.py"), "two places to start from"),
+        (("prompt", "relu.py", "--prompts", "nowhere"), "is no folder"),
+        (("run", "relu.py", "--dollars", "-1"), "'-1' is no amount"),
+        (("run", "relu.py", "--plateau", "0"), "'0' is no number"),
+    ],
+)
+def test_a_wrong_request_says_what_to_give_instead(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder)
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert words in capsys.readouterr().err
