@@ -39,6 +39,9 @@ LIBRARY_FRACTION = 0.1
 """Share of a call's device time from which kernels of a library are what the candidate hides behind."""
 _SPAN_MS = 0.020
 """Below this the profiler's own resolution matters."""
+_COPIES = 12
+"""So many times the inputs and outputs are taken up while a few changed elements are compared, doubles
+included."""
 _FEW = 8
 """Elements that are changed in the memory of an input, in secret places."""
 
@@ -93,19 +96,33 @@ def recheck(task: TimingTask, pool: Sequence[list[Any]]) -> Finding | None:
     Both in the same memory and past the version counter, by which an answer may be kept as well.
     """
     given = pool[secrets.randbelow(len(pool))]
-    before = _called(task, given)
     fresh = task.draw(secrets.randbits(31))
-    for old, new in zip(given, fresh, strict=True):
-        if isinstance(old, torch.Tensor) and old.is_contiguous() and new.is_contiguous():
-            places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
-            old.data.view(-1)[places] = new.view(-1)[places]
-    wrong = _wrong(task, given, before, "a few elements changed in the same memory")
+    wrong = _few_changed(task, given, fresh)
     if wrong is not None:
         return wrong
     for old, new in zip(given, fresh, strict=True):
         if isinstance(old, torch.Tensor):
             old.data.copy_(new)
-    return _wrong(task, given, before, "new contents in the same memory")
+    return _wrong(task, given, fresh, (), "new contents in the same memory")
+
+
+def _few_changed(task: TimingTask, given: list[Any], fresh: list[Any]) -> Finding | None:
+    """A few secret elements changed, where memory holds the copies that this takes."""
+    before = _called(task, given)
+    free, _ = torch.cuda.mem_get_info()
+    if _COPIES * (size_of(given) + size_of(before)) > free:
+        return None
+    for old, new in zip(given, fresh, strict=True):
+        if isinstance(old, torch.Tensor) and old.is_contiguous() and new.is_contiguous():
+            places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
+            old.data.view(-1)[places] = new.view(-1)[places]
+    drawn = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
+    return _wrong(task, given, drawn, before, "a few elements changed in the same memory")
+
+
+def size_of(items: Sequence[Any]) -> int:
+    """Bytes of all tensors in a tree."""
+    return sum(x.numel() * x.element_size() for x in tree_leaves(list(items)) if isinstance(x, torch.Tensor))
 
 
 def _called(task: TimingTask, given: list[Any]) -> tuple[torch.Tensor, ...]:
@@ -122,7 +139,7 @@ def _wrong(task: TimingTask, given: list[Any], before: tuple[torch.Tensor, ...],
     compared = task.check(outputs, kept)
     if compared and all(item.matches for item in compared):
         return None
-    if len(outputs) == len(before) and all(map(correctness.bits_equal, outputs, before)):
+    if outputs and len(outputs) == len(before) and all(map(correctness.bits_equal, outputs, before)):
         message = f"After timing, with {how}, the candidate gave the earlier answer again, bit for bit."
         return Finding(kind="stale-result", message=message)
     bad = next((item for item in compared if not item.matches), None)

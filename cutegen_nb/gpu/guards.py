@@ -8,6 +8,7 @@ read from beyond a buffer shows in the values.  The simulator needs none of it: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,12 +80,15 @@ class Guards:
     """Only what is allocated there is guarded."""
     _known: list[_Guarded] = field(default_factory=list)
     _alive: list[torch.Tensor] = field(default_factory=list)
-    _held_bytes: int = 0
+    _left_bytes: float = 0.0
 
     def begin(self) -> None:
         """A call begins: what the calls before kept alive for our sake is let go."""
         self._alive.clear()
-        self._held_bytes = 0
+        # Now and not at each allocation, which may be inside the capture of a graph.
+        self._left_bytes = (
+            _HELD_FRACTION * torch.cuda.mem_get_info()[0] if self.device == "cuda" else math.inf
+        )
         self._known = [item for item in self._known if not item.storage.expired()]
 
     def given(self, tensor: torch.Tensor, label: str) -> None:
@@ -154,8 +158,8 @@ class Guards:
 
     def _hold(self, tensor: torch.Tensor) -> None:
         size = tensor.untyped_storage().nbytes()
-        if not tensor.is_cuda or self._held_bytes + size <= _HELD_FRACTION * torch.cuda.mem_get_info()[0]:
-            self._held_bytes += size
+        if size <= self._left_bytes:
+            self._left_bytes -= size
             self._alive.append(tensor)
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import (
     BaselineTiming,
@@ -29,7 +28,7 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.gpu import believing, clocks, graph_mode, sampling
 from cutegen_nb.gpu.baselines import Call, prepare
-from cutegen_nb.gpu.believing import Limits
+from cutegen_nb.gpu.believing import Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
 from cutegen_nb.gpu.cold_cache import ColdCache
 from cutegen_nb.gpu.custody import candidate_code
@@ -103,7 +102,7 @@ def _concluded(  # noqa: PLR0913, PLR0917 - once, from measure
         flops=order.flops,
         bandwidth=timing.bandwidth_bytes_per_s,
         peak_flops=order.peak_flops,
-        given_bytes=_bytes(pool[0]),
+        given_bytes=size_of(pool[0]),
     )
     refused = believing.refused(task, timing, traces, limits, pool)
     if traces is None:
@@ -138,12 +137,8 @@ def _input_pool(task: TimingTask) -> list[list[Any]]:
     """Up to four sets of inputs, so that neither pointers nor contents repeat from call to call."""
     first = task.draw(task.seed)
     free, _ = torch.cuda.mem_get_info()
-    count = max(1, min(4, int(free * _POOL_BYTES_SHARE / max(1, _bytes(first)))))
+    count = max(1, min(4, int(free * _POOL_BYTES_SHARE / max(1, size_of(first)))))
     return [first, *(task.draw(task.seed + k) for k in range(1, count))]
-
-
-def _bytes(items: list[Any]) -> int:
-    return sum(x.numel() * x.element_size() for x in tree_leaves(items) if isinstance(x, torch.Tensor))
 
 
 def _calls(
