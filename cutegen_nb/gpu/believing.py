@@ -132,11 +132,12 @@ def _called(task: TimingTask, given: list[Any]) -> tuple[torch.Tensor, ...]:
     return tuple(item.clone() for item in tree_leaves(returned) if isinstance(item, torch.Tensor))
 
 
-def _wrong(task: TimingTask, given: list[Any], before: tuple[torch.Tensor, ...], how: str) -> Finding | None:
-    """The finding where the candidate is wrong on what `given` holds now."""
-    kept = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
+def _wrong(
+    task: TimingTask, given: list[Any], drawn: list[Any], before: tuple[torch.Tensor, ...], how: str
+) -> Finding | None:
+    """The finding where the candidate is wrong on `given`, which holds what `drawn` does."""
     outputs = _called(task, given)
-    compared = task.check(outputs, kept)
+    compared = task.check(outputs, drawn)
     if compared and all(item.matches for item in compared):
         return None
     if outputs and len(outputs) == len(before) and all(map(correctness.bits_equal, outputs, before)):
