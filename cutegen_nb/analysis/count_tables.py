@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.lines import by_line
 from cutegen_nb.analysis.occupancy import Occupancy, launch_occupancy
 from cutegen_nb.analysis.quantity import count, scaled, share
-from cutegen_nb.core.profile import Access, Counters, LaunchProfile, Profile
+from cutegen_nb.core.profile import Access, LaunchProfile, Profile
 
 _DASH = "–"
-_HOT_LINES = 10
 _NAME_WIDTH = 40
 _CONTROL = {"alu": "integer, logic, comparison", "fp16": "half and packed", "special": "special functions"}
 _PIPE_TITLES = {
@@ -176,65 +174,6 @@ def _occupancy(found: Occupancy | None) -> tuple[str, str, str, str]:
         return _DASH, _DASH, _DASH, _DASH
     causes = ", ".join(found.limiters)
     return count(found.active_ctas), share(found.fraction), causes, found.lift or _DASH
-
-
-# -- by line -------------------------------------------------------------------------------------------------
-def hottest_lines(profile: Profile, source: str, *, most: int = _HOT_LINES) -> CountTable:
-    """The lines of the candidate that cost most, with their share of the whole call; no column is empty."""
-    own = by_line(profile).own
-    total = profile.counters
-    cost = _cost(total)
-    ordered = sorted(own, key=lambda line: (-cost(own[line]), line))[:most]
-    columns = (
-        ("Line", True), ("Source", False), ("Sectors", True), ("Share", True), ("Efficiency", True),
-        ("Wavefronts", True), ("Share", True), ("Efficiency", True), ("Warp instr.", True), ("Share", True),
-        ("Active lanes", True),
-    )  # fmt: skip
-    left = len(own) - len(ordered)
-    rows = tuple(_line(line, own[line], total, source) for line in ordered)
-    kept = [index for index in range(len(columns)) if any(row[index] not in {_DASH, ""} for row in rows)]
-    return CountTable(
-        title=_title("Lines that cost most", profile),
-        columns=tuple(columns[index] for index in kept),
-        rows=tuple(tuple(row[index] for index in kept) for row in rows),
-        note=f"{left} more lines have counts." if left else "",
-    )
-
-
-def _cost(total: Counters) -> Callable[[Counters], float]:
-    """A line's greatest share of any of the three: sectors, wavefronts, instructions."""
-
-    def cost(item: Counters) -> float:
-        return max(
-            item.gmem_sectors / (total.gmem_sectors or 1),
-            item.smem_wavefronts / (total.smem_wavefronts or 1),
-            item.warp_instructions / (total.warp_instructions or 1),
-        )
-
-    return cost
-
-
-def _line(line: int, item: Counters, total: Counters, source: str) -> tuple[str, ...]:
-    texts = source.splitlines()
-    lanes = item.active_lane_fraction
-    return (
-        str(line),
-        texts[line - 1].strip() if line <= len(texts) else "",
-        *_part(item.gmem_sectors, total.gmem_sectors),
-        _efficiency(item.gmem_ideal_sectors, item.gmem_sectors),
-        *_part(item.smem_wavefronts, total.smem_wavefronts),
-        _efficiency(item.smem_ideal_wavefronts, item.smem_wavefronts),
-        *_part(item.warp_instructions, total.warp_instructions),
-        share(lanes) if lanes is not None else _DASH,
-    )
-
-
-def _efficiency(ideal: int, value: int) -> str:
-    return share(ideal / value) if value else _DASH
-
-
-def _part(value: int, total: int) -> tuple[str, str]:
-    return (count(value), share(value / total)) if value else (_DASH, _DASH)
 
 
 def _title(words: str, profile: Profile) -> str:

@@ -12,7 +12,7 @@ from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.report import correctness_view, counts_view, layout_view, rounds, timing_view
+from cutegen_nb.report import correctness_view, counts_view, layout_view, line_view, rounds, timing_view
 from cutegen_nb.report.markup import visible
 
 _LONGEST = 200_000
@@ -106,16 +106,17 @@ def _tabs(
     if evaluation.profile:
         origin = parent_round(session, item)
         before = origin.evaluation.profile if origin and origin.evaluation else None
-        body = counts_view.render(
-            evaluation.profile,
-            candidate.source,
-            parent=before,
-            names=(revision(origin) if origin else "parent", revision(item)),
-        )
+        names = (revision(origin) if origin else "parent", revision(item))
+        body = counts_view.render(evaluation.profile, parent=before, names=names)
+        body += counts_view.compiled(evaluation.profile)
         tabs.append({"id": "counts", "title": "Counts", "body_html": body})
+    found = None
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device)
         tabs.append({"id": "diagnosis", "title": "Diagnosis", "body_html": rounds.diagnosis(found)})
+    if evaluation.profile:
+        lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found)
+        tabs.append({"id": "lines", "title": "Lines", "body_html": lines})
     if evaluation.layouts:
         origin = parent_round(session, item)
         body = layout_view.render(

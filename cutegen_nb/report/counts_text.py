@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cutegen_nb.analysis.count_tables import CountTable, detail_tables, hottest_lines, resources
+from cutegen_nb.analysis.count_tables import CountTable, detail_tables, resources
+from cutegen_nb.analysis.line_heat import hottest_lines
 from cutegen_nb.analysis.static_tables import compiled
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.report.markup import visible

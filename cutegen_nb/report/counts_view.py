@@ -1,30 +1,18 @@
-"""Counts of a candidate: against its parent, by launch, and beside each line of its source."""
+"""Counts of a candidate: against its parent, by launch, and by kind; and what it was compiled to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 
-from cutegen_nb.analysis.count_tables import (
-    CountTable,
-    detail_tables,
-    hottest_lines,
-    kernel_name,
-    resources,
-)
-from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.count_tables import CountTable, detail_tables, kernel_name, resources
 from cutegen_nb.analysis.quantity import change, count, scaled, share, times
+from cutegen_nb.analysis.static_tables import compiled as instruction_tables
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
-from cutegen_nb.report.code import highlight, line_html
-from cutegen_nb.report.markup import Style, gap, look, safe, table
+from cutegen_nb.report.markup import Style, folded, look, safe, table
 
-_AROUND = 2
-"""Lines shown before and after one that has counts."""
-_HEAT = "0,114,178"
-"""The blue of added lines; the figure is always written as well."""
-_CODE = frozenset({"Kernel", "Pipe", "Pipe and type", "Source"})
+_CODE = frozenset({"Kernel", "Pipe", "Pipe and type", "Which"})
 """Columns whose cells are names or source."""
 
 
@@ -59,22 +47,21 @@ _METRICS: tuple[_Metric, ...] = (
 
 def render(
     profile: Profile,
-    source: str,
     *,
     parent: Profile | None = None,
     names: tuple[str, str] = ("parent", "this"),
     style: Style = Style.RECORD,
 ) -> str:
-    """Totals against the parent, launches, and the source with its counts. `names` are the revisions'."""
-    return (
-        _note(profile, style)
-        + totals(profile, parent, names, style)
-        + details(profile, style)
-        + launches(profile, style)
-        + plain_table(resources(profile), style)
-        + plain_table(hottest_lines(profile, source), style)
-        + lines(profile, source, style)
-    )
+    """Totals against the parent, launches, and on demand every kind of count. `names` are the revisions'."""
+    kinds = folded(style, "By pipe, by type and by kind of access", details(profile, style))
+    return _note(profile, style) + totals(profile, parent, names, style) + launches(profile, style) + kinds
+
+
+def compiled(profile: Profile, *, style: Style = Style.RECORD) -> str:
+    """What the compiler gave each kernel, and on demand its instructions; empty where nothing is known."""
+    tables = "".join(plain_table(item, style) for item in instruction_tables(profile))
+    listed = folded(style, "Instructions of the compiled code, by kind", tables) if tables else ""
+    return plain_table(resources(profile), style) + listed
 
 
 def details(profile: Profile, style: Style) -> str:
@@ -137,24 +124,6 @@ def launches(profile: Profile, style: Style) -> str:
     return table(style, f"Kernel launches ({profile.source.value})", columns, body)
 
 
-def lines(profile: Profile, source: str, style: Style) -> str:
-    """The source with counts beside each line that has any; stretches without are folded."""
-    by_number = by_line(profile)
-    if not by_number.known:
-        return f"<p{look(style, 'muted')}>The counts carry no lines of this source.</p>"
-    own = {number: item for number, item in by_number.own.items() if number <= len(highlight(source))}
-    columns = _line_columns(own)
-    near = {line for number in own for line in range(number - _AROUND, number + _AROUND + 1)}
-    parts: list[str] = []
-    for is_near, group in groupby(range(1, len(highlight(source)) + 1), key=near.__contains__):
-        numbers = list(group)
-        body = _line_table(numbers, source, own, columns, style, heading=is_near and not _headed(parts))
-        title = f"{len(numbers)} {'line' if len(numbers) == 1 else 'lines'} without counts"
-        parts.append(body if is_near else gap(style, title, body))
-    rest = _elsewhere(by_number.elsewhere, style)
-    return f"<div{look(style, 'card')}>{''.join(parts)}</div>{rest}"
-
-
 def _note(profile: Profile, style: Style) -> str:
     if profile.source is not ProfileSource.SIMULATED:
         return ""
@@ -191,77 +160,3 @@ def _launch(number: int, item: LaunchProfile, style: Style) -> tuple[str, ...]:
 def _extent(size: tuple[int, int, int], style: Style) -> str:
     words = " × ".join(f"{extent:,}" for extent in size)
     return f"<span{look(style, 'name')}>{words}</span>"
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    read: Callable[[Counters], int]
-    largest: int
-
-
-def _line_columns(own: Mapping[int, Counters]) -> tuple[_Column, ...]:
-    readers: tuple[tuple[str, Callable[[Counters], int]], ...] = (
-        ("Sectors", lambda c: c.gmem_sectors),
-        ("Wavefronts", lambda c: c.smem_wavefronts),
-        ("Warp instr.", lambda c: c.warp_instructions),
-    )
-    largest = [max((read(item) for item in own.values()), default=0) for _, read in readers]
-    return tuple(
-        _Column(title, read, top) for (title, read), top in zip(readers, largest, strict=True) if top
-    )
-
-
-def _headed(parts: list[str]) -> bool:
-    return any("<thead>" in part for part in parts)
-
-
-def _line_table(  # noqa: PLR0913 - one table's whole description, named at its only call
-    numbers: list[int],
-    source: str,
-    own: Mapping[int, Counters],
-    columns: tuple[_Column, ...],
-    style: Style,
-    *,
-    heading: bool,
-) -> str:
-    rows = "".join(_line_row(number, source, own.get(number), columns, style) for number in numbers)
-    head = ""
-    if heading:
-        titles = "".join(f'<th scope="col"{look(style, "heat")}>{safe(item.title)}</th>' for item in columns)
-        head = (
-            f"<caption{look(style, 'caption')}>Counts beside the source, all launches together</caption>"
-            f'<thead><tr>{titles}<th scope="col"{look(style, "number")}>Line</th>'
-            f'<th scope="col"{look(style, "code")}>Source</th></tr></thead>'
-        )
-    return f"<table{look(style, 'listing')}>{head}<tbody>{rows}</tbody></table>"
-
-
-def _line_row(
-    number: int, source: str, item: Counters | None, columns: tuple[_Column, ...], style: Style
-) -> str:
-    heat = "".join(_heat(column.read(item) if item else 0, column.largest, style) for column in columns)
-    code = line_html(highlight(source)[number - 1], style)
-    return (
-        f"<tr{look(style, 'row')}>{heat}<td{look(style, 'number')}>{number}</td>"
-        f"<td{look(style, 'code')}>{code}</td></tr>"
-    )
-
-
-def _heat(value: int, largest: int, style: Style) -> str:
-    if not value:
-        return f"<td{look(style, 'heat')}></td>"
-    depth = f"background:rgba({_HEAT},{0.06 + 0.44 * value / largest:.2f})"
-    if style is Style.PAGE:
-        return f'<td class="heat" style="{depth}">{count(value)}</td>'
-    return f'<td style="{depth};padding:0 6px;text-align:right;width:7em;border:0">{count(value)}</td>'
-
-
-def _elsewhere(item: Counters, style: Style) -> str:
-    if not item.warp_instructions and not item.gmem_sectors:
-        return ""
-    words = (
-        f"Besides these: {count(item.warp_instructions)} warp instructions and {count(item.gmem_sectors)} "
-        "global sectors in lines of the DSL's library or with no line."
-    )
-    return f"<p{look(style, 'muted')}>{words}</p>"

@@ -32,6 +32,7 @@ _INLINE: dict[str, str] = {
     "row-added": "background:rgba(0,114,178,0.14)",
     "row-removed": "background:rgba(213,94,0,0.14)",
     "row-pointed": "background:rgba(213,94,0,0.14)",
+    "row-hot": "outline:2px solid rgba(213,94,0,0.9);outline-offset:-2px;font-weight:600",
     "number": _NUMBER_CELL,
     "sign": f"{_CELL};width:1em;font-weight:700",
     "code": f"{_CELL};white-space:pre-wrap;overflow-wrap:anywhere",
@@ -49,7 +50,8 @@ _INLINE: dict[str, str] = {
     "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",
     "diff-head": "margin:0;padding:4px 8px",
     "name": "white-space:nowrap",
-    "heat": "padding:0 6px;text-align:right;width:7em;border:0",
+    "heat": "padding:0 6px;text-align:right;vertical-align:bottom;width:6em;border:0;font-weight:400",
+    "unit": "display:block;font-size:11px;opacity:0.8",
     "k": "font-weight:700",
     "c": "font-style:italic;opacity:0.8",
 }

@@ -25,7 +25,7 @@ from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.round import Attempt, Relation, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
-from cutegen_nb.report import correctness_view, counts_view, diff_view, layout_view, timing_view
+from cutegen_nb.report import correctness_view, counts_view, diff_view, layout_view, line_view, timing_view
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
 
@@ -231,24 +231,21 @@ def _change(session: Session, item: Round, candidate: Candidate, style: Style) -
 def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Candidate, style: Style) -> str:
     parent = parent_round(session, item)
     before = parent.evaluation if parent else None
-    parts = []
+    names = (revision(parent) if parent else "parent", revision(item))
+    parts, found = [], None
     if evaluation.timing:
         roof = place(session.facts, session.device, evaluation)
         parts.append(_part("Times", timing_view.render(evaluation.timing, roof, style=style)))
-    if evaluation.profile:
-        names = (revision(parent) if parent else "parent", revision(item))
-        body = counts_view.render(
-            evaluation.profile,
-            candidate.source,
-            parent=before.profile if before else None,
-            names=names,
-            style=style,
-        )
-        parts.append(_part("Counts", _effects(item.strategy, before, evaluation, style) + body))
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device)
         parts.append(_part("Diagnosis", diagnosis(found, style=style)))
-    names = (revision(parent) if parent else "parent", revision(item))
+    if evaluation.profile:
+        lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found, style=style)
+        parts.append(_part("Lines", lines))
+        parent_profile = before.profile if before else None
+        body = counts_view.render(evaluation.profile, parent=parent_profile, names=names, style=style)
+        parts.append(_part("Counts", _effects(item.strategy, before, evaluation, style) + body))
+        parts.append(_part("Compiled code", counts_view.compiled(evaluation.profile, style=style)))
     drawn = layout_view.render(evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE)
     parts.append(_part("Layouts", drawn))
     return "".join(parts)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePath
 
-from cutegen_nb.analysis.count_tables import resources
 from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
-from cutegen_nb.report import counts_view
+from cutegen_nb.report import counts_view, line_view
 from cutegen_nb.report.code import excerpt
 from cutegen_nb.report.markup import Style, badge, folded, look, safe, table
 from cutegen_nb.report.page import page
@@ -26,7 +25,7 @@ def page_of(run: ProgramRun) -> str:
         f'<header><p class="kicker">Simulated program</p><h1>{safe(name)}</h1>'
         f'<p class="lead">{safe(outcome(run))}</p>{_notes(run, Style.PAGE)}{_facts(run)}</header>'
     )
-    launches = f"{_launches(run, Style.PAGE)}{counts_view.plain_table(resources(run.profile), Style.PAGE)}"
+    launches = f"{_launches(run, Style.PAGE)}{counts_view.compiled(run.profile, style=Style.PAGE)}"
     body = f"{_findings(run, Style.PAGE)}{launches}{_counts(run, Style.PAGE)}"
     footer = "<footer><p>Written by cutegen-nb simulate.</p></footer>"
     return page(f"{name}: simulated program", f"{header}<main>{body}</main>{footer}")
@@ -38,7 +37,7 @@ def record_of(run: ProgramRun) -> str:
     kind = "bad" if run.decided or run.ending is not Ending.FINISHED else "good"
     words = "finding" if run.decided else run.ending.value
     head = f"<p>{badge(style, kind, words)} {safe(outcome(run))}</p>"
-    launches = f"{_launches(run, style)}{counts_view.plain_table(resources(run.profile), style)}"
+    launches = f"{_launches(run, style)}{counts_view.compiled(run.profile, style=style)}"
     return f"{head}{_findings(run, style)}{launches}{_notes(run, style)}{_counts(run, style)}"
 
 
@@ -114,7 +113,7 @@ def _counts(run: ProgramRun, style: Style) -> str:
         folded(
             style,
             f"{PurePath(file).name} with its counts",
-            counts_view.lines(_of_file(run.profile, file), run.sources[file], style),
+            line_view.render(_of_file(run.profile, file), run.sources[file], style=style),
             is_open=style is Style.PAGE,
         )
         for file in files
@@ -126,6 +125,9 @@ def _of_file(profile: Profile, file: str) -> Profile:
     """The counts without those of the program's other files."""
 
     def only(launch: LaunchProfile) -> LaunchProfile:
-        return replace(launch, lines=tuple(line for line in launch.lines if line.file == file))
+        code = launch.code and replace(
+            launch.code, lines=tuple(line for line in launch.code.lines if line.file == file)
+        )
+        return replace(launch, lines=tuple(line for line in launch.lines if line.file == file), code=code)
 
     return replace(profile, launches=tuple(only(launch) for launch in profile.launches))

@@ -7,7 +7,7 @@ import pytest
 
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.evaluation import BaselineTiming, Clocks, Timing
-from cutegen_nb.report import correctness_view, counts_view, rounds, timing_view
+from cutegen_nb.report import correctness_view, line_view, rounds, timing_view
 from cutegen_nb.report.markup import Style
 from cutegen_nb.report.roofline_plot import describe, png
 from cutegen_nb.report.text import table
@@ -35,9 +35,10 @@ def test_the_page_style_names_only_classes_that_the_sheet_knows(session):
 
 def test_counts_stand_beside_their_line(session):
     item = session.rounds[0]
-    page = counts_view.render(item.evaluation.profile, item.candidate.source)
+    page = line_view.render(item.evaluation.profile, item.candidate.source)
     row = next(part for part in page.split("<tr") if "gX[index]" in re.sub("<[^>]*>", "", part))
-    assert "1,048,576" in row
+    assert "1,048,576 sectors" in row
+    assert "33.6 MB" in row
     assert "in lines of the DSL" in page
 
 
@@ -45,13 +46,13 @@ def test_a_profile_without_lines_says_so(session):
     item = session.rounds[0]
     profile = item.evaluation.profile
     bare = replace(profile, launches=tuple(replace(launch, lines=()) for launch in profile.launches))
-    assert "carry no lines of this source" in counts_view.render(bare, item.candidate.source)
+    assert "carry no lines of this source" in line_view.render(bare, item.candidate.source)
 
 
 def test_a_line_beyond_the_source_breaks_nothing(session):
     item = session.rounds[0]
-    assert "Counts beside the source" in counts_view.render(item.evaluation.profile, item.candidate.source)
-    counts_view.render(item.evaluation.profile, "x = 1\n")
+    assert "What each line costs" in line_view.render(item.evaluation.profile, item.candidate.source)
+    line_view.render(item.evaluation.profile, "x = 1\n")
     evaluation = session.rounds[4].evaluation
     assert "WRONG_VALUES" in correctness_view.render(evaluation, "x = 1\n")
 
