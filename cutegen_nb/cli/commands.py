@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutegen_nb.analysis.admission import admission_text
-from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
+from cutegen_nb.analysis.exhibits import checks_lines, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli import doctor as doctoring
 from cutegen_nb.cli.limits import budget_of, plan_of
@@ -214,7 +214,7 @@ def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission
     """An evaluation for a person: the text an author gets, the evidence, the checks, the admission."""
     lines = [evaluation_text(found, candidate).rstrip()]
     lines += [line for exhibit in found.exhibits for line in exhibit_lines(exhibit)]
-    lines += [line for line in (checks_line(found), admission_text(admission)) if line]
+    lines += [line for line in (*checks_lines(found), admission_text(admission)) if line]
     if found.profile:
         lines += ["", _counts(found.profile, candidate.source)]
     return "\n".join(lines)

@@ -198,7 +198,8 @@ def _with(evaluation: Evaluation, tool: Tool, look: Look) -> Evaluation:
         exhibits=(*(item.exhibit for item in look.found), *evaluation.exhibits),
     )
     if first.verdict is None:
-        return noted
+        summary = noted.summary.replace("found nothing more.", "found nothing that decides; see its flags.")
+        return replace(noted, summary=summary)
     return replace(noted, outcome=Judged(verdict=first.verdict), summary=first.finding.message)
 
 

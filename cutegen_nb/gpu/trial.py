@@ -167,7 +167,8 @@ class Trial:
         """Every seed's outputs are right, and nothing above tier A found anything."""
         state = self.state
         worst = max((item.relative_l2_error for item in state.outputs), default=0.0)
-        closer = "" if self.task.tier is Tier.A else f" Tier {self.task.tier.value} found nothing more."
+        rest = "that decides; see its flags" if state.findings else "more"
+        closer = "" if self.task.tier is Tier.A else f" Tier {self.task.tier.value} found nothing {rest}."
         return (
             Judged(verdict=Verdict.PASSED),
             f"Right for {len(seeds)} seeds; relative L2 error {worst:.2g} from the oracle.{closer}",

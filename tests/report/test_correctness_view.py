@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cutegen_nb.analysis.exhibits import checks_line, exhibit_lines
+from dataclasses import replace
+
+from cutegen_nb.analysis.exhibits import checks_lines, exhibit_lines
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
@@ -82,7 +84,7 @@ def test_a_record_of_an_older_version_still_lists_its_checks():
     html = render(old, SOURCE)
     assert "Checks of tier A: 1 ran, 1 did not" in html
     assert "timing: no GPU" in html
-    assert checks_line(old) == ""
+    assert checks_lines(old) == ()
 
 
 def test_the_same_in_plain_words():
@@ -90,7 +92,25 @@ def test_the_same_in_plain_words():
     assert lines[0] == "evidence (torch-compute): PyTorch's aten.relu ran inside <forward>."
     assert "    input 0, float32[2]: -1, 2" in lines
     assert lines[-1] == "  source: line 4"
-    assert checks_line(ACCUSED) == (
-        "Tier B: 2 checks ran; not run: physical floor (it needs a GPU); many calls (it ended before); "
-        "tier C was not asked for."
+    assert checks_lines(ACCUSED) == (
+        "Checks of tier B: 2 ran, 2 did not; tier C was not asked for.",
+        "  found something: PyTorch computation intercepted",
+        "  found nothing: outputs poisoned",
+        "  not run, it needs a GPU: physical floor",
+        "  not run, it ended before: many calls",
+        f"  SHA-256 of the candidate: {'c' * 64}",
+        f"  SHA-256 of the problem:   {'d' * 64}",
+        "  confinement: Landlock: own folder only.",
     )
+
+
+def test_long_lists_of_checks_are_wrapped_and_seeds_are_told():
+    checks = tuple(
+        CheckResult(name=f"check {number}, a long name", tier=Tier.A, state=CheckState.RAN)
+        for number in range(12)
+    )
+    seeds = Correctness(seeds=(12, 34), outputs=(), checks=())
+    lines = checks_lines(replace(ACCUSED, checks=checks, correctness=seeds))
+    assert max(map(len, lines)) <= 100
+    assert "check 3, a long name; check 4" in " ".join(line.strip() for line in lines)
+    assert "  seeds of the inputs, drawn after the source was fixed: 12; 34" in lines
