@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity
+from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity, Timing
 from cutegen_nb.core.profile import Counters, Profile, ProfileSource
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
@@ -27,19 +27,29 @@ def evaluation_text(evaluation: Evaluation, candidate: Candidate, stage: Stage |
     if evaluation.correctness and not evaluation.passed:
         parts += [_output_text(output) for output in evaluation.correctness.outputs if not output.matches]
     if evaluation.timing:
-        timing = evaluation.timing
-        parts.append(f"- median {timing.median_ms:.4g} ms (cold L2)")
-        parts += [
-            f"- {b.speedup:.3g}× against {b.name} ({b.median_ms:.4g} ms), "
-            f"95 % interval {b.speedup_low:.3g}× to {b.speedup_high:.3g}×"
-            for b in timing.baselines
-        ]
+        parts += _times(evaluation.timing)
     if evaluation.profile and evaluation.passed:
         parts += _counts(evaluation.profile, candidate.source, stage)
     if evaluation.log and not evaluation.passed:
         log = reduced_log(evaluation.log)
         parts += ["It printed, at the end:\n" + _indented(log)] if log else []
     return "\n".join(parts) + "\n"
+
+
+def _times(timing: Timing) -> list[str]:
+    how = "replays of a CUDA graph" if timing.method == "graph" else "a pair of events around each call"
+    said = [f"- median {timing.median_ms:.4g} ms (cold L2), by {how}"]
+    if timing.not_by_graph:
+        said.append(f"- no CUDA graph, although it is under 10 µs: {timing.not_by_graph}")
+    if timing.host_ms is not None:
+        where = "the latency holds it: the call waits for the device" if timing.host_included else "not in it"
+        said.append(f"- host, queueing one call: {timing.host_ms:.4g} ms ({where})")
+    others = (*timing.baselines, *((timing.rival,) if timing.rival else ()))
+    return said + [
+        f"- {b.speedup:.3g}× against {b.name} ({b.median_ms:.4g} ms), "
+        f"95 % interval {b.speedup_low:.3g}× to {b.speedup_high:.3g}×"
+        for b in others
+    ]
 
 
 def _ordered(evaluation: Evaluation) -> list[Finding]:
