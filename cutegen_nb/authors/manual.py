@@ -69,6 +69,8 @@ class ManualAuthor:
         self._poll_s = poll_s
         self._settled_s = settled_s
         self._answered: set[Path] = set()
+        self.asked: Prompt | None = None
+        """The prompt whose reply is waited for; None in between."""
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
         """The library's strategies for the problem's class."""
@@ -85,7 +87,11 @@ class ManualAuthor:
         if not any(item.exists() for item in _candidates(reply_path)):
             self._say(_request(prompt, session, path, reply_path))
         progress(f"waiting for {reply_path}")
-        thoughts, text = split_thoughts(await self._first_of(reply_path))
+        self.asked = prompt
+        try:
+            thoughts, text = split_thoughts(await self._first_of(reply_path))
+        finally:
+            self.asked = None
         self._answered.add(path)
         usage = Usage(seconds=round(time.monotonic() - started, 3))
         return Reply(text=text, usage=usage, reasoning=thoughts)

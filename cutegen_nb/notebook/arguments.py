@@ -100,7 +100,8 @@ def _cell_parser() -> _Parser:
         "%%cutegen",
         "Refine the problem in this cell: a KernelBench file (Model, get_inputs, get_init_inputs), or a "
         "function\nand get_inputs. The session becomes a variable under its name.",
-        "`%%cutegen edit` and `%%cutegen steer` take the cell as the text of a decision.",
+        "`%%cutegen edit` and `%%cutegen steer` take the cell as the text of a decision,\n"
+        "`%%cutegen reply` as the reply of a model to which you carried the prompt (--author manual).",
     )
     parser.add_argument("--name", help="name of the session and its variable (default: the function's name)")
     parser.add_argument(
@@ -161,6 +162,10 @@ def _make_parsers() -> dict[str, _Parser]:
         "branch": _plain("branch", "Go on from another revision: %cutegen branch r1"),
         "stop": _plain("stop", "End the session now; what runs is killed, finished rounds are kept."),
         "wait": _plain("wait", "Wait in this cell until the session has ended or needs you."),
+        "prompt": _plain(
+            "prompt", "The prompt that waits, with a button that copies it; %%cutegen reply answers."
+        ),
+        "replay": _stored("replay", "Show a stored session, or a bundle's, again as it was recorded."),
         "rounds": _stored("rounds", "The rounds as a DataFrame."),
         "diff": _plain("diff", "The change between two revisions: %cutegen diff r0 r2"),
         "report": _stored("report", "Print the whole record."),

@@ -17,7 +17,7 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook import arguments
+from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
 from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -158,6 +158,8 @@ def decide_with_cell(desk: Desk, command: str, rest: str, cell: str) -> str:
     """``%%cutegen edit`` and ``%%cutegen steer``: the cell is the text of the decision."""
     options = arguments.parse_command("edit" if command == "edit" else "steer", rest)
     running = desk.find(options.name)
+    if command == "reply":
+        return running.take_reply(cell)
     if command == "edit":
         return running.decide(Answer(action=Action.EDIT, edited=cell))
     return running.decide(Answer(action=Action(command), reason=f"{options.words}\n{cell}"))
@@ -168,6 +170,22 @@ def wait(desk: Desk, options: Options) -> str:
     running = desk.find(options.name)
     desk.wait(running, options.timeout)
     return status(desk, Options(session=running.order.problem.name, store=None))
+
+
+def prompt(desk: Desk, options: Options) -> Shown:
+    """The prompt that waits for a person, to be copied."""
+    running = desk.find(options.name)
+    if running.asked is None:
+        raise NotebookUsageError(f"{running.name} waits for nobody's answer to a prompt now")
+    return carrying.shown_prompt(running.asked)
+
+
+def replay(desk: Desk, options: Options) -> str:
+    """A recorded session again."""
+    if not options.session:
+        raise NotebookUsageError("replay needs the name of a stored session: `%cutegen sessions` lists them")
+    session, text = carrying.replay_here(desk.engine, options.session, absolute(options.store))
+    return f"{text}\n`%cutegen report {session.name}` shows it"
 
 
 def rounds(desk: Desk, options: Options) -> object:
@@ -267,6 +285,8 @@ COMMANDS: dict[str, Command] = {
     "branch": branch,
     "stop": _decide(Action.STOP),
     "wait": wait,
+    "prompt": prompt,
+    "replay": replay,
     "rounds": rounds,
     "diff": diff,
     "report": report,

@@ -14,7 +14,7 @@ from cutegen_nb.notebook.desk import Desk
 from cutegen_nb.notebook.faults import as_sentence
 from cutegen_nb.report.markup import visible
 
-_DECIDES = ("edit", "steer", "reject")
+_DECIDES = ("edit", "steer", "reject", "reply")
 """Words after ``%%cutegen`` that make the cell the text of a decision."""
 
 

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
+from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.core.errors import CutegenError, UsageError
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Action
+from cutegen_nb.core.round import Action, Prompt
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
@@ -61,6 +62,8 @@ class RunningSession:
         self._engine = engine
         self._on_change = on_change
         self._approver = PanelApprover(person=order.settings.person, on_gate=self._gate)
+        self.replies: asyncio.Queue[str] = asyncio.Queue()
+        """Replies that a person brought from elsewhere, for the author ``manual``."""
         self._effects = self._make_effects()
         self._stop_words: str | None = None
         self._task: asyncio.Task[None] | None = None
@@ -74,6 +77,29 @@ class RunningSession:
     def gate(self) -> Gate | None:
         """The decision that is waited for."""
         return self._approver.gate
+
+    @property
+    def asked(self) -> Prompt | None:
+        """The prompt that a person is to carry to a model, or is to decide on now."""
+        author = self._effects.author
+        carried = author.asked if isinstance(author, ManualAuthor) else None
+        return carried or (self.gate.prompt if self.gate else None)
+
+    def take_reply(self, text: str) -> str:
+        """Take a reply that a person brought, and say so. Raises UsageError when none is waited for."""
+
+        async def taking() -> str:
+            author = self._effects.author
+            if not isinstance(author, ManualAuthor) or author.asked is None or not self.replies.empty():
+                raise UsageError(
+                    f"{self.name} waits for no reply now: `%cutegen status` says what it does, and only "
+                    "--author manual takes replies"
+                )
+            self.replies.put_nowait(text)
+            number = len(self.session.rounds) if self.session else 0
+            return f"Taken: {len(text):,} characters as the reply of r{number}."
+
+        return self._engine.result(taking())
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -232,11 +258,10 @@ class RunningSession:
 class _Person:
     """How an author speaks to the person of a notebook: through the panel; nobody types at a terminal."""
 
-    paste: Callable[[], Awaitable[str | None]] | None = None
-
     def __init__(self, running: RunningSession) -> None:
         self.progress = running.progress
         self.say = running.say
+        self.paste: Callable[[], Awaitable[str | None]] | None = running.replies.get
 
     async def read_line(self, question: str) -> str | None:  # noqa: ARG002 - the protocol's
         """Nobody reads questions here."""

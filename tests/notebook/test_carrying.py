@@ -1,0 +1,60 @@
+"""A person carries prompts to a model and replies back, and looks at the recorded session again."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from notebook_kernels import ROOT, Kernel, rows
+
+PROBLEM = (ROOT / "tests/gpu/problems/relu.py").read_text()
+KERNEL = (ROOT / "tests/gpu/candidates/relu.py").read_text()
+
+
+def until(kernel: Kernel, words: str, code: str = "%cutegen status") -> str:
+    deadline = time.monotonic() + 90
+    while words not in (said := kernel.run(code).plain):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.2)
+    return said
+
+
+class TestCarrying:
+    """In order: a prompt is shown, words alone are refused, a kernel is taken, and all of it is replayed."""
+
+    def test_the_prompt_is_shown_with_a_button_that_copies_it(self, attended: Kernel):
+        line = "%%cutegen --name relu --author manual --device simulator --policy auto --rounds 1"
+        ran = attended.run(f"{line}\n{PROBLEM}")
+        assert ran.status == "ok", ran.error
+        until(attended, "waiting for ")
+        (shown,) = attended.run("%cutegen prompt").outputs
+        assert "navigator.clipboard.writeText" in shown["data"]["text/html"]
+        assert "class ModelNew" in shown["data"]["text/plain"]
+        assert PROBLEM.strip().splitlines()[-1] in shown["data"]["text/plain"]
+
+    def test_a_reply_of_words_is_asked_for_again_with_the_reason(self, attended: Kernel):
+        ran = attended.run("%%cutegen reply\nUse tiles, I would say.")
+        assert "Taken: " in ran.text
+        assert "as the reply of r0." in ran.text
+        assert "holds no code, only words" in until(attended, "holds no code", "%cutegen prompt")
+
+    def test_a_reply_with_a_kernel_ends_the_round(self, attended: Kernel):
+        attended.run(f"%%cutegen reply\nRationale: one thread an element.\n```python\n{KERNEL}```")
+        until(attended, "ended: ")
+        (body,) = (json.loads(row) for row in rows(attended.folder))
+        assert [item["problem"][:24] for item in body["attempts"]] == ["The answer holds no code", ""]
+        assert body["attempts"][1]["candidate"]["source"].strip() == KERNEL.strip()
+        assert body["attempts"][1]["evaluation"]["outcome"]["verdict"] == "PASSED"
+
+    def test_a_reply_that_nobody_waits_for_is_refused_in_a_sentence(self, attended: Kernel):
+        ran = attended.run("%%cutegen reply\nanything")
+        assert "relu waits for no reply now" in ran.error
+        assert "waits for nobody's answer" in attended.run("%cutegen prompt").error
+
+    def test_the_recorded_session_is_shown_again(self, attended: Kernel):
+        said = attended.run("%cutegen replay relu").text
+        assert "written by manual: nothing runs now" in said
+        assert "r0  first kernel: PASSED, first  [recorded 20" in said
+        assert "`%cutegen report relu_replay` shows it" in said
+        assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
+        assert "no session 'nothing'" in attended.run("%cutegen replay nothing").error
