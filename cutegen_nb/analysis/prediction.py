@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from cutegen_nb.analysis.quantity import change, count, duration, times
-from cutegen_nb.analysis.summary import parent_round
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.round import Prediction, Round
@@ -106,8 +105,7 @@ def round_scores(session: Session, item: Round) -> tuple[str, ...]:
     after = item.evaluation
     if after is None or not after.passed:
         return ()
-    parent = parent_round(session, item)
-    before = parent.evaluation if parent else None
+    before = _parent_evaluation(session, item)
     lines = []
     if item.strategy is not None and before is not None:
         lines += [f"the strategy: {one.text}" for one in strategy_scores(item.strategy, before, after)]
@@ -118,6 +116,15 @@ def round_scores(session: Session, item: Round) -> tuple[str, ...]:
         if not scores:
             lines.append(f"its author predicted: {prediction.text} (names nothing that is measured)")
     return tuple(lines)
+
+
+def _parent_evaluation(session: Session, item: Round) -> Evaluation | None:
+    """What was found of the candidate that a round was compared with; None for a first one."""
+    against = item.comparison.against if item.comparison else ""
+    if not against:
+        return None
+    earlier = (r for r in reversed(session.rounds) if r.number < item.number)
+    return next((r.evaluation for r in earlier if r.candidate and r.candidate.digest == against), None)
 
 
 def _prediction(item: Round) -> Prediction | None:

@@ -211,7 +211,7 @@ class Round:
     @property
     def candidate(self) -> Candidate | None:
         """The candidate the round ended with."""
-        return next((a.candidate for a in reversed(self.attempts) if a.candidate), None)
+        return next((a.candidate for a in reversed(self.attempts) if a.candidate is not None), None)
 
     @property
     def evaluation(self) -> Evaluation | None:

@@ -65,13 +65,11 @@ def tried_on(session: Session, parent: Round) -> set[str]:
 
 def _carried_out(session: Session, parent: Round) -> set[str]:
     """Names of the strategies on the way from the first kernel to `parent`."""
-    by_digest = {item.candidate.digest: item for item in session.rounds if item.candidate}
     names: set[str] = set()
-    seen: set[str] = set()
-    item: Round | None = parent
-    while item is not None and item.candidate and item.candidate.digest not in seen:
-        seen.add(item.candidate.digest)
-        if item.strategy:
-            names.add(item.strategy.name)
-        item = by_digest.get(parent_digest(item))
+    wanted = parent.candidate.digest if parent.candidate else ""
+    # Backwards: a candidate is made from one that was there before it.
+    for item in reversed(session.rounds):
+        if wanted and item.candidate and item.candidate.digest == wanted:
+            names |= {item.strategy.name} if item.strategy else set()
+            wanted = parent_digest(item)
     return names

@@ -23,7 +23,11 @@ def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: St
     ask for it. TUNE offers numbers only. What was tried nowhere comes before what failed on an older
     revision.
     """
-    left = untried(session, [s for s in menu if is_possible(s, session.facts, session.device)], parent)
+    return of_stage(session, untried(session, menu, parent), parent, stage)
+
+
+def of_stage(session: Session, left: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
+    """The part of `left`, which `untried` gave, that a stage offers."""
     if stage is Stage.STRUCTURE:
         found = diagnose(session.facts, parent_evaluation(session, parent), session.device)
         bounds = {place(session.facts, session.device).bound, found.bound}
@@ -38,9 +42,11 @@ def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: St
 
 
 def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[Strategy]:
-    """Strategies that neither `parent` nor an ancestor carries out and that were not tried on `parent`."""
+    """Possible strategies that neither `parent` nor an ancestor carries out, not tried on `parent` either."""
     gone = tried_on(session, parent)
-    left = [item for item in menu if item.name not in gone]
+    left = [
+        item for item in menu if item.name not in gone and is_possible(item, session.facts, session.device)
+    ]
     anywhere = {item.strategy.name for item in session.rounds if item.strategy}
     return [s for s in left if s.name not in anywhere] + [s for s in left if s.name in anywhere]
 

@@ -64,36 +64,36 @@ def _span(seconds: float) -> str:
 
 
 def _wall(session: Session) -> str:
-    limit, spent = session.budget.wall_s, wall_seconds_spent(session)
-    if limit is None or spent < limit:
+    limit = session.budget.wall_s
+    if limit is None or (spent := wall_seconds_spent(session)) < limit:
         return ""
     return f"the budget of {_span(limit)} is spent: the rounds took {_span(spent)}"
 
 
 def _tokens(session: Session) -> str:
-    limit, spent = session.budget.tokens, tokens_spent(session)
-    if limit is None or spent < limit:
+    limit = session.budget.tokens
+    if limit is None or (spent := tokens_spent(session)) < limit:
         return ""
     return f"the budget of {limit:,} tokens is spent: {spent:,} were used"
 
 
 def _dollars(session: Session) -> str:
-    limit, spent = session.budget.dollars, dollars_spent(session)
-    if limit is None or spent < limit:
+    limit = session.budget.dollars
+    if limit is None or (spent := dollars_spent(session)) < limit:
         return ""
     return f"the budget of ${limit:.2f} is spent: the requests cost ${spent:.4f}"
 
 
 def _gpu(session: Session) -> str:
-    limit, spent = session.budget.gpu_s, gpu_seconds_spent(session)
-    if limit is None or spent < limit:
+    limit = session.budget.gpu_s
+    if limit is None or (spent := gpu_seconds_spent(session)) < limit:
         return ""
     return f"the budget of {_span(limit)} of GPU time is spent: evaluations held it for {_span(spent)}"
 
 
 def _person(session: Session) -> str:
-    limit, spent = session.budget.person_s, person_seconds_spent(session)
-    if limit is None or spent < limit:
+    limit = session.budget.person_s
+    if limit is None or (spent := person_seconds_spent(session)) < limit:
         return ""
     return f"the budget of {_span(limit)} of a person's time is spent: the gates waited for {_span(spent)}"
 

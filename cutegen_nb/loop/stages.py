@@ -16,7 +16,7 @@ from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.lineage import parent_of_next, since_branch
-from cutegen_nb.loop.menu import offered
+from cutegen_nb.loop.menu import of_stage, untried
 
 PAPER_LAST_DEPTH = 10
 """Optimisation rounds after which CuTeGen's chain ends (``MAX_DEPTH``)."""
@@ -54,10 +54,11 @@ def next_step(session: Session, menu: Sequence[Strategy]) -> Step:
     parent = parent_of_next(session)
     if parent is None:
         return Step(stage=Stage.CORRECT)
-    stage, because = _stage(session, menu, parent)
+    left = untried(session, menu, parent)
+    stage, because = _stage(session, left, parent)
     if stage is Stage.DONE:
         return Step(stage=stage, because=because, parent=parent)
-    strategy = offered(session, menu, parent, stage)[0]
+    strategy = of_stage(session, left, parent, stage)[0]
     return Step(stage=stage, because=because, parent=parent, strategy=strategy)
 
 
@@ -87,12 +88,12 @@ def optimisation_rounds(session: Session) -> int:
     return sum(1 for item in session.rounds if item.strategy is not None and item.attempts)
 
 
-def _stage(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[Stage, str]:
+def _stage(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[Stage, str]:
     rounds = [item for item in since_branch(session) if item.stage is not Stage.CORRECT]
     here = rounds[-1].stage if rounds else Stage.STRUCTURE
 
     def has(stage: Stage) -> bool:
-        return bool(offered(session, menu, parent, stage))
+        return bool(of_stage(session, left, parent, stage))
 
     if here is Stage.STRUCTURE:
         over = _structure_is_over(session, _trailing(rounds, here), structural=has(Stage.STRUCTURE))

@@ -42,15 +42,16 @@ def tried_text(
     `scores` are lines on what came of a round's claims, by its number.
     """
     rounds = [item for item in session.rounds if item.attempts]
-    entries = [_entry(item, (scores or {}).get(item.number, ())) for item in rounds]
-    kept, left = 0, tokens
-    for entry in reversed(entries):
+    entries: list[str] = []
+    left = tokens
+    for item in reversed(rounds):
+        entry = _entry(item, (scores or {}).get(item.number, ()))
         left -= tokens_of(entry)
-        if left < 0 and kept >= _ALWAYS_FULL:
+        if left < 0 and len(entries) >= _ALWAYS_FULL:
             break
-        kept += 1
-    old = rounds[: len(rounds) - kept]
-    return _summary(old, tokens) + "".join(entries[len(entries) - kept :])
+        entries.append(entry)
+    old = rounds[: len(rounds) - len(entries)]
+    return _summary(old, tokens) + "".join(reversed(entries))
 
 
 def _entry(item: Round, scores: Sequence[str]) -> str:
