@@ -179,6 +179,7 @@ async def refusals(name: str, evaluator: KernelEvaluator, *, small: bool) -> dic
     timing = next((item.timing for item in found if item.timing), None)
     return {
         "name": name,
+        "digest": candidate.digest,
         "does": source.partition('"""')[2].partition('"""')[0],
         "refused_by": sorted({item["check"] for item in listed if item}),
         "refusals": [item for item in listed if item],
