@@ -140,7 +140,12 @@ def _round(session: Session, item: Round) -> str:
     first = "first kernel" if item.number == 0 else ""
     name = " · ".join(part for part in (row.revision, row.strategy or first) if part)
     body = rounds.section(session, item, style=Style.PAGE)
-    return f'<section id="{row.revision}"><h2>{safe(name)} {verdict}{best}</h2>{body}</section>'
+    opened = " open" if row.best or item is session.rounds[-1] else ""
+    said = f' <span class="muted">{safe(row.reason)}</span>' if row.reason and not opened else ""
+    return (
+        f'<section id="{row.revision}"><details class="round"{opened}>'
+        f"<summary><h2>{safe(name)} {verdict}{best}</h2>{said}</summary>{body}</details></section>"
+    )
 
 
 def _problem(session: Session) -> str:

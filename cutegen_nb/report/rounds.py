@@ -43,13 +43,16 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> str:
     )
     columns = (
         ("Round", False),
-        ("Strategy", False),
+        ("Strategy and stage", False),
         ("Verdict", False),
         ("Against its parent", False),
         *figures,
         ("Decision", False),
     )
-    body = tuple(_overview_row(item, style, counted=counted) for item in rows(session))
+    stages = {revision(item): item.stage.value for item in session.rounds}
+    body = tuple(
+        _overview_row(item, stages.get(item.revision, ""), style, counted=counted) for item in rows(session)
+    )
     caption = "Figures are simulated counts of one call" if counted else "Figures are measured"
     return table(style, caption, columns, body)
 
@@ -102,7 +105,7 @@ def _part(title: str, body: str) -> str:
     return f"<h3>{safe(title)}</h3>{body}" if body else ""
 
 
-def _overview_row(item: RoundSummary, style: Style, *, counted: bool) -> tuple[str, ...]:
+def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool) -> tuple[str, ...]:
     name = (
         f'<a href="#{item.revision}">{item.revision}</a>'
         if style is Style.PAGE
@@ -119,7 +122,8 @@ def _overview_row(item: RoundSummary, style: Style, *, counted: bool) -> tuple[s
     against = f"{relation} <span{look(style, 'muted')}>{reason}</span>"
     return (
         f"<span{look(style, 'name')}>{name}{star}</span>",
-        f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span>",
+        f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span> "
+        f"<span{look(style, 'muted')}>{safe(stage)}</span>",
         verdict,
         against,
         *(_counted(item) if counted else _timed(item)),

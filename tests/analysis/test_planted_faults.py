@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.analysis.diagnose import diagnose
+from cutegen_nb.analysis.line_heat import heat
 from cutegen_nb.analysis.remedies import _ANSWERS, FITS, strategies_for
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
@@ -24,6 +25,11 @@ from cutegen_nb.gpu.device import simulated
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROGRAMS = ("stride", "banks", "spill", "one_cta", "divergence", "registers", "unpipelined")
+COLUMNS = {
+    "uncoalesced": "Sector efficiency", "bank-conflicts": "Bank conflicts", "spills": "Spilled",
+    "too-few-ctas": "Instructions", "divergence": "Idle lanes", "unpipelined-loads": "Waits",
+}  # fmt: skip
+"""Column of the line view that shows a fault."""
 TIMES_LARGER = 4096
 """The problem's own size ÷ the size that is simulated, as for KernelBench's files."""
 
@@ -81,6 +87,26 @@ def test_a_planted_fault_is_named_first_and_its_line_is_the_hottest(told, name, 
 def test_its_twin_has_no_such_cause(told, name, architecture):
     found = diagnosed(told[f"{name} clean"], simulated(architecture))
     assert told[f"{name} cause"] not in [cause.name for cause in found.causes], found.text()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_line_views_hottest_line_is_the_planted_one_and_deepest_in_its_own_column(told, name):
+    answer = told[f"{name} fault"]
+    (found,) = heat(decode(Profile, answer["profile"]), diagnosed(answer))
+    assert found.hottest in planted_lines(name)
+    assert found.because == told[f"{name} cause"]
+    column = [one.title for one in found.columns].index(COLUMNS[found.because])
+    assert found.lines[found.hottest].cells[column].heat == 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_twins_lines_are_not_shaded_in_that_column(told, name):
+    answer, column = told[f"{name} clean"], COLUMNS[told[f"{name} cause"]]
+    (found,) = heat(decode(Profile, answer["profile"]), diagnosed(answer))
+    titles = [one.title for one in found.columns]
+    if column not in {"Instructions", "Waits"} and column in titles:
+        at = titles.index(column)
+        assert all(line.cells[at].heat == 0 for line in found.lines.values())
 
 
 def test_one_cta_and_loads_waited_for_are_bound_by_latency_and_conflicts_by_memory(told):
