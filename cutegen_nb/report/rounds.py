@@ -122,13 +122,17 @@ def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool
     against = f"{relation} <span{look(style, 'muted')}>{reason}</span>"
     return (
         f"<span{look(style, 'name')}>{name}{star}</span>",
-        f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span> "
-        f"<span{look(style, 'muted')}>{safe(stage)}</span>",
+        _strategy(item, stage, style),
         verdict,
         against,
         *(_counted(item) if counted else _timed(item)),
         _decided(item),
     )
+
+
+def _strategy(item: RoundSummary, stage: str, style: Style) -> str:
+    name = f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span>"
+    return f"{name} <span{look(style, 'muted')}>{safe(stage)}</span>" if stage else name
 
 
 def _counted(item: RoundSummary) -> tuple[str, str, str]:
