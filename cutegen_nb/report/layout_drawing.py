@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,13 +12,8 @@ FILL_OPACITY = 0.5
 """Of the fills, so that the words in them read on light and on dark."""
 WRONG = "#D55E00"
 """Frame of what conflicts; the words say so too."""
-
-_TEXT = 11.0
-_CHARACTER = 0.62
-"""Width of a digit over the size of its letters, in a sans-serif face."""
-_LEAST_CELL, _LEAST_TEXT = 7.0, 6.5
-_GAP = 28.0
-_HEAD = 20.0
+TEXT = 11.0
+"""Pixels of words, where they are not made smaller."""
 
 
 class Weight(StrEnum):
@@ -74,7 +69,7 @@ class Words:
     """Its middle."""
     text: str
     """It."""
-    size: float = _TEXT
+    size: float = TEXT
     """Pixels."""
     anchor: str = "start"
     """``start``, ``middle`` or ``end``."""
@@ -156,218 +151,9 @@ class Grid:
 class Room:
     """What a grid may take."""
 
-    width: float = 940.0
+    width: float = 860.0
     """Pixels at most."""
     rows: int = 32
     """Rows drawn at most."""
     columns: int = 64
     """Columns drawn at most."""
-
-
-def draw(grid: Grid, room: Room) -> Drawing:
-    """A grid as large as its words need, up to the room there is; what has no room is said."""
-    rows, columns = min(grid.rows, room.rows), min(grid.columns, room.columns)
-    contents = [[grid.content(row, column) for column in range(columns)] for row in range(rows)]
-    longest = max((len(line) for row in contents for one in row for line in one.words), default=0)
-    lines = max((len(one.words) for row in contents for one in row), default=0)
-    left = _left_edge(grid, rows)
-    wanted = max(16.0, longest * _TEXT * _CHARACTER + 6)
-    width = max(_LEAST_CELL, min(wanted, (room.width - left - 2) / columns))
-    text = min(_TEXT, (width - 3) / max(1, longest) / _CHARACTER)
-    text = 0.0 if text < _LEAST_TEXT else text
-    height = max(lines * (text + 3) + 4, 16.0) if text else max(width, 9.0)
-    top = _HEAD + (16.0 if grid.headings else 2.0) + (14.0 if grid.names[1] else 0.0)
-    cells = tuple(
-        Cell(
-            x=left + column * width, y=top + row * height, width=width, height=height,
-            content=contents[row][column], text_size=text,
-        )
-        for row in range(rows)
-        for column in range(columns)
-    )  # fmt: skip
-    frames = tuple(
-        Cell(
-            x=left + at[1] * width, y=top + at[0] * height, width=at[3] * width, height=at[2] * height,
-            content=Content(color=None, weight=at[4]), text_size=0.0,
-        )
-        for at in grid.frames
-        if at[0] + at[2] <= rows and at[1] + at[3] <= columns
-    )  # fmt: skip
-    right, bottom = left + columns * width, top + rows * height
-    cut = _cut(grid, rows, columns)
-    words = [heading(grid.title)]
-    words += _axes(grid, (left, top), (width, height), (rows, columns))
-    if not text:
-        words += _of_runs(contents, (left, top), (width, height))
-    if cut:
-        words.append(Words(x=left, y=bottom + 11, text=cut))
-    widest = max(
-        len(one.text) * one.size * _CHARACTER * 0.9 + one.x for one in words if one.anchor == "start"
-    )
-    return Drawing(
-        width=max(right + 1, min(widest, room.width)),
-        height=bottom + (22 if cut else 2),
-        title=grid.title,
-        description=cut,
-        cells=(*sorted(cells, key=lambda one: one.content.weight is not Weight.PLAIN), *frames),
-        words=tuple(words),
-        strokes=_breaks(grid, (left, top), (width, height), (rows, columns)),
-    )
-
-
-def stacked(drawings: Sequence[Drawing], *, title: str, description: str) -> Drawing:
-    """Drawings one below the other."""
-    placed, y = [], 0.0
-    for one in drawings:
-        placed.append(one.moved(0.0, y))
-        y += one.height + _GAP / 2
-    return _joined(placed, max(one.width for one in drawings), y - _GAP / 2, title, description)
-
-
-def beside(drawings: Sequence[Drawing], *, title: str, description: str) -> Drawing:
-    """Drawings side by side."""
-    placed, x = [], 0.0
-    for one in drawings:
-        placed.append(one.moved(x, 0.0))
-        x += one.width + _GAP
-    return _joined(placed, x - _GAP, max(one.height for one in drawings), title, description)
-
-
-def heading(text: str) -> Words:
-    """A title over what comes below it."""
-    return Words(x=0.0, y=_HEAD / 2, text=text, size=_TEXT + 2, bold=True)
-
-
-def titled(title: str, parts: Sequence[Drawing], description: str) -> Drawing:
-    """Drawings one below the other under one heading."""
-    width = len(title) * (_TEXT + 2) * _CHARACTER
-    over = Drawing(width=width, height=_HEAD - 4, title="", description="", words=(heading(title),))
-    return stacked([over, *parts], title=title, description=description)
-
-
-def notes(lines: Sequence[str], *, width: float = 940.0) -> Drawing:
-    """Sentences as a drawing, broken where the width ends."""
-    room = int(width / (_TEXT * 0.54))
-    broken = [part for line in lines for part in _broken(line, room)]
-    words = tuple(Words(x=0.0, y=9 + 16 * row, text=line) for row, line in enumerate(broken))
-    longest = max((len(line) for line in broken), default=0)
-    return Drawing(
-        width=min(width, longest * _TEXT * 0.56),
-        height=16.0 * len(broken) + 4,
-        title="",
-        description="",
-        words=words,
-    )
-
-
-def legend(entries: Sequence[tuple[int, str]]) -> Drawing:
-    """What the fills mean."""
-    cells, words, x = [], [], 0.0
-    for color, text in entries:
-        content = Content(color=color)
-        cells.append(Cell(x=x, y=3, width=12, height=12, content=content, text_size=0))
-        words.append(Words(x=x + 16, y=9, text=text))
-        x += 16 + len(text) * _TEXT * _CHARACTER + 14
-    return Drawing(width=x, height=18, title="", description="", cells=tuple(cells), words=tuple(words))
-
-
-def _joined(placed: Sequence[Drawing], width: float, height: float, title: str, description: str) -> Drawing:
-    return Drawing(
-        width=width,
-        height=height,
-        title=title,
-        description=description,
-        cells=tuple(cell for one in placed for cell in one.cells),
-        words=tuple(word for one in placed for word in one.words),
-        strokes=tuple(stroke for one in placed for stroke in one.strokes),
-    )
-
-
-def _left_edge(grid: Grid, rows: int) -> float:
-    named = 16.0 if grid.names[0] else 0.0
-    return named + (len(str(rows - 1)) * _TEXT * _CHARACTER + 7 if grid.headings else 1.0)
-
-
-def _axes(
-    grid: Grid, corner: tuple[float, float], cell: tuple[float, float], drawn: tuple[int, int]
-) -> list[Words]:
-    (left, top), (width, height), (rows, columns) = corner, cell, drawn
-    words = []
-    if grid.names[1]:
-        words.append(Words(x=left + columns * width / 2, y=top - 23, text=grid.names[1], anchor="middle"))
-    if grid.names[0]:
-        words.append(Words(x=2, y=top + rows * height / 2, text=grid.names[0]))
-    if not grid.headings:
-        return words
-    step = _step(len(str(columns - 1)) * _TEXT * _CHARACTER + 5, width)
-    words += [
-        Words(x=left + (column + 0.5) * width, y=top - 8, text=str(column), anchor="middle", size=_TEXT - 1)
-        for column in range(0, columns, step)
-    ]
-    step = _step(_TEXT + 2, height)
-    words += [
-        Words(x=left - 5, y=top + (row + 0.5) * height, text=str(row), anchor="end", size=_TEXT - 1)
-        for row in range(0, rows, step)
-    ]
-    return words
-
-
-def _of_runs(
-    contents: Sequence[Sequence[Content]], corner: tuple[float, float], cell: tuple[float, float]
-) -> list[Words]:
-    """Where cells are too small for words: the first word of each run of equal ones, where that fits."""
-    words = []
-    for row, line in enumerate(contents):
-        start = 0
-        for column in range(1, len(line) + 1):
-            if column < len(line) and line[column].words[:1] == line[start].words[:1]:
-                continue
-            said = line[start].words[0] if line[start].words else ""
-            size = min(
-                _TEXT - 1, cell[1] - 1, ((column - start) * cell[0] - 3) / max(1, len(said)) / _CHARACTER
-            )
-            if said and size >= _LEAST_TEXT:
-                x = corner[0] + (start + column) / 2 * cell[0]
-                y = corner[1] + (row + 0.5) * cell[1]
-                words.append(Words(x=x, y=y, text=said, size=size, anchor="middle"))
-            start = column
-    return words
-
-
-def _step(needed: float, cell: float) -> int:
-    step = 1
-    while step * cell < needed:
-        step *= 2
-    return step
-
-
-def _breaks(
-    grid: Grid, corner: tuple[float, float], cell: tuple[float, float], drawn: tuple[int, int]
-) -> tuple[Stroke, ...]:
-    (left, top), (width, height), (rows, columns) = corner, cell, drawn
-    right, bottom = left + columns * width, top + rows * height
-    down = {at for every in grid.row_breaks for at in range(every, rows, every)}
-    across = {at for every in grid.column_breaks for at in range(every, columns, every)}
-    return (
-        *(Stroke(x1=left, y1=top + at * height, x2=right, y2=top + at * height) for at in sorted(down)),
-        *(Stroke(x1=left + at * width, y1=top, x2=left + at * width, y2=bottom) for at in sorted(across)),
-    )
-
-
-def _cut(grid: Grid, rows: int, columns: int) -> str:
-    said = []
-    if rows < grid.rows:
-        said.append(f"rows {rows:,}–{grid.rows - 1:,}" if grid.rows - rows > 1 else f"row {rows:,}")
-    if columns < grid.columns:
-        said.append(f"columns {columns:,}–{grid.columns - 1:,}")
-    return f"Not drawn: {' and '.join(said)}." if said else ""
-
-
-def _broken(text: str, room: int) -> list[str]:
-    lines: list[str] = [""]
-    for word in text.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines

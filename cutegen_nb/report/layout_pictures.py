@@ -12,27 +12,15 @@ from cutegen_nb.analysis.layout_banks import (
     Place,
     SharedTensor,
     WarpAccess,
-    along,
     shared_tensor,
     tile_access,
 )
 from cutegen_nb.analysis.layout_partition import Partition, partition
+from cutegen_nb.analysis.layout_words import access_words, along_words, passes, sharing_words
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
-from cutegen_nb.report.layout_drawing import (
-    PALETTE,
-    Content,
-    Drawing,
-    Grid,
-    Room,
-    Weight,
-    beside,
-    draw,
-    legend,
-    notes,
-    stacked,
-    titled,
-)
+from cutegen_nb.report.layout_drawing import PALETTE, Content, Drawing, Grid, Room, Weight
+from cutegen_nb.report.layout_placing import beside, draw, legend, notes, stacked, titled
 
 _COLORS = len(PALETTE)
 _BANKS_A_COLOR = BANKS // _COLORS
@@ -90,10 +78,9 @@ def indices(layout: Layout, name: str = "", room: Room = _ROOM) -> Drawing:
 def banks(tensor: SharedTensor, title: str, room: Room = _ROOM) -> Drawing:
     """The bank of each element's word, and what a warp pays that goes along a mode."""
     grid = draw(_bank_grid(tensor, title), room)
-    said = [*_along(tensor), grid.description]
-    lines = [line for line in said if line]
-    parts = [grid, _bank_legend(), notes(lines[: len(lines) - bool(grid.description)], width=room.width)]
-    return stacked(parts, title=title, description=" ".join(lines))
+    said = along_words(tensor)
+    parts = [grid, _bank_legend(room.width), notes(said, width=room.width)]
+    return stacked(parts, title=title, description=" ".join([*said, grid.description]).strip())
 
 
 def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
@@ -105,21 +92,18 @@ def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     title = f"{record.name or 'shared memory'}: warp {warp} {verb} {_type(record)}"
     frames = _frames(tensor, shown)
     grid = draw(_bank_grid(tensor, title, frames), _around(frames, room))
-    ways = (
-        "free of bank conflicts"
-        if cost.wavefronts == cost.least
-        else f"bank conflicts: {cost.wavefronts / cost.least:.3g} times the least"
-    )
     framed = (
         f"Framed: what the lanes of warp {warp} reach in its access {number + 1}, {shown.lane_bytes} bytes "
-        f"each: {_passes(shown.wavefronts)}, {shown.least} at least."
+        f"each: {passes(shown.wavefronts)}, {shown.least} at least."
     )
-    said = [
-        framed,
-        f"All {cost.count} accesses of the tile: {_passes(cost.wavefronts)}, {cost.least} at least: {ways}.",
+    said = [framed, access_words(cost)]
+    by_pass = draw(_pass_grid(tensor, shown), Room(width=room.width, rows=8, columns=BANKS))
+    parts = [
+        grid,
+        _bank_legend(room.width),
+        by_pass,
+        notes([*said, f"Atom: {record.atom}."], width=room.width),
     ]
-    passes = draw(_pass_grid(tensor, shown), Room(width=room.width, rows=8, columns=BANKS))
-    parts = [grid, _bank_legend(), passes, notes([*said, f"Atom: {record.atom}."], width=room.width)]
     return stacked(parts, title=title, description=" ".join([*said, grid.description]).strip())
 
 
@@ -136,7 +120,7 @@ def mma(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     a = draw(_tv_grid(parts["A"], "A", ("m", "k")), left)
     c = draw(_tv_grid(parts["C"], "C", ("m", "n")), right)
     b = draw(_tv_grid(parts["B"], "B", ("k", "n"), turned=True), right)
-    said = [f"{one}: {_shared_out(part)}." for one, part in parts.items()]
+    said = [f"{one}: {sharing_words(part)}." for one, part in parts.items()]
     corner = replace(notes(said, width=a.width), width=a.width)
     both = stacked(
         [beside([corner, b], title="", description=""), beside([a, c], title="", description="")],
@@ -169,7 +153,7 @@ def partitions(record: LayoutRecord, title: str, room: Room = _ROOM) -> Drawing:
         draw(_tv_grid(part, f"{role}, {part.rows} × {part.columns}" if role else view.text, ("", "")), each)
         for part, role, view in zip(found, roles, views, strict=True)
     ]
-    said = [f"{role or 'tile'}: {_shared_out(part)}." for part, role in zip(found, roles, strict=True)]
+    said = [f"{role or 'tile'}: {sharing_words(part)}." for part, role in zip(found, roles, strict=True)]
     cut = [one.description for one in drawn if one.description]
     below = notes([*said, _THREADS], width=room.width)
     return titled(title, [beside(drawn, title=title, description=""), below], " ".join([*said, *cut]))
@@ -183,12 +167,6 @@ def _atom_title(record: LayoutRecord) -> str:
 def _type(record: LayoutRecord) -> str:
     swizzle = f"{record.pointer_swizzle} on bytes, " if record.pointer_swizzle else ""
     return f"{record.element}, {swizzle}{record.text}" if record.element else record.text
-
-
-def _shared_out(part: Partition) -> str:
-    said = f"{part.rows} × {part.columns} elements on {part.threads} threads, {part.values} values each"
-    most = max(len({thread for thread, _ in held}) for held in part.holders().values())
-    return f"{said}, an element on up to {most} threads" if most > 1 else said
 
 
 def _index_grid(layout: Layout, title: str) -> Grid:
@@ -227,32 +205,12 @@ def _bank_grid(tensor: SharedTensor, title: str, frames: tuple[_Frame, ...] = ()
     )  # fmt: skip
 
 
-def _bank_legend() -> Drawing:
+def _bank_legend(width: float) -> Drawing:
     entries = [
         (color, f"banks {color * _BANKS_A_COLOR}–{(color + 1) * _BANKS_A_COLOR - 1}")
         for color in range(_COLORS)
     ]
-    return legend(entries)
-
-
-def _passes(number: int) -> str:
-    return "1 pass" if number == 1 else f"{number} passes"
-
-
-def _along(tensor: SharedTensor) -> list[str]:
-    """What 32 lanes pay that take neighbours down a column or along a row."""
-    said = []
-    for mode, words in ((0, "down a column (mode 0)"), (1, "along a row (mode 1)")):
-        found = along(tensor, mode)
-        if found is None:
-            continue
-        cost = (
-            "free of conflicts"
-            if found.wavefronts == found.least
-            else f"{found.conflict_ways:.3g}-way conflict"
-        )
-        said.append(f"A warp with one element a lane {words}: {_passes(found.wavefronts)}, {cost}.")
-    return said
+    return legend(entries, width)
 
 
 def _frames(tensor: SharedTensor, shown: WarpAccess) -> tuple[_Frame, ...]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from cutegen_nb.analysis.layout_changes import LayoutChange, layout_changes
+from cutegen_nb.analysis.layout_words import layout_words
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
-from cutegen_nb.report.layout_drawing import Drawing, Room, beside, titled
+from cutegen_nb.report.layout_drawing import Drawing, Room
 from cutegen_nb.report.layout_pictures import checked
+from cutegen_nb.report.layout_placing import beside, titled
 from cutegen_nb.report.layout_svg import svg
 from cutegen_nb.report.markup import Style, folded, look, safe
 
 _MOST = 6
 """Drawings of a round at most: the rest is named."""
 _WHOLE = Room(rows=16)
-_HALF = Room(width=560.0, rows=16, columns=32)
+_HALF = Room(width=410.0, rows=16, columns=32)
 
 
 def render(
@@ -91,7 +93,7 @@ def _figured(
     what = f"{record.kind.value} {record.name}".strip()
     caption = f"<b>{safe(what)}</b>{where}"
     if not drawn:
-        return f"<p>{_in_words(item, names)} {safe(figure.description)}</p>"
+        return f"<p>{_in_words(item, names)}</p>"
     return (
         f'<figure style="margin:1rem 0;overflow-x:auto">{svg(figure)}'
         f"<figcaption{look(style, 'muted')}>{caption}</figcaption></figure>"
@@ -105,8 +107,13 @@ def _in_words(item: LayoutChange, names: tuple[str, str]) -> str:
     if item.after is None:
         return f"{head}gone; <code>{_text(record)}</code> in {safe(names[0])}."
     if item.before is None or not item.changed:
-        return f"{head}<code>{_text(record)}</code>."
-    return f"{head}<code>{_text(item.before)}</code> became <code>{_text(record)}</code>."
+        return f"{head}<code>{_text(record)}</code>. {_said(record)}"
+    old, new = (f"<code>{_text(one)}</code>. {_said(one)}" for one in (item.before, record))
+    return f"{head}{safe(names[0])}: {old} {safe(names[1])}: {new}"
+
+
+def _said(record: LayoutRecord) -> str:
+    return safe(" ".join(layout_words(record)))
 
 
 def _text(record: LayoutRecord) -> str:

@@ -15,8 +15,9 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
 from cutegen_nb.report import layout_view
-from cutegen_nb.report.layout_drawing import PALETTE, WRONG, Content, Drawing, Grid, Room, Weight, draw
+from cutegen_nb.report.layout_drawing import PALETTE, WRONG, Content, Drawing, Grid, Room, Weight
 from cutegen_nb.report.layout_pictures import banks, checked, indices, picture
+from cutegen_nb.report.layout_placing import draw
 from cutegen_nb.report.layout_png import png
 from cutegen_nb.report.layout_request import LayoutRequest, drawing
 from cutegen_nb.report.layout_svg import svg
@@ -162,7 +163,8 @@ def test_a_revision_shows_what_changed_before_and_after_and_names_the_rest() -> 
     assert "line 9" in html
     in_words = layout_view.render(after, parent=before, names=("r0", "r1"))
     assert "<svg" not in in_words
-    assert re.search(r"<code>f32 \(32,32\):\(32,1\).*</code> became <code>f32 \(32,32\):\(33,1\)", in_words)
+    assert re.search(r"r0: <code>f32 \(32,32\):\(32,1\).*32 times the least", in_words)
+    assert re.search(r"r1: <code>f32 \(32,32\):\(33,1\).*free of bank conflicts", in_words)
 
 
 def test_a_revision_that_moved_a_line_changed_no_layout() -> None:

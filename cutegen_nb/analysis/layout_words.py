@@ -1,0 +1,56 @@
+"""What there is to say of a layout, in sentences: banks, conflicts, and who holds what."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.layout_banks import SharedTensor, TileAccess, along, shared_tensor, tile_access
+from cutegen_nb.analysis.layout_partition import Partition, partition
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+
+
+def layout_words(record: LayoutRecord) -> tuple[str, ...]:
+    """What a layout of a kernel comes to; nothing where that cannot be told."""
+    try:
+        if record.kind is LayoutKind.ACCESS:
+            return (access_words(tile_access(record)),)
+        if record.kind is LayoutKind.SHARED:
+            return along_words(shared_tensor(record))
+        return tuple(f"{view.role}: {sharing_words(partition(view))}." for view in record.views)
+    except UsageError:
+        return ()
+
+
+def access_words(cost: TileAccess) -> str:
+    """What a tiled copy pays in shared memory for one tile."""
+    ways = (
+        "free of bank conflicts"
+        if cost.wavefronts == cost.least
+        else f"bank conflicts: {cost.wavefronts / cost.least:.3g} times the least"
+    )
+    return f"All {cost.count} accesses of the tile: {passes(cost.wavefronts)}, {cost.least} at least: {ways}."
+
+
+def along_words(tensor: SharedTensor) -> tuple[str, ...]:
+    """What 32 lanes pay that take neighbours down a column or along a row."""
+    said = []
+    for mode, words in ((0, "down a column (mode 0)"), (1, "along a row (mode 1)")):
+        found = along(tensor, mode)
+        if found is None:
+            continue
+        free = found.wavefronts == found.least
+        cost = "free of conflicts" if free else f"{found.conflict_ways:.3g}-way conflict"
+        said.append(f"A warp with one element a lane {words}: {passes(found.wavefronts)}, {cost}.")
+    return tuple(said)
+
+
+def sharing_words(part: Partition) -> str:
+    """How a tile is shared out among threads."""
+    values = "1 value" if part.values == 1 else f"{part.values} values"
+    said = f"{part.rows} × {part.columns} elements on {part.threads} threads, {values} each"
+    most = max(len({thread for thread, _ in held}) for held in part.holders().values())
+    return f"{said}, an element on up to {most} threads" if most > 1 else said
+
+
+def passes(number: int) -> str:
+    """A number of passes over the banks."""
+    return "1 pass" if number == 1 else f"{number} passes"
