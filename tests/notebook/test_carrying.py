@@ -58,3 +58,39 @@ class TestCarrying:
         assert "`%cutegen report relu_replay` shows it" in said
         assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
         assert "no session 'nothing'" in attended.run("%cutegen replay nothing").error
+
+
+CONFIG = """
+[profile.mine]
+base_url = "http://127.0.0.1:9/v1"
+model = "small-coder"
+[profile.hosted]
+base_url = "https://models.example/v1"
+model = "large-coder"
+key_variable = "KEY_THAT_IS_NOT_SET"
+"""
+
+
+class TestAModelThatCannotBeHad:
+    """What a person reads in a cell."""
+
+    def test_each_trouble_is_one_sentence_with_the_next_step(self, unattended: Kernel):
+        (unattended.folder / "config.toml").write_text(CONFIG)
+        unattended.run("%env CUTEGEN_CONFIG=config.toml")
+        for options, words in (
+            ("--profile hostd", "no profile 'hostd' in config.toml; did you mean hosted?"),
+            (
+                "--profile hosted",
+                "KEY_THAT_IS_NOT_SET is not set and https://models.example/v1 asks for a key",
+            ),
+            ("--author openai", "no model is named for https://api.openai.com/v1: give --model NAME"),
+        ):
+            ran = unattended.run(f"%%cutegen {options} --device simulator\n{PROBLEM}")
+            assert words in ran.error
+            assert "Traceback" not in ran.error
+
+    def test_a_server_that_is_not_there_ends_the_session_with_its_address(self, unattended: Kernel):
+        ran = unattended.run(f"%%cutegen --name relu --profile mine --device simulator\n{PROBLEM}")
+        shown = ran.outputs[-1]["data"]["text/plain"]
+        assert "http://127.0.0.1:9/v1 gave no answer" in shown
+        assert "check that the server runs" in shown
