@@ -123,7 +123,7 @@ def _waiting(profile: Profile, launch: LaunchProfile, line: Line) -> Cause | Non
             fraction=lost,
             whole_launch=True,
             refuted_by="asking for the next tile before computing on this one takes as long.",
-            line=line(lambda item: item.stall_samples.get(_LOADS, 0)),
+            line=line(lambda item: item.awaited_samples),
         )
     return Cause(
         name="memory-latency",
@@ -133,7 +133,7 @@ def _waiting(profile: Profile, launch: LaunchProfile, line: Line) -> Cause | Non
         fraction=lost,
         unit=busiest.unit,
         refuted_by="more or wider loads in flight a thread, or more warps, take as long.",
-        line=line(lambda item: item.stall_samples.get(_LOADS, 0)),
+        line=line(lambda item: item.awaited_samples),
     )
 
 

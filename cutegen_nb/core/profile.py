@@ -122,6 +122,10 @@ class Counters:
     """Samples of warps by why they issued nothing (``long_scoreboard``, ``barrier``), ``selected`` where they
     did. Nsight Compute only."""
 
+    awaited_samples: int = 0
+    """Samples of warps that waited for loads, put to the load before the instruction that waits. Nsight
+    Compute only."""
+
     @property
     def samples(self) -> int:
         """Samples of warps altogether; 0 in simulated profiles."""

@@ -48,6 +48,7 @@ _TENSOR = {
 }  # fmt: skip
 _LOAD, _STORE, _BOTH = 2, 4, 6
 """Values of ``memory_access_type``; copies from global to shared memory are both."""
+_WAITS_FOR_LOADS = names.STALL_SAMPLES.format("long_scoreboard")
 _WARP = 32
 _CONSTANTS = "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum"
 """HFMA2.MMA: tensor cores' way of making a constant."""
@@ -241,14 +242,41 @@ def _resources(figures: _Figures, architecture: str) -> KernelResources | None:
 # -- by line -------------------------------------------------------------------------------------------------
 def _lines(instructions: tuple[RecordedInstruction, ...]) -> tuple[LineCounters, ...]:
     by_place: dict[tuple[str, int], list[RecordedInstruction]] = {}
+    awaited = _awaited(instructions)
     for one in instructions:
         by_place.setdefault((one.file, one.line), []).append(one)
     if set(by_place) <= {("", 0)}:
         return ()
     return tuple(
-        LineCounters(file=file, line=line, counters=_summed(by_place[file, line]))
+        LineCounters(
+            file=file,
+            line=line,
+            counters=replace(_summed(by_place[file, line]), awaited_samples=awaited.get((file, line), 0)),
+        )
         for file, line in sorted(by_place)
     )
+
+
+def _awaited(instructions: tuple[RecordedInstruction, ...]) -> dict[tuple[str, int], int]:
+    """Waits for loads, put to the place of the load: the one before the waiting instruction in the code.
+
+    At the beginning of a loop whose loads stand at its end it is the last one.
+    """
+    loads = [one for one in instructions if _is_load(one)]
+    found: dict[tuple[str, int], int] = {}
+    before = loads[-1] if loads else None
+    for one in instructions:
+        waiting = round(one.counts.get(_WAITS_FOR_LOADS, 0))
+        if waiting and before is not None:
+            found[before.file, before.line] = found.get((before.file, before.line), 0) + waiting
+        if _is_load(one):
+            before = one
+    return found
+
+
+def _is_load(one: RecordedInstruction) -> bool:
+    moved = one.counts.get(names.LINE_SECTORS) or one.counts.get(names.LINE_LOCAL)
+    return bool(moved) and round(one.counts.get("memory_access_type", 0)) in {_LOAD, _BOTH}
 
 
 def _summed(instructions: Iterable[RecordedInstruction]) -> Counters:
