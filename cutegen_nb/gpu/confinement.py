@@ -1,6 +1,6 @@
 """What the operating system keeps a candidate from, beyond its own good manners.
 
-Three layers, each used where the kernel offers it and each named in the report and by ``doctor``:
+Four layers, each used where the kernel offers it and each named in the report and by ``doctor``:
 
 - *files*: Landlock. Written is only the run's own folder; read are the system, Python and the run's folder,
   not the person's home and not another process's environment (Landlock forbids to look into a process
@@ -8,8 +8,8 @@ Three layers, each used where the kernel offers it and each named in the report 
 - *network*: a network namespace of its own with nothing in it; where that may not be made, Landlock's rule
   against TCP.
 - *rights*: every capability is given up, and none can be gained by executing a program.
+- *calls*: seccomp refuses system calls that look into other processes or change the machine.
 
-seccomp is not applied: no maintained Python binding of it is on PyPI (pyseccomp's last release is of 2021).
 All of it holds for the process and whatever it starts, and for good.
 """
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cutegen_nb
-from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu import sandbox, system_calls
 
 if TYPE_CHECKING:
     from landlockpy import AccessFS
@@ -59,10 +59,14 @@ class Confinement:
     """On talking to other machines."""
     rights: str
     """On what root may do and others may not."""
+    calls: str
+    """On system calls."""
 
     def sentence(self) -> str:
         """All of it in one line."""
-        return f"files: {self.files}; network: {self.network}; rights: {self.rights}"
+        return (
+            f"files: {self.files}; network: {self.network}; rights: {self.rights}; system calls: {self.calls}"
+        )
 
 
 def confine(folder: Path, *, files: bool = True, watched: bool = False) -> Confinement:
@@ -87,10 +91,11 @@ def confine(folder: Path, *, files: bool = True, watched: bool = False) -> Confi
         reason = "this kernel offers no Landlock" if files else "CUDA finds no device under Landlock here"
     # Whoever changes its user namespace loses its wish to die with its parent.
     sandbox.die_with_parent()
-    return _described(version, reason, alone=alone, powerless=powerless)
+    calls = "all allowed: the tool around it may need them" if watched else system_calls.refuse()
+    return _described(version, reason, calls, alone=alone, powerless=powerless)
 
 
-def _described(version: int, reason: str, *, alone: bool, powerless: bool) -> Confinement:
+def _described(version: int, reason: str, calls: str, *, alone: bool, powerless: bool) -> Confinement:
     if alone:
         network = "none, by an empty namespace"
     elif version >= _LANDLOCK_WITH_NETWORK:
@@ -102,6 +107,7 @@ def _described(version: int, reason: str, *, alone: bool, powerless: bool) -> Co
         f"open to whatever the person may read and write: {reason}",
         network=network,
         rights="no capabilities, none to be gained" if powerless else "those of the person",
+        calls=calls,
     )  # fmt: skip
 
 

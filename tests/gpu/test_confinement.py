@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.errors import ProblemError
-from cutegen_nb.gpu import confinement
+from cutegen_nb.gpu import confinement, system_calls
 
-OPEN = {"files": "open to", "network": "open:", "rights": "those of the person"}
+OPEN = {
+    "files": "open to",
+    "network": "open:",
+    "rights": "those of the person",
+    "system calls": "all allowed",
+}
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +119,14 @@ def test_named_folders_may_be_read(monkeypatch, tmp_path):
     assert tmp_path in confinement.readable()
     assert Path("/no/such/folder") not in confinement.readable()
     assert Path.home() not in confinement.readable()
+
+
+def test_a_system_call_that_no_kernel_needs_is_refused(judge, offered):
+    _needs(offered, "system calls")
+    trace_me = "__import__('ctypes').CDLL(None).ptrace(0, 0, 0, 0)"
+    assert _said(judge, trace_me) == "-1"
+
+
+def test_every_refused_call_has_a_number_on_this_machine():
+    seccompy = pytest.importorskip("seccompy")
+    assert all(seccompy.syscall_nr(name) > 0 for name in system_calls.REFUSED)
