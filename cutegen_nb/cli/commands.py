@@ -10,6 +10,7 @@ from pathlib import Path
 from cutegen_nb.analysis.admission import admission_text
 from cutegen_nb.analysis.exhibits import checks_lines, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
+from cutegen_nb.analysis.spent import usage_words
 from cutegen_nb.cli import doctor as doctoring
 from cutegen_nb.cli.limits import budget_of, plan_of
 from cutegen_nb.cli.output import columns, evaluation_json, problem_json, session_json, sessions_json
@@ -126,7 +127,8 @@ def _round_line(item: Round) -> str:
         text += f", {item.comparison.relation.value}"
     if item.note:
         text += f" ({item.note})"
-    return f"{text}  [{item.seconds:.1f} s]"
+    spent = usage_words(item.usage)
+    return f"{text}  [{item.seconds:.1f} s{f'; {spent}' if spent else ''}]"
 
 
 def _table(session: Session) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cutegen_nb.analysis.occupancy import launch_occupancy
 from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.spent import notes_of
 from cutegen_nb.analysis.summary import decision
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device
@@ -103,6 +104,8 @@ def round_json(session: Session, item: Round) -> dict[str, Any]:
         "timing": _timing_json(evaluation),
         "sol_fraction": roof.sol_fraction,
         "seconds": item.seconds,
+        "usage": _plain(item.usage),
+        "notes": list(notes_of(item.attempts)),
     }
 
 

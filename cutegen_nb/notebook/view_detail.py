@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cutegen_nb.analysis.diagnose import diagnose
-from cutegen_nb.analysis.quantity import count, duration, moment
+from cutegen_nb.analysis.quantity import duration, moment
 from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.spent import usage_words
 from cutegen_nb.analysis.summary import decision, deed, parent_candidate, parent_round, revision, rows, who
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
@@ -135,14 +136,15 @@ def _exchange(attempt: Attempt) -> dict[str, object]:
     label = evaluation.label if evaluation else ("no usable reply" if attempt.problem else "words only")
     prompt = f"{attempt.prompt.system}\n\n{attempt.prompt.user}".strip()
     source = attempt.candidate.source if attempt.candidate else ""
-    usage = reply.usage if reply else None
-    tokens = usage.input_tokens + usage.output_tokens if usage else 0
+    told = usage_words(reply.usage) if reply else ""
     return {
         "purpose": visible(attempt.purpose),
         "label": label,
         "good": bool(evaluation and evaluation.passed),
         "words": visible(attempt.problem or (evaluation.summary if evaluation else "")),
-        "cost": f"{count(tokens)} tokens, {duration(usage.seconds)}" if usage and tokens else "",
+        "cost": visible("; ".join((f"{told}, {duration(reply.usage.seconds)}", *reply.notes)))
+        if reply and told
+        else "",
         "prompt": _cut(prompt),
         "reply": _cut(reply.text if reply else source if attempt.purpose == "edit" else ""),
         "findings_html": correctness_view.findings(evaluation.findings, source)

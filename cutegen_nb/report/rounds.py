@@ -8,6 +8,7 @@ from cutegen_nb.analysis.cause import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.quantity import change, count, duration, moment, times
 from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.spent import notes_of, usage_words
 from cutegen_nb.analysis.summary import (
     RoundSummary,
     decision,
@@ -222,6 +223,8 @@ def _attempt(number: int, attempt: Attempt, final: Candidate | None, style: Styl
         parts.append(folded(style, "Its source", listing(candidate.source, style)))
     elif attempt.reply and attempt.reply.text.strip() and not candidate:
         parts.append(folded(style, "The reply", preformatted(style, attempt.reply.text)))
+    if attempt.reply and attempt.reply.reasoning and not candidate:
+        parts.append(folded(style, "Its reasoning", preformatted(style, attempt.reply.reasoning)))
     return f"<div{look(style, 'attempt')}>{''.join(parts)}</div>"
 
 
@@ -291,9 +294,10 @@ def _counter(name: str, evaluation: Evaluation | None) -> float | None:
 
 def _decision(item: Round, style: Style) -> str:
     made = decision(item)
-    tokens = sum(a.reply.usage.input_tokens + a.reply.usage.output_tokens for a in item.attempts if a.reply)
-    cost = f"; {count(tokens)} tokens" if tokens else ""
-    words = f"Started {safe(moment(item.started_at))}, took {duration(item.seconds)}{cost}."
+    told = usage_words(item.usage)
+    notes = "".join(f" {safe(note)}." for note in notes_of(item.attempts))
+    cost = f"; {told}" if told else ""
+    words = f"Started {safe(moment(item.started_at))}, took {duration(item.seconds)}{cost}.{notes}"
     spent = f"<span{look(style, 'muted')}>{words}</span>"
     if made is None:
         return _part("Decision", f"<p>None was asked for. {spent}</p>")

@@ -40,7 +40,10 @@ class TestOneSession:
     def test_a_model_s_kernel_is_judged_and_kept_with_its_cost(self, folder, monkeypatch, capsys):
         with ModelServer([answers("I would tile it."), answers(REPLY)]) as server:
             assert run(folder, server, monkeypatch, "--rounds", "1") == 0
-        found = json.loads(capsys.readouterr().out)
+        told = capsys.readouterr()
+        found = json.loads(told.out)
+        assert "2,400 tokens (1,200 cached, 100 reasoning), $0.0028]" in told.err
+        assert found["rounds"][0]["usage"]["cost_usd"] == pytest.approx(0.0028)
         assert found["rounds"][0]["verdict"] == "PASSED"
         assert "holds no code" in server.requests[1]["messages"][1]["content"]
         assert server.requests[0]["messages"][1]["content"].count("torch.relu(x)") >= 1
