@@ -206,9 +206,8 @@ class Caller:
                 self.state.found(MACHINE_CHECKS[item.kind], item.message)
                 self.state.profile = self.profile(launches)
                 raise from_finding(item)
-        for check in MACHINE_CHECKS.values():
-            if check.name not in self.state.results:
-                self.state.ran(check)
+        if launches:
+            self.state.passed(*MACHINE_CHECKS.values())
 
     def _refuse_half_a_result(self, seen: str) -> None:
         """A launch that neither finished nor found a fault is our failure, not the candidate's."""

@@ -20,7 +20,7 @@ from cutegen_nb.core.evaluation import (
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.checks.closer import look_closer
-from cutegen_nb.gpu.checks.registry import PARAMETERS, SETTINGS
+from cutegen_nb.gpu.checks.registry import ADMISSION, PARAMETERS, SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity
@@ -69,6 +69,8 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
         before = settings()
         model = task.loaded.namespace.get("Model")
         harness = HarnessIdentity.capture(task.gates, model if isinstance(model, type) else None)
+        if task.gates:
+            state.ran(ADMISSION)
         stage("importing the candidate")
         module = import_candidate(path, task.digest)
         seeds = ask_seeds()

@@ -140,6 +140,12 @@ class Evidence:
         """The check ran and found nothing."""
         self._note(check, CheckState.RAN, note)
 
+    def passed(self, *checks: Check) -> None:
+        """They ran and found nothing, where nothing else is known of them yet."""
+        for check in checks:
+            if check.name not in self.results:
+                self.ran(check)
+
     def found(self, check: Check, note: str = "") -> None:
         """The check found something."""
         self._note(check, CheckState.FOUND, note)

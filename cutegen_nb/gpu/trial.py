@@ -121,6 +121,8 @@ class Trial:
         """
         drawn = self.draw(seed)
         self.state.seeds.append(seed)
+        count = len(self.state.seeds)
+        self.state.ran(SEEDS, f"{count} seed{'s' if count > 1 else ''}")
         given = self._same_storage(drawn) if number == 1 else guarded(drawn)
         ended = self.compare(drawn, given, _which(number if number == 0 else number + 1))
         if number == 0:
@@ -142,6 +144,7 @@ class Trial:
         self.history.latest = None
         called = self.caller(given)
         self._note_call(called)
+        state.passed(POISON)
         ended = judge_harness(self.harness, state)
         if ended is not None:
             return ended
@@ -153,9 +156,11 @@ class Trial:
         )
         if ended is not None:
             return ended
+        state.passed(INPUTS_KEPT, CONTRACT, ORACLE)
         ended = self._values(drawn, called, wanted, known.truth)
         if ended is not None:
             return state.settle_doubts(differ=True) or ended
+        state.passed(VALUES)
         ended = self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
         return ended or judge_transfers(called, drawn, which, state)
 
@@ -177,14 +182,9 @@ class Trial:
     def note_ran(self, seeds: Sequence[int]) -> None:
         """What every seed went through, and whether threads were left."""
         state = self.state
-        state.ran(SEEDS, f"{len(seeds)} seeds")
-        for check in (CONTRACT, VALUES, POISON, INPUTS_KEPT, AGAIN):
-            state.ran(check)
         if len(seeds) == 1:
             state.skipped(SAME_STORAGE, "it needs a second seed")
-        for check in (COMPUTE, ORACLE):
-            if check.name not in state.results:
-                state.ran(check)
+        state.passed(AGAIN, COMPUTE)
         more = threads() - state.threads
         if more > 0:
             message = (
