@@ -100,7 +100,8 @@ def _load(profile: Profile, unit: str, metric: str, work: float) -> Load | None:
 def _shared(profile: Profile) -> Load | None:
     """The data stage of L1 where shared memory's wavefronts, one a clock of each multiprocessor, fill it."""
     launch = heaviest(profile)
-    clocks, count = launch.metric(names.ELAPSED_CYCLES), launch.metric(names.MULTIPROCESSORS)
+    clocks = launch.metric(names.ELAPSED_CYCLES) or launch.metric(names.GPC_CYCLES)
+    count = launch.metric(names.MULTIPROCESSORS)
     stage, wavefronts = average(profile, names.SHARED_SHARE), launch.counters.smem_wavefronts
     if not clocks or not count or not wavefronts or not stage:
         return None

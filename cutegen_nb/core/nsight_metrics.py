@@ -42,6 +42,8 @@ STATIC_SHARED, DYNAMIC_SHARED = "launch__shared_mem_per_block_static", "launch__
 WAVES = "launch__waves_per_multiprocessor"
 MULTIPROCESSORS = "launch__sm_count"
 BUSY_CYCLES, ELAPSED_CYCLES = "sm__cycles_active.avg", "sm__cycles_elapsed.avg"
+GPC_CYCLES = "gpc__cycles_elapsed.avg"
+"""Nearly the same as `ELAPSED_CYCLES`, and in every set."""
 WARP_CYCLES = "smsp__cycles_elapsed.avg"
 CLOCK = "gpc__cycles_elapsed.avg.per_second"
 LOCAL_LOADS, LOCAL_STORES = (f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum" for way in ("ld", "st"))
@@ -58,7 +60,8 @@ _SINGLE = frozenset({
     DURATION, DRAM_SHARE, L2_SHARE, L1_SHARE, SHARED_SHARE, ISSUE_SHARE, COMPUTE_SHARE, MEMORY_SHARE,
     *PIPE_SHARES.values(), DRAM_READ, DRAM_WRITE, L2_SECTORS, L2_READS, L2_WRITES, L2_HITS, L1_HITS,
     ACHIEVED_OCCUPANCY, THEORETICAL_OCCUPANCY, ELIGIBLE_WARPS, ISSUE_ACTIVE, WARP_LATENCY, REGISTERS,
-    STATIC_SHARED, DYNAMIC_SHARED, WAVES, MULTIPROCESSORS, BUSY_CYCLES, ELAPSED_CYCLES, CLOCK, LOCAL_LOADS,
+    STATIC_SHARED, DYNAMIC_SHARED, WAVES, MULTIPROCESSORS, BUSY_CYCLES, ELAPSED_CYCLES, GPC_CYCLES,
+    CLOCK, LOCAL_LOADS,
     LOCAL_STORES, SPILL_REQUESTS, THREAD_INSTRUCTIONS, "sm__cycles_active.max", "sm__cycles_active.min",
     "smsp__pcsamp_interval_cycles", LINE_SECTORS, LINE_SECTORS_IDEAL, LINE_WAVEFRONTS,
     LINE_WAVEFRONTS_IDEAL, "inst_executed",

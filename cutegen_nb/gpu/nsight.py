@@ -21,6 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import cutegen_nb
+from cutegen_nb.core import nsight_metrics as names
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import Evaluation, Finding, Severity
@@ -74,9 +75,11 @@ METRICS = (
     "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors_srcunit_tex.sum",
     "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
     "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum", "gpu__time_duration.sum",
+    names.ELAPSED_CYCLES, names.BUSY_CYCLES, names.L1_SHARE, names.SHARED_SHARE, names.ISSUE_SHARE,
+    *names.PIPE_SHARES.values(), names.L1_HITS, names.L2_HITS,
 )  # fmt: skip
-"""Asked for beside the sections: what has a counterpart in simulated counts, FLOPs and traffic. A chip that
-lacks one says n/a for it."""
+"""Asked for beside the sections: what has a counterpart in simulated counts, FLOPs, traffic, and what the
+diagnosis argues from. A chip that lacks one says n/a for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +180,13 @@ def kernel_filter(source: str) -> str:
 
     A source without such a function is asked for every kernel of the DSL's.
     """
-    names = sorted(
+    functions = sorted(
         node.name for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef) and any(_is_kernel(one) for one in node.decorator_list)
     )  # fmt: skip
-    if not names:
+    if not functions:
         return "regex:^kernel_cutlass_"
-    return f"regex:^kernel_cutlass_({'|'.join(re.escape(name) for name in names)})_"
+    return f"regex:^kernel_cutlass_({'|'.join(re.escape(name) for name in functions)})_"
 
 
 def _is_kernel(decorator: ast.expr) -> bool:

@@ -100,6 +100,8 @@ def _blocks(data: bytes) -> _Container:
                 kept.append(data[inside + 4 : inside + 4 + size])
                 inside += 4 + size
         at += _number(header, _PAYLOAD)
+    if at > len(data):
+        raise UnreadableReport("it ends before its own lengths say")
     return found
 
 
