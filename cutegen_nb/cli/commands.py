@@ -122,7 +122,7 @@ def _announce(session: Session, rounds: int, terminal: Terminal) -> None:
 
 def _round_line(item: Round) -> str:
     name = item.strategy.name if item.strategy else "first kernel"
-    text = f"r{item.number}  {name}: {round_label(item)}"
+    text = f"r{item.number}  {item.stage.value}: {name}: {round_label(item)}"
     if item.comparison:
         text += f", {item.comparison.relation.value}"
     if item.note:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutegen_nb.analysis.occupancy import launch_occupancy
+from cutegen_nb.analysis.prediction import round_scores
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.spent import notes_of
 from cutegen_nb.analysis.summary import decision
@@ -89,6 +90,8 @@ def round_json(session: Session, item: Round) -> dict[str, Any]:
         "number": item.number,
         "revision": f"r{item.number}",
         "stage": item.stage.value,
+        "stage_because": item.stage_because or None,
+        "claims": list(round_scores(session, item)),
         "strategy": item.strategy.name if item.strategy else None,
         "verdict": round_label(item),
         "relation": item.comparison.relation.value if item.comparison else None,
