@@ -31,14 +31,15 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
 
 # A file of tests stays on one process, for its fixtures' sake; in the order of the folders, so the browser's last.
-PARALLEL := --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+PROCESSES := --numprocesses=logical --maxprocesses=4
+PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
 
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu" $(PARALLEL)
 
 test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs
-	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest \
-	  tests/exploits tests/gpu/test_many_bad_candidates.py tests/simulator/test_fuzz.py
+	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest $(PROCESSES) --dist=worksteal \
+	  tests/gpu/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
