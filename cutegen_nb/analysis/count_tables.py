@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.occupancy import Occupancy, launch_occupancy
 from cutegen_nb.analysis.quantity import count, scaled, share
-from cutegen_nb.core.profile import Access, LaunchProfile, Profile
+from cutegen_nb.core.profile import Access, LaunchProfile, Profile, ProfileSource
 
 _DASH = "–"
 _NAME_WIDTH = 40
@@ -56,7 +56,11 @@ def pipes(profile: Profile) -> CountTable:
             (name, _PIPE_TITLES.get(name, name.replace(".", ", ")), count(amount), share(amount / total))
             for name, amount in ordered
         ),
-        note="PTX instructions, one a warp; the machine's own differ.",
+        note=_said(
+            profile,
+            "PTX instructions, one a warp; the machine's own differ.",
+            "The machine's instructions, one a warp, of the pipes that were counted.",
+        ),
     )
 
 
@@ -81,7 +85,11 @@ def global_memory(profile: Profile) -> CountTable:
         _title("Global memory", profile),
         profile.counters.gmem_accesses,
         ("Sectors", "Sectors / request"),
-        "A sector is 32 bytes, counted once a warp request; no cache is modelled.",
+        _said(
+            profile,
+            "A sector is 32 bytes, counted once a warp request; no cache is modelled.",
+            "A sector is 32 bytes, counted once a warp request, whichever cache answered it.",
+        ),
     )
 
 
@@ -158,12 +166,12 @@ def _resources(launch: LaunchProfile) -> tuple[str, ...]:
     given = launch.resources
     assert given is not None
     spilled = given.spill_store_bytes + given.spill_load_bytes
+    moved = launch.counters.local_load_bytes + launch.counters.local_store_bytes
     found = launch_occupancy(launch)
     return (
         kernel_name(launch),
         count(given.registers),
-        scaled(spilled, "B") if spilled else "none",
-        scaled(given.stack_bytes, "B") if given.stack_bytes else "none",
+        *(_local(spilled, given.stack_bytes) if not launch.metrics else (_moved(moved), _DASH)),
         f"{scaled(given.static_smem_bytes, 'B')} + {scaled(launch.dynamic_smem_bytes, 'B')}",
         *_occupancy(found),
     )
@@ -174,6 +182,19 @@ def _occupancy(found: Occupancy | None) -> tuple[str, str, str, str]:
         return _DASH, _DASH, _DASH, _DASH
     causes = ", ".join(found.limiters)
     return count(found.active_ctas), share(found.fraction), causes, found.lift or _DASH
+
+
+def _local(spilled: int, stack: int) -> tuple[str, str]:
+    return scaled(spilled, "B") if spilled else "none", scaled(stack, "B") if stack else "none"
+
+
+def _moved(local_bytes: int) -> str:
+    """What a profiler saw go to local memory and back: it does not say what the code holds of it."""
+    return f"{scaled(local_bytes, 'B')} moved" if local_bytes else "none"
+
+
+def _said(profile: Profile, simulated: str, measured: str) -> str:
+    return simulated if profile.source is ProfileSource.SIMULATED else measured
 
 
 def _title(words: str, profile: Profile) -> str:

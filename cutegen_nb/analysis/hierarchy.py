@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.devices import SMEM_BYTES_PER_CLOCK, multiprocessor_clocks
 from cutegen_nb.core.device import Device
-from cutegen_nb.core.profile import SECTOR_BYTES, Profile
+from cutegen_nb.core.nsight_metrics import L2_SECTORS
+from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
 
 DRAM, L2, SHARED = "DRAM", "L2", "shared memory"
 
@@ -75,16 +76,22 @@ def clocks_per_s(device: Device) -> float:
 def traffic(profile: Profile) -> tuple[Traffic, ...]:
     """Bytes through each memory that a profile counted; memories that nothing crossed are left out."""
     counters = profile.counters
+    measured = profile.source is ProfileSource.NSIGHT
+    between = sum(one.metric(L2_SECTORS) or 0.0 for one in profile.launches)
     found = (
         Traffic(
             level=DRAM,
             moved_bytes=distinct_sectors(profile) * SECTOR_BYTES,
-            counted="different sectors of each launch: what crosses it if the L2 never evicts",
+            counted="what crossed it, as measured"
+            if measured
+            else "different sectors of each launch: what crosses it if the L2 never evicts",
         ),
         Traffic(
             level=L2,
-            moved_bytes=counters.gmem_sectors * SECTOR_BYTES,
-            counted="sectors of every request, no L1 modelled",
+            moved_bytes=round(between or counters.gmem_sectors) * SECTOR_BYTES,
+            counted="sectors between the L1s and the L2, as measured"
+            if between
+            else "sectors of every request, no L1 modelled",
         ),
         Traffic(
             level=SHARED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_nb.analysis.count_tables import CountTable, detail_tables, resources
 from cutegen_nb.analysis.line_heat import hottest_lines
+from cutegen_nb.analysis.measured_tables import measured_tables
 from cutegen_nb.analysis.static_tables import compiled
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.report.markup import visible
@@ -15,7 +16,8 @@ _WIDEST = 48
 def counts_text(profile: Profile, source: str) -> str:
     """Every table of counts, each under its title; ends without a line end."""
     tables = (
-        *detail_tables(profile), resources(profile), *compiled(profile), hottest_lines(profile, source)
+        *measured_tables(profile), *detail_tables(profile), resources(profile), *compiled(profile),
+        hottest_lines(profile, source),
     )  # fmt: skip
     return "\n\n".join(table_text(table) for table in tables if table.rows)
 

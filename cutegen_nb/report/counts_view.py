@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cutegen_nb.analysis.count_tables import CountTable, detail_tables, kernel_name, resources
+from cutegen_nb.analysis.measured_tables import measured_tables
 from cutegen_nb.analysis.quantity import change, count, scaled, share, times
 from cutegen_nb.analysis.static_tables import compiled as instruction_tables
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
@@ -65,8 +66,9 @@ def compiled(profile: Profile, *, style: Style = Style.RECORD) -> str:
 
 
 def details(profile: Profile, style: Style) -> str:
-    """Instructions by pipe, arithmetic, and both memories by kind of access."""
-    return "".join(plain_table(item, style) for item in detail_tables(profile))
+    """Instructions by pipe, arithmetic, and both memories by kind of access; first what hardware did."""
+    tables = (*measured_tables(profile), *detail_tables(profile))
+    return "".join(plain_table(item, style) for item in tables)
 
 
 def plain_table(item: CountTable, style: Style) -> str:
