@@ -151,9 +151,11 @@ class Grid:
 class Room:
     """What a grid may take."""
 
-    width: float = 860.0
+    width: float = 800.0
     """Pixels at most."""
     rows: int = 32
     """Rows drawn at most."""
     columns: int = 64
     """Columns drawn at most."""
+    cell_height: float = 0.0
+    """Pixels that a row takes at least, so that rows of neighbours stay level."""

@@ -29,6 +29,8 @@ _MOST_COLUMNS = 4096
 """Columns of a tensor among which the elements that a lane reaches are looked for."""
 _HALF_MMA = 16
 """Columns of A that are drawn at most, and half of those of C."""
+_MMA_WIDER = 1.18
+"""Of the room: so wide that thread and value fit a cell; a page scrolls or shrinks it by that much."""
 _BESIDE, _EDGE = 28.0, 40.0
 """Pixels between drawings side by side, and of a grid's numbers."""
 _THREADS = "T is the thread and V which of its values; an element that several threads hold names the first."
@@ -114,11 +116,14 @@ def mma(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     if set(parts) != {"A", "B", "C"}:
         return partitions(record, title, room)
     columns = (min(parts["A"].columns, _HALF_MMA), min(parts["C"].columns, 2 * _HALF_MMA))
-    cell = (room.width - _BESIDE - 2 * _EDGE) / sum(columns)
+    cell = (room.width * _MMA_WIDER - _BESIDE - 2 * _EDGE) / sum(columns)
     left = Room(width=cell * columns[0] + _EDGE, rows=room.rows, columns=columns[0])
     right = Room(width=cell * columns[1] + _EDGE, rows=room.rows, columns=columns[1])
     a = draw(_tv_grid(parts["A"], "A", ("m", "k")), left)
-    c = draw(_tv_grid(parts["C"], "C", ("m", "n")), right)
+    level = replace(right, cell_height=a.cells[0].height)
+    c = draw(_tv_grid(parts["C"], "C", ("m", "n")), level)
+    if c.cells[0].height > a.cells[0].height:
+        a = draw(_tv_grid(parts["A"], "A", ("m", "k")), replace(left, cell_height=c.cells[0].height))
     b = draw(_tv_grid(parts["B"], "B", ("k", "n"), turned=True), right)
     said = [f"{one}: {sharing_words(part)}." for one, part in parts.items()]
     corner = replace(notes(said, width=a.width), width=a.width)

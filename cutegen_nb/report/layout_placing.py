@@ -29,6 +29,7 @@ def draw(grid: Grid, room: Room) -> Drawing:
     text = min(TEXT, (width - 3) / max(1, longest) / _CHARACTER)
     text = 0.0 if text < _LEAST_TEXT else text
     height = max(lines * (text + 3) + 4, 16.0) if text else max(width, 9.0)
+    height = max(height, room.cell_height)
     title, head = heading(grid.title, room.width)
     top = head + (16.0 if grid.headings else 2.0) + (14.0 if grid.names[1] else 0.0)
     cells = tuple(
@@ -106,7 +107,7 @@ def titled(title: str, parts: Sequence[Drawing], description: str) -> Drawing:
     return stacked([over, *parts], title=title, description=description)
 
 
-def notes(lines: Sequence[str], *, width: float = 860.0) -> Drawing:
+def notes(lines: Sequence[str], *, width: float = 800.0) -> Drawing:
     """Sentences as a drawing, broken where the width ends."""
     room = int(width / (TEXT * 0.54))
     broken = [part for line in lines for part in _broken(line, room)]

@@ -19,6 +19,8 @@ from cutegen_nb.report.layout_drawing import (
 from cutegen_nb.report.markup import visible
 
 _MARGIN = 12.0
+_SMALLEST = 0.85
+"""Share of its width below which a drawing is scrolled rather than shrunk: its words would be too small."""
 _TOUCHING = 0.01
 """Pixels between cells that touch, by rounding."""
 _FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
@@ -42,7 +44,7 @@ def svg(drawing: Drawing, *, own_colors: bool = False) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cutegen-drawing" '
         f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
         f'height="{_n(height)}" role="img" aria-label="{label}" font-family="{_FACE}" '
-        'style="max-width:100%;height:auto" fill="currentColor">'
+        f'style="max-width:100%;min-width:{_n(_SMALLEST * width)}px;height:auto" fill="currentColor">'
         f"<title>{_safe(drawing.title)}</title><desc>{_safe(drawing.description)}</desc>"
         f'{_COLORS if own_colors else ""}<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">'
         f"{''.join(_fills(drawing.cells))}{''.join(_frames(drawing.cells))}{_strokes(drawing.strokes)}"

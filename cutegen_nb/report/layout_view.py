@@ -15,7 +15,7 @@ from cutegen_nb.report.markup import Style, folded, look, safe
 _MOST = 6
 """Drawings of a round at most: the rest is named."""
 _WHOLE = Room(rows=16)
-_HALF = Room(width=410.0, rows=16, columns=32)
+_HALF = Room(width=386.0, rows=16, columns=32)
 
 
 def render(
