@@ -19,8 +19,10 @@ _LANES = 32
 _HOT_LINES = 10
 _ISSUED = "selected"
 """Samples of a warp that issued an instruction: no stall."""
-_LIT = 0.01
+_LIT = 0.05
 """Idle lanes below this share of all are ends of tensors, and no column is shown for them."""
+_ALWAYS = frozenset({"Global bytes", "Sector efficiency", "Instructions"})
+"""Columns that say something where nothing is wasted, too."""
 _REASONS = 3
 
 
@@ -259,7 +261,9 @@ def _spilled_bytes(part: Profile) -> dict[int, int]:
 def _is_shown(column: _Column, own: dict[int, _Line], whole: _Line) -> bool:
     if column.weight is _idle_lanes:
         return _idle_lanes(whole) > _LIT * _LANES * whole.counters.warp_instructions
-    return any(column.text(line, whole) for line in own.values())
+    if column.column.title in _ALWAYS:
+        return any(column.text(line, whole) for line in own.values())
+    return any(column.weight(line) > 0 for line in own.values())
 
 
 def _heat_line(line: _Line, whole: _Line, columns: tuple[_Column, ...], peaks: list[float]) -> HeatLine:

@@ -13,8 +13,11 @@ from cutegen_nb.report.markup import Style, folded, gap, look, safe
 
 _AROUND = 2
 """Lines shown before and after one that has figures."""
-_HEAT = "0,114,178"
-"""Blue of the Okabe–Ito palette: one hue whose depth tells, seen alike by every kind of colour vision."""
+_LEAST_GAP = 4
+"""Fewer lines without figures are not folded away: a reader would open them."""
+_HEAT = {Style.PAGE: "var(--heat)", Style.RECORD: "40,140,200"}
+"""Blue, one hue whose depth tells, seen alike by every kind of colour vision. The page has one for light and
+one for dark (blue and sky blue of the Okabe–Ito palette); a notebook takes the one between, on either."""
 _PALE, _DEEP = 0.05, 0.5
 """Opacity of the ramp's ends: ink stays readable on the deep one in light and dark."""
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -46,11 +49,12 @@ def _said(found: KernelHeat, profile: Profile, style: Style, *, alone: bool) -> 
     """Which line is the hottest and why, and how the shades are to be read."""
     name = "" if alone else f" of <code>{safe(found.kernel)}</code>"
     line = found.lines[found.hottest]
-    ramp = "".join(f'<span style="{_shade(step)};padding:0 0.6em">&nbsp;</span>' for step in _STEPS)
+    ramp = "".join(f'<span style="{_shade(step, style)};padding:0 0.6em">&nbsp;</span>' for step in _STEPS)
     return (
         f"<p>Hottest line{name}: <b>{found.hottest}</b>, {safe(found.because)}: {safe(line.full)}.</p>"
         f"<p{look(style, 'muted')}>{safe(_source(profile))}, all launches of a kernel together. Shade: share "
-        f"of its column’s largest, none {ramp} largest. Point at a figure for all of its line.</p>"
+        f"of its column’s largest, none <span{look(style, 'name')}>{ramp}</span> largest. Point at a figure "
+        "for all of its line.</p>"
     )
 
 
@@ -61,7 +65,7 @@ def _source(profile: Profile) -> str:
 def _listing(found: KernelHeat, source: str, style: Style) -> str:
     total = len(highlight(source))
     own = {number for number in found.lines if number <= total}
-    near = {line for number in own for line in range(number - _AROUND, number + _AROUND + 1)}
+    near = _near(own, total)
     parts: list[str] = []
     headed = False
     for is_near, group in groupby(range(1, total + 1), key=near.__contains__):
@@ -72,6 +76,15 @@ def _listing(found: KernelHeat, source: str, style: Style) -> str:
         parts.append(body if is_near else gap(style, title, body))
     rest = _elsewhere(found.elsewhere, style)
     return f"<div{look(style, 'card')}>{''.join(parts)}</div>{rest}"
+
+
+def _near(own: set[int], total: int) -> set[int]:
+    """Lines that are shown: those with figures, those around them, and short stretches between."""
+    shown = {line for number in own for line in range(number - _AROUND, number + _AROUND + 1)}
+    hidden = [
+        list(group) for is_in, group in groupby(range(1, total + 1), key=shown.__contains__) if not is_in
+    ]
+    return shown.union(*(group for group in hidden if len(group) < _LEAST_GAP))
 
 
 def _table(found: KernelHeat, source: str, numbers: list[int], style: Style, *, headed: bool) -> str:
@@ -85,7 +98,11 @@ def _table(found: KernelHeat, source: str, numbers: list[int], style: Style, *, 
             f'<th scope="col"{look(style, "code")}>Source</th></tr></thead>'
         )
     rows = "".join(_row(found, source, number, style) for number in numbers)
-    return f"<table{look(style, 'listing')}>{head}<tbody>{rows}</tbody></table>"
+    return f"<table{_listing_css(style)}>{head}<tbody>{rows}</tbody></table>"
+
+
+def _listing_css(style: Style) -> str:
+    return ' class="listing lines"' if style is Style.PAGE else look(style, "lines")
 
 
 def _heading(column: LineColumn, style: Style) -> str:
@@ -119,18 +136,18 @@ def _cells(found: KernelHeat, line: HeatLine | None, number: int, style: Style) 
 def _cell(cell: LineCell, words: str, style: Style) -> str:
     if not cell.text:
         return f"<td{look(style, 'heat')}></td>"
-    shade = _shade(cell.heat)
+    shade = _shade(cell.heat, style)
     css = f'class="heat" style="{shade}"' if style is Style.PAGE else f'style="{shade};{_CELL}"'
     return f'<td {css} title="{safe(words)}">{safe(cell.text)}</td>'
 
 
-_CELL = "padding:0 6px;text-align:right;width:6em;border:0;white-space:nowrap"
+_CELL = "padding:0 4px;text-align:right;width:5.4em;border:0;white-space:nowrap"
 
 
-def _shade(share: float) -> str:
+def _shade(share: float, style: Style) -> str:
     """The ramp at a share of the largest; nothing is shaded that is nothing."""
     depth = _PALE + (_DEEP - _PALE) * min(1.0, share) if share > 0 else 0.0
-    return f"background:rgba({_HEAT},{depth:.2f})"
+    return f"background:rgba({_HEAT[style]},{depth:.2f})"
 
 
 def _elsewhere(item: Counters, style: Style) -> str:

@@ -28,6 +28,7 @@ _INLINE: dict[str, str] = {
     "font-variant-numeric:tabular-nums;border-bottom:1px solid rgba(128,128,128,0.3)",
     "caption": "text-align:left;padding:4px 8px;font-weight:600;caption-side:top",
     "listing": f"{_MONO};border-collapse:collapse;width:100%;margin:0",
+    "lines": f"{_MONO};border-collapse:collapse;width:100%;margin:0;table-layout:fixed;min-width:44em",
     "row": "background:transparent",
     "row-added": "background:rgba(0,114,178,0.14)",
     "row-removed": "background:rgba(213,94,0,0.14)",
@@ -50,7 +51,8 @@ _INLINE: dict[str, str] = {
     "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",
     "diff-head": "margin:0;padding:4px 8px",
     "name": "white-space:nowrap",
-    "heat": "padding:0 6px;text-align:right;vertical-align:bottom;width:6em;border:0;font-weight:400",
+    "heat": "padding:0 6px;text-align:right;vertical-align:bottom;width:5.4em;border:0;font-weight:400;"
+    "white-space:normal",
     "unit": "display:block;font-size:11px;opacity:0.8",
     "k": "font-weight:700",
     "c": "font-style:italic;opacity:0.8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePath
 
+from cutegen_nb.analysis.count_tables import kernel_name
 from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile, Profile
@@ -91,7 +92,7 @@ def _launch(item: Launches) -> tuple[str, ...]:
     sample = f" ({count(profile.ctas_run)} CTAs ran)" if profile.ctas_run is not None else ""
     return (
         f"{count(item.times)} ×",
-        f"<code>{safe(profile.kernel)}</code>",
+        f'<code title="{safe(profile.kernel)}">{safe(kernel_name(profile))}</code>',
         safe(f"{extent(profile.grid)}{sample}"),
         safe(extent(profile.block)),
         scaled(profile.dynamic_smem_bytes + profile.static_smem_bytes, "B"),
