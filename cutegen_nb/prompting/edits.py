@@ -7,13 +7,12 @@ import itertools
 import re
 from dataclasses import dataclass
 
-_BLOCK = re.compile(
-    r"^[ \t]*<{5,9} ?SEARCH[ \t]*\n(?P<search>.*?)"
-    r"^[ \t]*={5,9}[ \t]*\n(?P<replace>.*?)"
-    r"^[ \t]*>{5,9} ?REPLACE[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
-_OPENING = re.compile(r"^[ \t]*<{5,9} ?SEARCH[ \t]*$", re.MULTILINE)
+_OPENING = re.compile(r"[ \t]*<{5,9} ?SEARCH[ \t]*")
+_MIDDLE = re.compile(r"[ \t]*={5,9}[ \t]*")
+_END = re.compile(r"[ \t]*>{5,9} ?REPLACE[ \t]*")
+_COMPARED_LINES = 30
+_COMPARED_CHARACTERS = 2000
+"""Of a text that is nowhere in the file, what is compared with each of its places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +35,29 @@ class EditFault:
 
 def find_edits(text: str) -> tuple[Edit, ...] | EditFault:
     """The edits of a reply, in order; an empty tuple when there is none."""
-    edits = tuple(Edit(search=m["search"], replace=m["replace"]) for m in _BLOCK.finditer(text))
-    openings = len(_OPENING.findall(text))
+    edits: list[Edit] = []
+    openings = 0
+    search: list[str] | None = None
+    replace: list[str] | None = None
+    # Line by line: an expression over the whole reply takes hours where a model repeats itself.
+    for line in text.split("\n"):
+        opens = _OPENING.fullmatch(line) is not None
+        openings += opens
+        if search is None:
+            search = [] if opens else None
+        elif replace is None and _MIDDLE.fullmatch(line):
+            replace = []
+        elif replace is not None and _END.fullmatch(line):
+            edits.append(Edit(search="".join(search), replace="".join(replace)))
+            search = replace = None
+        else:
+            (search if replace is None else replace).append(f"{line}\n")
     if openings != len(edits):
         return EditFault(
             reason=f"{openings} edits were opened with <<<<<<< SEARCH and {len(edits)} are complete: "
-            "each needs its "
-            "own ======= and >>>>>>> REPLACE line."
+            "each needs its own ======= and >>>>>>> REPLACE line."
         )
-    return edits
+    return tuple(edits)
 
 
 def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
@@ -91,15 +104,20 @@ def _place(text: str, edit: Edit, number: int) -> tuple[int, int] | EditFault:
 def _nearest(text: str, search: str) -> str:
     """The lines of `text` most like `search`, with their number, as they are."""
     lines, wanted = text.splitlines(), search.splitlines()
-    height = len(wanted)
-    matcher = difflib.SequenceMatcher(b=search.strip(), autojunk=False)
+    height = min(len(wanted), _COMPARED_LINES)
+    compared = "\n".join(wanted[:height]).strip()[:_COMPARED_CHARACTERS]
+    matcher = difflib.SequenceMatcher(b=compared, autojunk=False)
     best_share, best_start = 0.0, 0
     for start in range(max(1, len(lines) - height + 1)):
-        matcher.set_seq1("\n".join(lines[start : start + height]).strip())
+        matcher.set_seq1("\n".join(lines[start : start + height]).strip()[:_COMPARED_CHARACTERS])
         if matcher.real_quick_ratio() <= best_share or matcher.quick_ratio() <= best_share:
             continue
         share = matcher.ratio()
         if share > best_share:
             best_share, best_start = share, start
-    place = "\n".join(lines[best_start : best_start + height])
-    return f"The nearest place is line {best_start + 1}, which reads:\n{place}"
+    found = lines[best_start : best_start + height]
+    place = "\n".join(found)
+    said = f"The nearest place is line {best_start + 1}, which reads:\n{place}"
+    if "".join(place.split()) == "".join(compared.split()):
+        said += "\nIt differs in white space only: indentation and line ends must be as they are in the file."
+    return said

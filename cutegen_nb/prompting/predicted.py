@@ -10,7 +10,8 @@ from cutegen_nb.core.round import Prediction
 from cutegen_nb.core.strategy import Direction
 
 _LINE = re.compile(
-    r"^\W*(?:Predicted|Expected) effect\W*[:=]\W*(?P<text>[^\s`*].*)$", re.MULTILINE | re.IGNORECASE
+    r"^[^\w\n]*(?:Predicted|Expected) effect[^\w\n]*[:=][^\w\n]*(?P<text>[^\s`*].*)$",
+    re.MULTILINE | re.IGNORECASE,
 )
 _NUMBER = r"(?P<number>\d+(?:[.,]\d+)?)"
 _TIMES = re.compile(rf"{_NUMBER}\s*(?:[x×](?![a-z])|[- ]?times|-?fold)", re.IGNORECASE)

@@ -36,6 +36,17 @@ def test_an_anchor_that_is_missing_is_answered_with_the_nearest_place():
     assert "def b():\n    return 1" in found.reason
 
 
+def test_an_anchor_that_differs_in_white_space_alone_is_told_so():
+    found = apply_edits(SOURCE, (edit("def b():\n  return 1\n", ""),))
+    assert isinstance(found, EditFault)
+    assert "differs in white space only" in found.reason
+
+
+def test_an_edit_may_hold_the_marks_of_another_format():
+    (found,) = find_edits("<<<<<<< SEARCH\na\n=======\nb\n=======\nc\n>>>>>>> REPLACE\n")
+    assert (found.search, found.replace) == ("a\n", "b\n=======\nc\n")
+
+
 def test_an_anchor_matches_whole_lines_only():
     assert isinstance(apply_edits(SOURCE, (edit("return 1\n", "x\n"),)), EditFault)
 

@@ -1,0 +1,47 @@
+"""Replies as long as are read, of a model that repeats itself: each is judged in a moment."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from cutegen_nb.core.round import Reply, Usage
+from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, Proposal, parse_reply
+
+PARENT = "".join(f"    x{number} = {number}\n" for number in range(400))
+FILE = "\n```python\nclass ModelNew:\n    pass\n```\n"
+LONG = MAX_REPLY_CHARACTERS - 200
+
+
+def repeated(text: str) -> str:
+    return (text * (LONG // len(text) + 1))[:LONG]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        repeated("<<<<<<< SEARCH\n"),
+        repeated("<<<<<<< SEARCH\n=======\n"),
+        repeated("<<<<<<< SEARCH\nzz\n=======\nb\n>>>>>>> REPLACE\n"),
+        f"<<<<<<< SEARCH\n{repeated('y = 1' + chr(10))}=======\nb\n>>>>>>> REPLACE\n",
+        f"<<<<<<< SEARCH\n{repeated('y = 1;')}\n=======\nb\n>>>>>>> REPLACE\n",
+        repeated("<think></think>"),
+        repeated("```\n"),
+        repeated("[") + "]",
+        repeated("\n") + FILE,
+        repeated("*") + FILE,
+        repeated("## a\n\n") + FILE,
+        repeated("Predicted effect: ") + FILE,
+        f"Predicted effect: {repeated('1')}{FILE}",
+        f"class ModelNew:\n    x = {repeated('(')}",
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_a_model_that_repeats_itself_holds_nothing_up(text):
+    started = time.process_time()
+    found = parse_reply(Reply(text=text, usage=Usage()), PARENT)
+    assert time.process_time() - started < 10, (
+        "it takes a second at most, on a machine with nothing else to do"
+    )
+    assert isinstance(found, Proposal) or len(found.reason) < 4000
