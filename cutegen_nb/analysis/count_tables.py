@@ -17,6 +17,8 @@ _PIPE_TITLES = {
     **_CONTROL,
     "fp32": "single", "fp64": "double", "integer-multiply": "integer product", "convert": "conversion",
     "integer-divide": "integer division", "warp": "between lanes", "control": "branch, call, return",
+    "fma": "single, products of integers", "lsu": "loads and stores", "xu": "special, conversions",
+    "cbu": "branches, barriers", "adu": "address divergence", "uniform": "once a warp",
     "move": "move", "barrier": "barrier, fence, wait", "atomic": "atomic", "async-copy": "asynchronous copy",
     "load.param": "load, kernel parameters", "load.generic": "load, generic address",
     "store.generic": "store, generic address",

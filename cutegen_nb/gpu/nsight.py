@@ -67,6 +67,7 @@ _TENSOR = tuple(
     f"sm__ops_path_tensor_src_{one}.sum"
     for one in ("fp16", "bf16_dst_fp32", "tf32_dst_fp32", "fp64", "int8", "fp8")
 )
+_PIPES = ("adu", "alu", "cbu", "fma", "fp64", "lsu", "tensor", "tex", "tma", "uniform", "xu")
 METRICS = (
     *dict.fromkeys(f"{name}.sum" for one in COUNTERPARTS for name in one.metrics),
     *_THREADS,
@@ -77,6 +78,7 @@ METRICS = (
     "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum", "gpu__time_duration.sum",
     names.ELAPSED_CYCLES, names.BUSY_CYCLES, names.L1_SHARE, names.SHARED_SHARE, names.ISSUE_SHARE,
     *names.PIPE_SHARES.values(), names.L1_HITS, names.L2_HITS,
+    *(f"sm__inst_executed_pipe_{one}.sum" for one in _PIPES),
 )  # fmt: skip
 """Asked for beside the sections: what has a counterpart in simulated counts, FLOPs, traffic, and what the
 diagnosis argues from. A chip that lacks one says n/a for it."""

@@ -152,10 +152,21 @@ def _counters(figures: _Figures, instructions: tuple[RecordedInstruction, ...]) 
 
 
 def _pipes(figures: _Figures) -> dict[str, int]:
+    """Instructions by pipe, where they were counted: ncu's own sets count the tensor cores' only."""
     counted = {pipe: figures.total(f"sm__inst_executed_pipe_{pipe}.sum") for pipe in _PIPES}
-    if "tensor" in counted:
-        counted["tensor"] -= figures.total(_CONSTANTS)
-    return {pipe: amount for pipe, amount in counted.items() if amount}
+    counted["tensor"] = max(0, counted["tensor"] - _constants(figures))
+    found = {pipe: amount for pipe, amount in counted.items() if amount}
+    return found if found.keys() - {"tensor"} else {}
+
+
+def _constants(figures: _Figures) -> int:
+    """Instructions with which tensor cores made constants: all of theirs in a kernel without products."""
+    counted = figures.value(_CONSTANTS)
+    if counted is not None:
+        return round(counted)
+    types = [one for row in _TENSOR.values() for one in row]
+    products = any(figures.total(f"sm__ops_path_tensor_src_{one}.sum") for one in types)
+    return 0 if products else figures.total("sm__inst_executed_pipe_tensor.sum")
 
 
 def _flops(figures: _Figures) -> dict[str, int]:
@@ -170,7 +181,7 @@ def _flops(figures: _Figures) -> dict[str, int]:
         products = figures.total(_THREADS.format(multiply))
         fused = figures.total(_THREADS.format(both))
         if pipe == "cuda.f16":
-            fused = max(0, fused - _WARP * figures.total(_CONSTANTS))
+            fused = max(0, fused - _WARP * _constants(figures))
             if not products + fused:
                 continue
         found[pipe] = lanes * (figures.total(_THREADS.format(add)) + products + 2 * fused)

@@ -178,6 +178,15 @@ def test_counts_by_line_add_up_to_those_of_the_launch():
         assert own.smem_wavefronts == launch.counters.smem_wavefronts
 
 
+def test_arithmetic_is_that_of_the_problem_and_conversions_are_none():
+    """Halves that are converted and constants that tensor cores make are instructions and no arithmetic."""
+    for name, pipe in (("naive", "cuda.f32"), ("tiled", "cuda.f32"), ("tensor_cores", "tensor.f16")):
+        row, profile = launched("products", name)
+        assert profile.counters.flops == {pipe: row["flops"]}
+    _, profile = launched("rows", "rmsnorm")
+    assert set(profile.counters.flops) == {"cuda.f32"}
+
+
 def test_a_profile_survives_its_encoding():
     profile = large_profile()
     assert decode(Profile, json.loads(json.dumps(encode(profile)))) == profile
