@@ -35,6 +35,8 @@ from cutegen_nb.gpu.program import Ended
 
 DEADLINE_S = 90.0
 """For one tool at one size: importing PyTorch and the DSL and compiling take 10 s under it."""
+_RUN = "run"
+"""The candidate's own folder within that of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,7 @@ def _doubted(found: Sequence[Found], why: str) -> tuple[Found, ...]:
 async def _look(tool_path: str, tool: Tool, order: Order, size: Workload) -> Look:
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kernels-"))
     try:
+        (folder / _RUN).mkdir()  # home and temporary folder, of the tool as well
         report = folder / "report.txt"
         command = [tool_path, *sanitizer.arguments(tool, report), *_once(order, size, folder)]
         end = await program.run(
@@ -144,7 +147,7 @@ def _once(order: Order, size: Workload, folder: Path) -> list[str]:
         sys.executable, "-P", "-m", "cutegen_nb.gpu.once",
         "--watched", "--seed", str(secrets.randbits(31)),
         *(() if order.confine_files else ("--open-files",)),
-        str(given), str(kernel), str(folder / "run"),
+        str(given), str(kernel), str(folder / _RUN),
     ]  # fmt: skip
 
 
@@ -152,7 +155,7 @@ def _environment(folder: Path) -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH", "")
     root = str(Path(cutegen_nb.__file__).parent.parent)
     path = [root, *(item for item in inherited.split(os.pathsep) if item)]
-    return sandbox.environment(os.environ, folder / "run", path) | sanitizer.ENVIRONMENT
+    return sandbox.environment(os.environ, folder / _RUN, path) | sanitizer.ENVIRONMENT
 
 
 def _read(tool: Tool, order: Order, report: Report, end: program.End, words: str) -> Look:

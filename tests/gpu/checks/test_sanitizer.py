@@ -36,7 +36,8 @@ order = json.loads(pathlib.Path(program[-3]).read_text())
 size = "full" if not order["rewrites"] else "small"
 folder = pathlib.Path({folder!r})
 (folder / f"seen-{{tool}}-{{size}}.json").write_text(json.dumps(
-    {{"given": given, "kernel": pathlib.Path(program[-2]).read_text(), "environment": dict(os.environ)}}))
+    {{"given": given, "kernel": pathlib.Path(program[-2]).read_text(), "environment": dict(os.environ),
+      "temporary": os.path.isdir(os.environ["TMPDIR"])}}))
 plan = json.loads((folder / "plan.json").read_text())
 clean = "racecheck_clean" if tool == "racecheck" else "memcheck_clean"
 doing = plan.get(f"{{tool}} {{size}}") or plan.get(tool) or clean
@@ -120,6 +121,7 @@ def test_each_tool_is_started_around_one_run_of_the_candidate_and_told_where_to_
     assert seen["environment"]["CUTE_DSL_LINEINFO"] == "1"
     assert seen["environment"]["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
     assert "A_KEY" not in seen["environment"]
+    assert seen["temporary"], "the tool needs its TMPDIR"
     assert "--report-api-errors" not in under.seen("racecheck-full")["given"]
 
 
