@@ -247,7 +247,14 @@ def main() -> None:
         print(json.dumps(theirs(options.kernelbench, problem, kernel)))
         return
     sys.path.insert(0, str(ROOT))
-    answer = compare(options)
+    from cutegen_nb.core.errors import CutegenError
+
+    if not (options.kernelbench / "src" / "kernelbench" / "eval.py").is_file():
+        parser.error(f"{options.kernelbench} is no copy of KernelBench: it holds no src/kernelbench/eval.py")
+    try:
+        answer = compare(options)
+    except CutegenError as error:
+        sys.exit(f"error: {error}")
     if options.json:
         options.json.write_text(json.dumps(answer, indent=1) + "\n")
 
