@@ -106,13 +106,13 @@ def round_scores(session: Session, item: Round) -> tuple[str, ...]:
     if after is None or not after.passed:
         return ()
     before = _parent_evaluation(session, item)
-    lines = []
-    if item.strategy is not None and before is not None:
-        lines += [f"the strategy: {one.text}" for one in strategy_scores(item.strategy, before, after)]
+    claims = strategy_scores(item.strategy, before, after) if item.strategy and before else ()
+    lines = [f"the strategy: {one.text}" for one in claims]
     prediction = _prediction(item)
     if prediction is not None:
         scores = prediction_scores(prediction, before, after)
-        lines += [f"its author predicted {one.text}" for one in scores]
+        # An author that only repeats what it was asked for is scored once.
+        lines += [f"its author predicted {one.text}" for one in scores if one not in claims]
         if not scores:
             lines.append(f"its author predicted: {prediction.text} (names nothing that is measured)")
     return tuple(lines)

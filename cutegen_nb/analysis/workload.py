@@ -69,6 +69,16 @@ _KINDS: tuple[tuple[WorkloadClass, frozenset[str]], ...] = (
     (WorkloadClass.CONVOLUTION, _CONVOLUTION),
     (WorkloadClass.OTHER, _OTHER),
 )
+_BY_ARITHMETIC = (
+    WorkloadClass.CONVOLUTION,
+    WorkloadClass.MATMUL,
+    WorkloadClass.SOFTMAX,
+    WorkloadClass.NORM,
+    WorkloadClass.SCAN,
+    WorkloadClass.POOLING,
+    WorkloadClass.REDUCTION,
+)
+"""Kinds of work by how much arithmetic each usually is, most first."""
 _SAMPLES = frozenset({"gather", "index", "index_select", "embedding", "slice", "select"})
 """Reads at most as much of its first tensor (its weight, for an embedding) as it returns."""
 
@@ -112,8 +122,7 @@ def classify(graph: Graph) -> WorkloadClass:
     names = [base_name(node.op) for node in graph.nodes]
     if any(name.startswith("_scaled_dot_product") for name in names):
         return WorkloadClass.ATTENTION
-    kinds = {kind for kind, members in _KINDS if members.intersection(names)}
-    kinds |= _reduction_kinds(graph, kinds)
+    kinds = _kinds(graph)
     if names.count("bmm") > 1 and WorkloadClass.SOFTMAX in kinds:
         return WorkloadClass.ATTENTION
     heavy = kinds & {WorkloadClass.MATMUL, WorkloadClass.CONVOLUTION}
@@ -127,6 +136,24 @@ def classify(graph: Graph) -> WorkloadClass:
     if kinds:
         return next(iter(kinds))
     return WorkloadClass.ELEMENTWISE if any(map(_is_pointwise, graph.nodes)) else WorkloadClass.OTHER
+
+
+def parts(graph: Graph) -> tuple[WorkloadClass, ...]:
+    """Of a graph of several kinds of work, each kind, that with the most arithmetic first.
+
+    Empty where the work is of one kind: its class says it.
+    """
+    if classify(graph) is not WorkloadClass.FUSED:
+        return ()
+    kinds = _kinds(graph)
+    return tuple(kind for kind in _BY_ARITHMETIC if kind in kinds)
+
+
+def _kinds(graph: Graph) -> set[WorkloadClass]:
+    """Kinds of work in a graph, point-wise arithmetic left out."""
+    names = [base_name(node.op) for node in graph.nodes]
+    kinds = {kind for kind, members in _KINDS if members.intersection(names)}
+    return kinds | _reduction_kinds(graph, kinds)
 
 
 def _is_loss(graph: Graph, names: list[str]) -> bool:

@@ -74,7 +74,7 @@ class ManualAuthor:
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
         """The library's strategies for the problem's class."""
-        return self._library.menu(facts.workload_class)
+        return self._library.menu(facts.workload_class, facts.parts)
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
         """Write the prompt, say where, and wait for the reply without holding anything else up.

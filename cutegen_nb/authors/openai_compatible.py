@@ -74,7 +74,7 @@ class OpenAICompatibleAuthor:
 
     def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
         """The library's strategies for the problem's class."""
-        return self._library.menu(facts.workload_class)
+        return self._library.menu(facts.workload_class, facts.parts)
 
     async def write(
         self,

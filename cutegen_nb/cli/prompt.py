@@ -206,7 +206,7 @@ def _failure(session: Session) -> _Failure | None:
 
 def _step(session: Session, words: Words, wanted: str | None, strategy_name: str | None) -> Step:
     """The next step, or the one that was asked for."""
-    menu = words.library.menu(session.facts.workload_class)
+    menu = words.library.menu(session.facts.workload_class, session.facts.parts)
     step = next_step(session, menu)
     if wanted == "generate":
         return Step(stage=Stage.CORRECT)

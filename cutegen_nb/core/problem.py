@@ -114,6 +114,8 @@ class ProblemFacts:
     """At the size the simulator runs; the same object's values as `full` where the file is small enough."""
     dtype: str
     """Computation dtype of the reference (that of its first floating-point input or parameter)."""
+    parts: tuple[WorkloadClass, ...] = ()
+    """For FUSED: the kinds of work in it, that with the most arithmetic first; empty for any other class."""
     warnings: tuple[str, ...] = ()
     """What a person should know: an output that cannot be compared, randomness in the reference …"""
     admission: Admission | None = None

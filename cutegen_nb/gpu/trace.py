@@ -46,7 +46,7 @@ from torch.func import functional_call, functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, names_read
+from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, names_read, parts
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import DTYPE_BYTES, Graph, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, Rewrite, Workload
@@ -78,6 +78,7 @@ def trace_facts(
     scaled = trace(problem, rewrites) if rewrites else full
     return ProblemFacts(
         workload_class=classify(scaled.graph),
+        parts=parts(scaled.graph),
         full=_workload(full, ()),
         scaled=_workload(scaled, rewrites or ()),
         dtype=_computation_dtype(full.graph),

@@ -80,8 +80,12 @@ def work_text(facts: ProblemFacts, *, floor_ms: float, bound: Bound) -> str:
     full = facts.full
     intensity = full.flops / full.least_bytes if full.least_bytes else 0.0
     return (
-        f"- class: {facts.workload_class.value}; computed in {facts.dtype}\n"
+        f"- class: {facts.workload_class.value}{_parts_text(facts)}; computed in {facts.dtype}\n"
         f"- {full.flops:,} FLOPs, at least {full.least_bytes:,} bytes at full size\n"
         f"- arithmetic intensity {intensity:.3g} FLOP/byte: the roof is {bound.value}\n"
         f"- no kernel can take less than {floor_ms:.4g} ms at full size\n"
     )
+
+
+def _parts_text(facts: ProblemFacts) -> str:
+    return f" ({', '.join(part.value for part in facts.parts)})" if facts.parts else ""

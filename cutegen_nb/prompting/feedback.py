@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity, Timing
 from cutegen_nb.core.profile import Counters, Profile, ProfileSource
@@ -10,6 +12,7 @@ from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
 from cutegen_nb.prompting.memory import round_label as round_label  # noqa: PLC0414 - its place before
 from cutegen_nb.prompting.wrong import wrong_text
 
+_MANGLED = re.compile(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*")
 _FINDINGS = 8
 _COSTLY_LINES = 5
 _WITH_LINES = {Stage.PROFILE, Stage.TUNE}
@@ -118,10 +121,16 @@ def _counts(profile: Profile, source: str, stage: Stage | None) -> list[str]:
     return [heading, f"- {counters_text(profile.counters)}"]
 
 
+def _name(kernel: str) -> str:
+    """The name in the source, as far as the DSL's longer one lets it be seen."""
+    found = _MANGLED.fullmatch(kernel)
+    return found[1] if found else kernel
+
+
 def _profile_lines(profile: Profile, source: str) -> list[str]:
     lines = [f"Counts of one call ({profile.source.value}, {profile.device}):"]
     lines += [
-        f"- kernel `{launch.kernel}`, grid {launch.grid}, block {launch.block}: "
+        f"- kernel `{_name(launch.kernel)}`, grid {launch.grid}, block {launch.block}: "
         f"{counters_text(launch.counters)}"
         for launch in profile.launches
     ]

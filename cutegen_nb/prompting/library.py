@@ -133,9 +133,25 @@ class PromptLibrary:
             raise ConfigurationError(message) from error
         return tuple(_strategy(entry) for entry in entries)
 
-    def menu(self, workload_class: WorkloadClass) -> tuple[Strategy, ...]:
-        """Strategies that fit a workload class, in the order to try them."""
-        return tuple(s for s in self.strategies() if not s.classes or workload_class in s.classes)
+    def menu(
+        self, workload_class: WorkloadClass, parts: tuple[WorkloadClass, ...] = ()
+    ) -> tuple[Strategy, ...]:
+        """Strategies that fit a workload class, or the first of its `parts`, in the order to try them.
+
+        What is for the whole class alone comes first, then what is for the part that dominates: the rest
+        of the graph is its epilogue.
+        """
+        dominant = set(parts[:1])
+        fits = [s for s in self.strategies() if not s.classes or {workload_class, *dominant} & set(s.classes)]
+        if not dominant:
+            return tuple(fits)
+
+        def rank(strategy: Strategy) -> int:
+            if strategy.classes == (workload_class,):
+                return 0
+            return 1 if dominant & set(strategy.classes) else 2
+
+        return tuple(sorted(fits, key=rank))
 
 
 def _own_files(own: Path, shipped: Path) -> tuple[str, ...]:

@@ -230,7 +230,10 @@ def _as(prompt: Prompt, user: str, *, purpose: str) -> Prompt:
 
 
 def _class_advice(background: Background) -> str:
-    return _advice(background, class_template(background.session.facts.workload_class))
+    """What the class asks for; of a fused graph also what its dominant part does."""
+    facts = background.session.facts
+    texts = [_advice(background, class_template(kind)) for kind in (facts.workload_class, *facts.parts[:1])]
+    return "\n".join(texts)
 
 
 def _advice(background: Background, template: str) -> str:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, longest_sum, names_read
+from cutegen_nb.analysis.workload import classify, count_flops, least_bytes, longest_sum, names_read, parts
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import WorkloadClass
 
@@ -163,3 +163,9 @@ def test_a_broadcast_input_counts_the_elements_it_holds():
 )
 def test_the_longest_sum_is_found_inside_the_graph(traced, terms):
     assert longest_sum(traced) == terms
+
+
+def test_a_fused_graph_says_its_parts_and_a_plain_one_has_none():
+    nodes = [*PRODUCT.nodes, node("r", "relu.default", (Ref("o"),), 8, 4)]
+    assert parts(graph(list(PRODUCT.inputs), nodes)) == (WorkloadClass.MATMUL,)
+    assert parts(PRODUCT) == ()

@@ -5,6 +5,7 @@ import pytest
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.profile import Counters
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
 
 
@@ -29,3 +30,23 @@ def test_a_wrong_entry_is_named(tmp_path):
     )
     with pytest.raises(ConfigurationError, match=r"'x'.*tea"):
         PromptLibrary(tmp_path).strategies()
+
+
+def test_a_fused_graph_is_offered_its_own_strategies_then_those_of_the_part_that_dominates():
+    menu = shipped_library().menu(WorkloadClass.FUSED, (WorkloadClass.CONVOLUTION, WorkloadClass.NORM))
+    names = [item.name for item in menu]
+    assert names[0] == "algebra-first"
+    assert names.index("implicit-product") < names.index("fuse-one-pass")
+    assert "row-in-registers" not in names
+    assert len(set(names)) == len(names)
+
+
+def test_numbers_and_answers_to_counters_are_of_later_stages_and_fit_every_class_of_work():
+    for workload_class in WorkloadClass:
+        stages = {item.stage for item in shipped_library().menu(workload_class)}
+        assert stages == {Stage.STRUCTURE, Stage.PROFILE, Stage.TUNE}, workload_class
+
+
+def test_tensor_cores_are_for_half_precision_alone():
+    mma = next(item for item in shipped_library().strategies() if item.name == "tensor-core-mma")
+    assert mma.dtypes == ("float16", "bfloat16")

@@ -198,6 +198,18 @@ def test_every_class_of_work_has_words_of_its_own(workload_class):
     assert 400 < len(advice.split("# This round")[0]) < 3000
 
 
+def test_a_fused_graph_is_told_what_its_dominant_part_asks_for_as_well():
+    facts = replace(
+        examples.relu_facts(),
+        workload_class=WorkloadClass.FUSED,
+        parts=(WorkloadClass.MATMUL, WorkloadClass.NORM),
+    )
+    text = first_prompt(replace(background(), session=replace(session(), facts=facts)), "").user
+    assert "class: fused (matrix product, norm)" in text
+    assert "Draw the graph first" in text
+    assert "Reuse in three levels" in text
+
+
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.PASSED])
 def test_every_verdict_has_a_way_to_be_found(verdict):
     broken = Candidate(source=examples.kernel_source("broken"), author="scripted")
