@@ -23,6 +23,7 @@ from cutegen_nb.prompting.facts import device_text, work_text, workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import tried_text
+from cutegen_nb.prompting.parse import split_thoughts
 
 _TEMPLATES = {Stage.STRUCTURE: "optimise", Stage.PROFILE: "profile", Stage.TUNE: "tune"}
 """The request of each stage that works on a parent."""
@@ -41,6 +42,8 @@ _FAULTS = {
     "contract": {Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED, Verdict.CHEATED},
 }
 """Which template says how such a failure is found."""
+_DIAGNOSIS_CHARACTERS = 6000
+"""Ten sentences were asked for; a model that repeats itself gives hundreds of thousands of characters."""
 
 
 def no_guide(source: str, strategy: str, error: str) -> str:  # noqa: ARG001 - the port's
@@ -162,7 +165,7 @@ def repair_prompt(  # noqa: PLR0913 - what a repair is told, each named at its t
         **_problem(background),
         failed=failed.source,
         evaluation=found,
-        diagnosis=diagnosis.encode(errors="replace").decode() or "(none was given)",
+        diagnosis=_diagnosis(diagnosis),
         flagged=tuple(flagged),
         guide=background.guide(failed.source, "", found),
         strategy=strategy,
@@ -179,6 +182,14 @@ def retry_prompt(background: Background, prompt: Prompt, reason: str) -> Prompt:
 def edited_prompt(prompt: Prompt, text: str) -> Prompt:
     """The same request in a person's words."""
     return _as(prompt, text, purpose=prompt.purpose)
+
+
+def _diagnosis(reply: str) -> str:
+    """What a diagnosis says, without what its author thought before, cut where it does not end."""
+    text = split_thoughts(reply.encode(errors="replace").decode())[1].strip()
+    if len(text) > _DIAGNOSIS_CHARACTERS:
+        return f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut here: it had {len(text):,} characters)"
+    return text or "(none was given)"
 
 
 def fault_of(evaluation: Evaluation) -> str:

@@ -198,6 +198,21 @@ def test_every_class_of_work_has_words_of_its_own(workload_class):
     assert 400 < len(advice.split("# This round")[0]) < 3000
 
 
+def test_a_diagnosis_is_told_without_its_thoughts_and_cut_where_it_does_not_end():
+    broken = Candidate(source=examples.kernel_source("broken"), author="scripted")
+    wrong = examples.failed(Verdict.RACE, "Two threads write one address.", line=2)
+
+    def told(words: str) -> str:
+        return repair_prompt(background(), broken, wrong, strategy=None, diagnosis=words).user
+
+    assert "> The barrier is missing." in told("<think>hm</think>The barrier is missing.")
+    assert "hm" not in told("<think>hm</think>The barrier is missing.").split("# The diagnosis")[1][:80]
+    long = told("The tail. " * 40_000)
+    assert len(long) < 12_000
+    assert "> (cut here: it had 399,999 characters)" in long
+    assert "> (none was given)" in told("<think>only this")
+
+
 def test_a_fused_graph_is_told_what_its_dominant_part_asks_for_as_well():
     facts = replace(
         examples.relu_facts(),
