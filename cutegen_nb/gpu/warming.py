@@ -11,9 +11,11 @@ PyTorch's memory is given back to the driver, and custody and the harness's iden
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import numpy.ma  # noqa: F401 - a first launch imports it
 import torch
@@ -32,6 +34,9 @@ _SMALLEST = Problem(
 _ASKS_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 """With it PyTorch asks the driver's library for management whether there is a GPU, and not CUDA: no fork of a
 process that asked CUDA can use it ("Cannot re-initialize CUDA in forked subprocess")."""
+_NOT_INITIALISED = 3
+"""What ``cuInit`` gives in a fork of a process that called it (CUDA_ERROR_NOT_INITIALIZED)."""
+_LONGEST_TRY_S = 20
 _ELEMENTS = 64
 
 
@@ -44,20 +49,22 @@ def import_early() -> None:
 
 
 def spoilt() -> bool:
-    """Whether a fork of this process could no longer use CUDA."""
-    if any("nvidia-uvm" in target for target in _open_files()):
-        return True
+    """Whether a fork of this process cannot use CUDA, tried in one; False where there is no driver."""
     child = os.fork()
     if child == 0:
-        in_bad_fork = getattr(torch._C, "_cuda_isInBadFork", lambda: False)  # noqa: SLF001 - torch.cuda's own way
-        os._exit(int(in_bad_fork()))
+        signal.alarm(_LONGEST_TRY_S)
+        os._exit(int(not _cuda_comes_up()))
     return os.waitpid(child, 0)[1] != 0
 
 
-def _open_files() -> Iterator[str]:
-    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names alone
-        with suppress(OSError):
-            yield os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
+def _cuda_comes_up() -> bool:
+    if getattr(torch._C, "_cuda_isInBadFork", lambda: False)():  # noqa: SLF001 - torch.cuda's own way
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return True
+    return int(driver.cuInit(0)) != _NOT_INITIALISED
 
 
 def warm(ground: Ground) -> None:

@@ -16,8 +16,6 @@ from cutegen_nb.gpu import warming, worker
 variables = dict(os.environ)
 worker.prepare("cuda", "sm_90a", sys.argv[1])
 found = {"variables": dict(os.environ) == variables, "spoilt": warming.spoilt()}
-with open("nvidia-uvm", "w"):
-    found["spoilt by an open device"] = warming.spoilt()
 
 import torch
 from cutegen_nb.gpu.interception import ForwardWatch
@@ -47,6 +45,5 @@ def test_the_environment_is_left_as_it_was(ahead):
     assert ahead["variables"]
 
 
-def test_a_template_that_touched_cuda_is_noticed(ahead):
+def test_its_forks_can_use_cuda(ahead):
     assert not ahead["spoilt"]
-    assert ahead["spoilt by an open device"]
