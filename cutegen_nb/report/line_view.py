@@ -49,7 +49,8 @@ def _said(found: KernelHeat, profile: Profile, style: Style, *, alone: bool) -> 
     """Which line is the hottest and why, and how the shades are to be read."""
     name = "" if alone else f" of <code>{safe(found.kernel)}</code>"
     line = found.lines[found.hottest]
-    ramp = "".join(f'<span style="{_shade(step, style)};padding:0 0.6em">&nbsp;</span>' for step in _STEPS)
+    edge = "outline:1px solid rgba(128,128,128,0.35);padding:0 0.6em"
+    ramp = "".join(f'<span style="{_shade(step, style)};{edge}">&nbsp;</span>' for step in _STEPS)
     return (
         f"<p>Hottest line{name}: <b>{found.hottest}</b>, {safe(found.because)}: {safe(line.full)}.</p>"
         f"<p{look(style, 'muted')}>{safe(_source(profile))}, all launches of a kernel together. Shade: share "
@@ -141,7 +142,7 @@ def _cell(cell: LineCell, words: str, style: Style) -> str:
     return f'<td {css} title="{safe(words)}">{safe(cell.text)}</td>'
 
 
-_CELL = "padding:0 4px;text-align:right;width:5.4em;border:0;white-space:nowrap"
+_CELL = "padding:0 4px;text-align:right;width:80px;border:0;white-space:nowrap"
 
 
 def _shade(share: float, style: Style) -> str:

@@ -16,7 +16,7 @@ _ADDED, _REMOVED = "#0072B2", "#D55E00"
 
 _MONO = "font-family:monospace;font-size:13px;line-height:1.45"
 _CELL = "padding:0 6px;text-align:left;vertical-align:top;border:0"
-_NUMBER_CELL = f"{_CELL};text-align:right;opacity:0.65;width:3em"
+_NUMBER_CELL = f"{_CELL};text-align:right;opacity:0.65;width:3em;white-space:nowrap"
 
 _INLINE: dict[str, str] = {
     "card": "border:1px solid rgba(128,128,128,0.4);border-radius:4px;margin:8px 0;overflow-x:auto",
@@ -51,9 +51,9 @@ _INLINE: dict[str, str] = {
     "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",
     "diff-head": "margin:0;padding:4px 8px",
     "name": "white-space:nowrap",
-    "heat": "padding:0 6px;text-align:right;vertical-align:bottom;width:5.4em;border:0;font-weight:400;"
-    "white-space:normal",
-    "unit": "display:block;font-size:11px;opacity:0.8",
+    "heat": "padding:0 4px;text-align:right;vertical-align:bottom;width:80px;border:0;font-weight:400;"
+    "font-family:sans-serif;font-size:12px;line-height:1.3;white-space:normal",
+    "unit": "display:block;font-size:11px;line-height:1.2;opacity:0.8",
     "k": "font-weight:700",
     "c": "font-style:italic;opacity:0.8",
 }

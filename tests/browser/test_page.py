@@ -276,6 +276,9 @@ def test_a_kernel_that_does_not_answer_is_named(desk):
     _waiting(desk, index, "The kernel has not answered yet")
 
 
+TABS = ("Change", "Correctness", "Counts", "Diagnosis", "Lines", "Roofline", "Prompt and reply")
+
+
 def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, canned):
     notebook = make_notebook([canned])
     notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
@@ -287,7 +290,7 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
             set_dark(notebook.page)
         for width in (600, 1000, 1400):
             notebook.page.set_viewport_size({"width": width, "height": 1000})
-            for tab in ("Change", "Correctness", "Counts", "Diagnosis", "Roofline", "Prompt and reply"):
+            for tab in TABS:
                 panel.get_by_role("tab", name=tab).click()
                 notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")
                 assert panel.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width, tab)
