@@ -123,7 +123,7 @@ def _access(kind: str, item: Access) -> tuple[str, ...]:
     return (
         kind.replace("-", " "),
         count(item.requests),
-        scaled(item.bytes, "B"),
+        scaled(item.bytes, "B") if item.bytes or not item.passes else _DASH,
         count(item.passes),
         f"{item.passes / item.requests:.2f}" if item.requests else _DASH,
         count(item.ideal),

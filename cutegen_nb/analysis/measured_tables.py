@@ -17,8 +17,12 @@ def measured_tables(profile: Profile) -> tuple[CountTable, ...]:
     """Those that have rows; none for simulated counts."""
     if profile.source is not ProfileSource.NSIGHT:
         return ()
-    found = (launches(profile), units(profile), waits(profile))
-    return tuple(table for table in found if table.rows)
+    return (launches(profile), *reasons(profile))
+
+
+def reasons(profile: Profile) -> tuple[CountTable, ...]:
+    """What a diagnosis argues from: busy units and waiting warps; those that have rows."""
+    return tuple(table for table in (units(profile), waits(profile)) if table.rows)
 
 
 def launches(profile: Profile) -> CountTable:

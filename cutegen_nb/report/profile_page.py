@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.count_tables import CountTable, detail_tables, kernel_name, resources
 from cutegen_nb.analysis.diagnose import Diagnosis
 from cutegen_nb.analysis.line_heat import hottest_lines
-from cutegen_nb.analysis.measured_tables import launches, measured_tables
+from cutegen_nb.analysis.measured_tables import launches, reasons
 from cutegen_nb.analysis.quantity import count, duration
 from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.report import counts_view, line_view, rounds
@@ -39,8 +39,8 @@ class KernelSection:
 def text_of(profile: Profile, sections: Sequence[KernelSection], *, lines: bool) -> str:
     """For a terminal: where the figures come from, all launches, then each kernel with its diagnosis."""
     parts = [_origin(profile)]
-    if len(sections) > 1:
-        parts += [table_text(one) for one in (launches(profile),) if profile.made_by]
+    if profile.made_by:
+        parts.append(table_text(launches(profile)))
     for section in sections:
         parts.append(_heading(section.launch))
         parts.append("\n".join(visible(line) for line in section.diagnosis.text()))
@@ -78,14 +78,13 @@ def _tables(section: KernelSection, *, lines: bool) -> tuple[CountTable, ...]:
     source = next(iter(section.sources.values()), "")
     own = _of_file(section.profile, next(iter(section.sources), ""))
     listed = (hottest_lines(own, source, most=10_000 if lines else 10),) if source else ()
-    measured = measured_tables(section.profile)
-    return (*measured, *detail_tables(section.profile), resources(section.profile), *listed)
+    return (*reasons(section.profile), *detail_tables(section.profile), resources(section.profile), *listed)
 
 
 def _section(section: KernelSection, *, is_open: bool) -> str:
     style = Style.PAGE
     profile = section.profile
-    tables = (*measured_tables(profile), *detail_tables(profile), resources(profile))
+    tables = (*reasons(profile), *detail_tables(profile), resources(profile))
     body = rounds.diagnosis(section.diagnosis, style=style)
     body += "".join(counts_view.plain_table(one, style) for one in tables)
     for file, source in section.sources.items():
