@@ -166,7 +166,7 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         ceilings=roofs,
         problem=_problem_point("problem, full size", facts.full, device, peak),
         problem_run=_problem_point("problem, size run", run, device, peak),
-        kernel=_kernel_point(run, device, roofs, moved, evaluation, simulated=simulated),
+        kernel=_kernel_point(run, device, roofs, _crossed(profile), evaluation, simulated=simulated),
         floor_ms=floor_s * 1e3,
         bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
         sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing and floor_s else None,
@@ -262,17 +262,34 @@ def _kernel_point(  # noqa: PLR0913 - one figure each, all of them named at the 
     if evaluation is None or (evaluation.timing is None and not moved):
         return None
     intensity = _ratio(run.flops, moved or run.least_bytes)
-    timing = None if simulated else evaluation.timing
+    took_s = 0.0 if simulated else _took_s(evaluation)
     pipe = busiest_pipe(evaluation.profile, device) if evaluation.profile else ""
     peak = _peak_for(pipe, roofs, device)
     return RooflinePoint(
         label=evaluation.device,
         intensity=intensity,
         attainable_flops_per_s=min(peak, intensity * device.bandwidth_bytes_per_s),
-        achieved_flops_per_s=run.flops / (timing.median_ms * 1e-3) if timing and timing.median_ms else None,
+        achieved_flops_per_s=run.flops / took_s if took_s else None,
         simulated=simulated,
         pipe=pipe,
     )
+
+
+def _crossed(profile: Profile | None) -> int | None:
+    """Bytes that count against DRAM: those that crossed it where that was measured, else all requested."""
+    if profile is None:
+        return None
+    if profile.source is ProfileSource.NSIGHT:
+        return distinct_sectors(profile) * SECTOR_BYTES
+    return profile.counters.gmem_sectors * SECTOR_BYTES
+
+
+def _took_s(evaluation: Evaluation) -> float:
+    """The measured time; the profiler's own where nothing else was measured, 0 where nothing was."""
+    if evaluation.timing is not None:
+        return evaluation.timing.median_ms * 1e-3
+    launches = evaluation.profile.launches if evaluation.profile else ()
+    return sum(one.duration_s or 0.0 for one in launches)
 
 
 def _peak_for(pipe: str, roofs: tuple[Ceiling, ...], device: Device) -> float:
