@@ -17,6 +17,7 @@ from typing import Any
 import cutegen_nb
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError
+from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
 from cutegen_nb.wiring import Settings, make_evaluator
 
@@ -45,6 +46,7 @@ async def examine(settings: Settings) -> tuple[Line, ...]:
         _dsl(),
         await _gpu(),
         _ncu(),
+        _sanitizer(),
         *_authors(settings),
         _store(settings.folder),
         await asyncio.to_thread(_confinement),
@@ -121,6 +123,13 @@ def _ncu() -> Line:
     if restricted and os.geteuid() != 0:
         return Line(item="Nsight Compute", value="installed; the driver lets only root read counters")
     return Line(item="Nsight Compute", value="installed; counters may be read")
+
+
+def _sanitizer() -> Line:
+    path = sanitizer.locate()
+    absent = f"{sanitizer.ABSENT.removeprefix(f'{sanitizer.NAME} was ')}; tier C runs without it"
+    value = f"{path}: part of tier C on a GPU" if path else absent
+    return Line(item="compute-sanitizer", value=value)
 
 
 def _authors(settings: Settings) -> tuple[Line, ...]:
