@@ -88,7 +88,12 @@ async def _refine(
         effects = make_effects(settings, terminal, evaluator)
         with open_store(settings) as store:
             session = await open_session(
-                problem, effects, store, budget_of(options), plan=plan_of(options), fresh=fresh
+                problem,
+                effects,
+                store,
+                budget_of(options, options.rounds),
+                plan=plan_of(options),
+                fresh=fresh,
             )
             _announce(session, options.rounds, terminal)
             session = await run_session(

@@ -42,11 +42,11 @@ def add_prompts(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def budget_of(options: argparse.Namespace) -> Budget:
-    """The budget that the options ask for."""
+def budget_of(options: argparse.Namespace, rounds: int) -> Budget:
+    """The budget that the options ask for, `rounds` at most."""
     given = vars(options)
     return Budget(
-        rounds=options.rounds,
+        rounds=rounds,
         tokens=given.get("tokens"),
         dollars=given.get("dollars"),
         wall_s=_seconds(given.get("minutes")),

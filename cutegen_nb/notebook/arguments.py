@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from cutegen_nb.cli.limits import add_options as add_limits
+from cutegen_nb.core.session import Schedule
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.simulator.script_run import ARCHITECTURES, DEFAULT_ARCHITECTURE
 from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
@@ -22,6 +24,7 @@ CHOICES = {
     "--policy": POLICIES,
     "--baseline": BASELINES,
     "--arch": ARCHITECTURES,
+    "--schedule": tuple(item.value for item in Schedule),
 }
 """Options with a closed list of values, for completion."""
 
@@ -79,6 +82,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         help="what a GPU's times are compared with; may be given twice (default: eager)",
     )
     parser.add_argument("--strict", action="store_true", help="fail the cell when no kernel was approved")
+    add_limits(parser)
 
 
 def _add_going_on(parser: argparse.ArgumentParser) -> None:

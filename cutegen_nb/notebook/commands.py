@@ -12,6 +12,7 @@ from cutegen_nb.analysis.problem_text import name_from_path, problem_from_string
 from cutegen_nb.analysis.summary import outcome, revision
 from cutegen_nb.cli.doctor import examine
 from cutegen_nb.cli.exporting import SUFFIXES
+from cutegen_nb.cli.limits import budget_of, plan_of
 from cutegen_nb.cli.output import columns
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
@@ -19,6 +20,7 @@ from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
+from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
 from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import Shown
@@ -60,12 +62,15 @@ def _wish(options: Options, problem: Problem) -> Wish:
         model=options.model or "",
         base_url=options.base_url or "",
         profile=options.profile or "",
+        prompts=absolute(options.prompts) if options.prompts else None,
     )
     return Wish(
         problem=problem,
         settings=settings,
         policy=options.policy,
         rounds=options.rounds,
+        budget=budget_of(options, options.rounds or DEFAULT_ROUNDS),
+        plan=plan_of(options),
         strict=options.strict,
     )
 

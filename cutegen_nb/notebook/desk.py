@@ -18,7 +18,7 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
 from cutegen_nb.notebook.attendance import attendance
 from cutegen_nb.notebook.engine import Engine
@@ -45,6 +45,10 @@ class Wish:
     """``ask`` or ``auto`` where it was given."""
     rounds: int | None = None
     """At most; None for what the session had, or the default."""
+    budget: Budget | None = None
+    """What it may spend besides rounds; None for what the session had."""
+    plan: Plan | None = None
+    """How it goes from stage to stage; None for what the session had, or the default."""
     strict: bool = False
     """Whether no approved kernel is a failure of the cell."""
 
@@ -94,11 +98,12 @@ class Desk:
         """The session, under a name that is free, with everything checked that can be before it starts."""
         name, stored = _settled_name(store, wish.problem)
         self._check_free(name)
-        rounds = wish.rounds or (stored.budget.rounds if stored else DEFAULT_ROUNDS)
+        known = stored.budget if stored else Budget(rounds=DEFAULT_ROUNDS)
         order = Order(
             problem=replace(wish.problem, name=name),
             settings=wish.settings,
-            budget=Budget(rounds=rounds),
+            budget=replace(wish.budget or known, rounds=wish.rounds or known.rounds),
+            plan=wish.plan,
             attended=attended,
             store=store,
         )

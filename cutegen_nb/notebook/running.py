@@ -13,7 +13,7 @@ from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.core.errors import CutegenError, UsageError
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover
@@ -37,6 +37,8 @@ class Order:
     """Author, device, policy, folder."""
     budget: Budget
     """When to stop."""
+    plan: Plan | None
+    """How it goes from stage to stage; None for what the session had, or the default."""
     attended: bool
     """Whether a panel shows it, for a person who is there."""
     store: SqliteStore
@@ -121,7 +123,7 @@ class RunningSession:
     async def _refine(self) -> None:
         order = self.order
         effects = self._effects
-        session = await open_session(order.problem, effects, order.store, order.budget)
+        session = await open_session(order.problem, effects, order.store, order.budget, plan=order.plan)
         self._keep(session)
         session = await run_session(
             session,
