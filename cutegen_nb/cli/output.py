@@ -215,6 +215,7 @@ def simulation_json(run: ProgramRun) -> dict[str, Any]:
         "exit_status": run.exit_status,
         "sentence": run.sentence,
         "not_simulated": run.not_simulated,
+        "layouts": [_plain(item) for item in run.layouts],
         "launch_count": run.launch_count,
         "sampled": run.sampled,
         "launches": [

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
 
 
@@ -69,6 +70,9 @@ class ProgramRun:
     """What of the program the simulator could not run or answer, in a sentence; empty where nothing."""
     sources: dict[str, str] = field(default_factory=dict)
     """Text of each file that counts or findings have lines of, by its path."""
+
+    layouts: tuple[LayoutRecord, ...] = ()
+    """Layouts that the program's own files give to what was compiled; their lines are of those files."""
 
     @property
     def launch_count(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_nb.analysis.layout_changes import LayoutChange, layout_changes
 from cutegen_nb.analysis.layout_words import layout_words
 from cutegen_nb.core.evaluation import Evaluation
@@ -31,21 +33,32 @@ def render(
     `drawn` puts SVG in; without it there are only words, which every sanitiser leaves. `names` are those of
     the parent and of the candidate.
     """
-    if not evaluation.layouts:
+    before = parent.layouts if parent else ()
+    return layouts(evaluation.layouts, before=before, names=names, style=style, drawn=drawn)
+
+
+def layouts(
+    records: Sequence[LayoutRecord],
+    *,
+    before: Sequence[LayoutRecord] = (),
+    names: tuple[str, str],
+    style: Style = Style.RECORD,
+    drawn: bool = False,
+) -> str:
+    """Layouts as HTML, as :func:`render` gives those of an evaluation; `before` are those of its parent."""
+    if not records:
         return ""
-    changes = layout_changes(parent.layouts if parent else (), evaluation.layouts)
-    shown = [item for item in changes if item.changed] if parent and parent.layouts else list(changes)
+    changes = layout_changes(before, records)
+    shown = [item for item in changes if item.changed] if before else list(changes)
     same = [item for item in changes if item not in shown]
-    parts = [_lead(shown, same, names, has_parent=bool(parent and parent.layouts))]
+    parts = [_lead(shown, same, names, has_parent=bool(before))]
     left = [item for item in shown if item.after is None]
     for item in shown:
         if item.after is None:
             continue
-        figure = (
-            _figure(item, names)
-            if len(parts) <= _MOST and item.record.kind is not LayoutKind.LAYOUT
-            else None
-        )
+        figure = None
+        if len(parts) <= _MOST and item.record.kind is not LayoutKind.LAYOUT:
+            figure = _figure(item, names)
         if figure is None:
             left.append(item)
         else:

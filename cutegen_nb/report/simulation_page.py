@@ -10,7 +10,7 @@ from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
-from cutegen_nb.report import counts_view, line_view
+from cutegen_nb.report import counts_view, layout_view, line_view
 from cutegen_nb.report.code import excerpt
 from cutegen_nb.report.markup import Style, badge, folded, look, safe, table
 from cutegen_nb.report.page import page
@@ -27,7 +27,8 @@ def page_of(run: ProgramRun) -> str:
         f'<p class="lead">{safe(outcome(run))}</p>{_notes(run, Style.PAGE)}{_facts(run)}</header>'
     )
     launches = f"{_launches(run, Style.PAGE)}{counts_view.compiled(run.profile, style=Style.PAGE)}"
-    body = f"{_findings(run, Style.PAGE)}{launches}{_counts(run, Style.PAGE)}"
+    counts = f"{_counts(run, Style.PAGE)}{_layouts(run, Style.PAGE)}"
+    body = f"{_findings(run, Style.PAGE)}{launches}{counts}"
     footer = "<footer><p>Written by cutegen-nb simulate.</p></footer>"
     return page(f"{name}: simulated program", f"{header}<main>{body}</main>{footer}")
 
@@ -39,7 +40,8 @@ def record_of(run: ProgramRun) -> str:
     words = "finding" if run.decided else run.ending.value
     head = f"<p>{badge(style, kind, words)} {safe(outcome(run))}</p>"
     launches = f"{_launches(run, style)}{counts_view.compiled(run.profile, style=style)}"
-    return f"{head}{_findings(run, style)}{launches}{_notes(run, style)}{_counts(run, style)}"
+    counts = f"{_counts(run, style)}{_layouts(run, style)}"
+    return f"{head}{_findings(run, style)}{launches}{_notes(run, style)}{counts}"
 
 
 def _facts(run: ProgramRun) -> str:
@@ -120,6 +122,13 @@ def _counts(run: ProgramRun, style: Style) -> str:
         for file in files
     )
     return f"{folded(style, 'Totals of all launches', totals, is_open=style is Style.PAGE)}{listings}"
+
+
+def _layouts(run: ProgramRun, style: Style) -> str:
+    """What the program's kernels were compiled with."""
+    drawn = style is Style.PAGE
+    body = layout_view.layouts(run.layouts, names=("", "the program"), style=style, drawn=drawn)
+    return folded(style, "Layouts", body, is_open=drawn) if body else ""
 
 
 def _of_file(profile: Profile, file: str) -> Profile:

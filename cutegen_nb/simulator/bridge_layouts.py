@@ -6,8 +6,11 @@ a GPU host this is the one part of the bridge that is used.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cutegen_nb.analysis.layout_ir import LONGEST_TEXT, MOST_RECORDS, named, read_layouts
@@ -28,6 +31,16 @@ class LayoutNotes:
         """What was found in the file of this name, whose text is `source`, by the names it has there."""
         own = (record for record in self._found if record.file.rpartition("/")[2] == name)
         return named(tuple(replace(record, file=name) for record in own), source)
+
+    def everywhere(self, is_wanted: Callable[[str], bool]) -> tuple[LayoutRecord, ...]:
+        """What was found in each file that is wanted and can be read, by the names it has there."""
+        found: list[LayoutRecord] = []
+        for path in dict.fromkeys(record.file for record in self._found):
+            if is_wanted(path):
+                with contextlib.suppress(OSError, UnicodeDecodeError):
+                    source = Path(path).read_text(encoding="utf-8")
+                    found += named(tuple(one for one in self._found if one.file == path), source)
+        return tuple(found)
 
     def install(self) -> None:
         """Look at every program from now on. Imports the DSL."""

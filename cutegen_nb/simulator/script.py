@@ -27,8 +27,9 @@ from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.simulation import Ending, Launches
 from cutegen_nb.simulator import bridge
+from cutegen_nb.simulator.bridge_layouts import LayoutNotes
 from cutegen_nb.simulator.faults import SimulatorFault
-from cutegen_nb.simulator.script_error import own_frames, place_of, sentence_of, show
+from cutegen_nb.simulator.script_error import is_own, own_frames, place_of, sentence_of, show
 
 _PR_SET_PDEATHSIG = 1
 _UNUSABLE = 2
@@ -158,6 +159,8 @@ def main() -> None:
         sys.exit(_UNUSABLE)
     _limit_memory()
     watch = _Watch(simulation, records)
+    layouts = LayoutNotes()
+    layouts.install()
     simulation.max_ctas = order.max_ctas
     simulation.marks_fresh_memory = True
     simulation.on_launch = watch.launched
@@ -166,6 +169,7 @@ def main() -> None:
     records.write("ready")
     status, ending, sentence, raised = _run(order, simulation)
     watch.everything()
+    records.write("layouts", layouts=encode(layouts.everywhere(is_own)))
     watch.fault(simulation.fault or (raised if isinstance(raised, SimulatorFault) else None))
     records.write("end", ending=ending.value, status=status, sentence=sentence, elsewhere=records.elsewhere)
     if raised is not None:

@@ -17,6 +17,7 @@ from typing import Any
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.errors import ConfigurationError, UsageError, WorkerDied
 from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
 from cutegen_nb.simulator.bridge_environment import prepare_environment
 from cutegen_nb.simulator.faults import OutOfTime
@@ -189,6 +190,7 @@ class _Gathered:
     unusable: str = ""
     launches: dict[int, Launches] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    layouts: tuple[LayoutRecord, ...] = ()
     fault: tuple[Finding, bool] | None = None
     end: dict[str, Any] = field(default_factory=dict)
 
@@ -203,6 +205,8 @@ class _Gathered:
                 self.launches[record["index"]] = decode(Launches, record["launches"])
             case "findings":
                 self.findings = tuple(decode(Finding, item) for item in record["findings"])
+            case "layouts":
+                self.layouts = decode(tuple[LayoutRecord, ...], record["layouts"])
             case "fault":
                 self.fault = (decode(Finding, record["finding"]), record["judged"])
             case "end":
@@ -248,6 +252,7 @@ def _result(program: Program, gathered: _Gathered, returned: int, *, in_time: bo
         findings=findings,
         not_simulated=_not_simulated(gathered, sentence),
         sources=_sources(launches, findings),
+        layouts=gathered.layouts,
     )
 
 

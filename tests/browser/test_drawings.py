@@ -55,11 +55,13 @@ TOO_SMALL = """() => [...document.querySelectorAll('.cgn-panel svg[role=img] tex
   (e) => e.getBoundingClientRect().width && e.getBoundingClientRect().height < 5).map((e) => e.textContent)"""
 
 
-def _dark(page):
+def _theme(page, theme):
     page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
+        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        f"JupyterLab {theme.capitalize()}",
     )
-    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+    light = "true" if theme == "light" else "false"
+    page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
 
 
 def test_layouts_are_drawn_in_a_notebook_and_fit_it(make_notebook):
@@ -68,8 +70,7 @@ def test_layouts_are_drawn_in_a_notebook_and_fit_it(make_notebook):
     pictures = notebook.page.locator(".jp-OutputArea-output svg, .jp-OutputArea-output img")
     notebook.until(lambda: pictures.count() == 4, 30, "four pictures")
     for theme in ("light", "dark"):
-        if theme == "dark":
-            _dark(notebook.page)
+        _theme(notebook.page, theme)
         notebook.shot(f"layouts-{theme}", ".jp-OutputArea")
         ends = pictures.evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().right)")
         room = notebook.page.locator(".jp-OutputArea").first.evaluate(
@@ -87,8 +88,7 @@ def test_the_panel_shows_layouts_before_and_after_a_revision(make_notebook):
     notebook.until(lambda: panel.count() and panel.get_by_role("tab", name="Layouts").count(), 60, "the tab")
     drawing = panel.locator("svg[role=img]")
     for theme in ("light", "dark"):
-        if theme == "dark":
-            _dark(notebook.page)
+        _theme(notebook.page, theme)
         panel.get_by_role("tab", name="Layouts").click()
         notebook.until(lambda: drawing.count() == 1, 20, "the changed layout")
         assert "1 layout changed from r1 to r2. As before: tiled_mma." in panel.inner_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from cutegen_nb.analysis.layout_banks import tile_access
 from cutegen_nb.analysis.layout_ir import named, read_layouts
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+from cutegen_nb.report.simulation_page import page_of
+from cutegen_nb.simulator.script_run import Program, Streams, run_program
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -132,3 +135,36 @@ def test_every_text_that_was_found_is_a_layout(ran: dict[str, Any]) -> None:
         for record in records(ran, made):
             for text in filter(None, (record.text, *(view.text for view in record.views))):
                 assert str(parse_layout(text)) == text
+
+
+PROGRAM_TEXT = """
+import cutlass, cutlass.cute as cute, torch
+from cutlass.cute.runtime import from_dlpack
+
+@cute.kernel
+def turn(x: cute.Tensor, y: cute.Tensor):
+    t, _, _ = cute.arch.thread_idx()
+    smem = cutlass.utils.SmemAllocator()
+    tile = smem.allocate_tensor(cutlass.Float32, cute.make_layout((32, 4), stride=(5, 1)), 16)
+    tile[t % 32, t // 32] = x[t]
+    cute.arch.sync_threads()
+    y[t] = tile[t % 32, t // 32]
+
+@cute.jit
+def host(x: cute.Tensor, y: cute.Tensor):
+    turn(x, y).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+x, y = torch.rand(128), torch.zeros(128)
+host(from_dlpack(x), from_dlpack(y))
+"""
+
+
+def test_a_simulated_program_tells_its_layouts_and_its_page_draws_them(tmp_path: Path) -> None:
+    script = tmp_path / "turns.py"
+    script.write_text(PROGRAM_TEXT)
+    run = asyncio.run(run_program(Program(script=str(script)), Streams(stdin=asyncio.subprocess.DEVNULL)))
+    (tile,) = [one for one in run.layouts if one.kind is LayoutKind.SHARED]
+    assert (tile.name, tile.text, tile.line, tile.file) == ("tile", "(32,4):(5,1)", 9, str(script))
+    page = page_of(run)
+    assert "<svg" in page
+    assert "down a column (mode 0): 1 pass, free of conflicts" in page
