@@ -20,7 +20,9 @@ from cutegen_nb.core.round import Comparison, Relation
 WORK_FRACTION = 0.005
 """Counts closer than this are the same work: one warp's tail must not decide a round."""
 TIME_FRACTION = 0.01
-"""One kernel timed twice, in a run or in two, differs by up to a per cent; a smaller gain is not one."""
+"""One kernel beside itself in one run differs by well under a per cent; a smaller gain is not one."""
+ACROSS_FRACTION = 0.05
+"""Between two runs a kernel of 4 µs has differed from itself by 4 %, outside of the interval of either."""
 
 WORK_ORDER: tuple[tuple[str, Callable[[Counters], int]], ...] = (
     ("global sectors", lambda counters: counters.gmem_sectors),
@@ -90,7 +92,7 @@ def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
         f"(over {after.name}: {times(after.speedup)}, parent {times(before.speedup)})"
     )
     noise = max(parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
-    return _told(ratio, low, high, noise, figures)
+    return _told(ratio, low, high, max(ACROSS_FRACTION, noise), figures)
 
 
 def _told(ratio: float, low: float, high: float, noise: float, figures: str) -> tuple[Relation, str]:

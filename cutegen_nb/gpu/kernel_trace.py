@@ -6,9 +6,11 @@ Two equal calls are traced, each followed by a kernel of PyTorch's that only wai
 
 from __future__ import annotations
 
-import re
+import json
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +22,6 @@ _NO_COMPUTING = ("memcpy", "memset", "fillfunctor", "copy_kernel", "catarray", "
 _MARK = "spin_kernel"
 """Part of the name of the kernel behind ``torch.cuda._sleep``."""
 _MARK_CYCLES = 1000
-_BYTES = re.compile(r'"bytes": (\d+)')
 _MS = 1e-6
 
 
@@ -117,23 +118,45 @@ def _profiler() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped
 
 
 def _events(profile: Any) -> list[Event]:  # noqa: ANN401
-    """The device's events, past PyTorch's own summary, which leaves the sizes of copies out."""
+    """The device's events in order, past PyTorch's own summary, which leaves the sizes of copies out."""
+    found = sorted(
+        (
+            (raw.start_ns(), raw.duration_ns(), raw.name())
+            for raw in profile.profiler.kineto_results.events()
+            if raw.device_type() == torch.autograd.DeviceType.CUDA
+        ),
+    )
+    sizes = iter(_sizes(profile) if any(_is_copy(name) for _, _, name in found) else ())
     return [
         Event(
-            name=raw.name(),
-            start_ns=raw.start_ns(),
-            end_ns=raw.start_ns() + raw.duration_ns(),
-            size_bytes=_size(raw) if "emcpy" in raw.name() else 0,
+            name=name,
+            start_ns=start,
+            end_ns=start + length,
+            size_bytes=next(sizes, 0) if _is_copy(name) else 0,
         )
-        for raw in profile.profiler.kineto_results.events()
-        if raw.device_type() == torch.autograd.DeviceType.CUDA
+        for start, length, name in found
     ]
 
 
-def _size(raw: Any) -> int:  # noqa: ANN401
-    read = getattr(raw, "metadata_json", None)  # PyTorch from 2.10 on
-    found = _BYTES.search(read()) if read is not None else None
-    return int(found[1]) if found else 0
+def _is_copy(name: str) -> bool:
+    return name.startswith("Memcpy")
+
+
+def _sizes(profile: Any) -> list[int]:  # noqa: ANN401
+    """Bytes of each copy in order of time, as only the trace that is written to a file has them."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        profile.profiler.kineto_results.save(file.name)
+        written = json.loads(Path(file.name).read_text(encoding="utf-8"))
+    return sizes_of(written["traceEvents"])
+
+
+def sizes_of(written: Sequence[dict[str, Any]]) -> list[int]:
+    """Bytes of each copy among the events of a written trace, in order of time."""
+    copies = [item for item in written if item.get("ph") == "X" and item.get("cat") == "gpu_memcpy"]
+    return [
+        int(item.get("args", {}).get("bytes", 0))
+        for item in sorted(copies, key=lambda item: float(item["ts"]))
+    ]
 
 
 def _named(name: str, parts: tuple[str, ...]) -> bool:

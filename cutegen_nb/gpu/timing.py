@@ -30,7 +30,7 @@ from cutegen_nb.gpu import believing, clocks, graph_mode, sampling
 from cutegen_nb.gpu.baselines import Call, prepare
 from cutegen_nb.gpu.believing import Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
-from cutegen_nb.gpu.cold_cache import ColdCache
+from cutegen_nb.gpu.cold_cache import ColdCache, set_aside
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
@@ -67,7 +67,8 @@ Timer = Callable[[TimingTask], Measured]
 
 
 def timer(order: Order) -> Timer:
-    """What times a candidate by `order`."""
+    """What times a candidate by `order`. Made before the candidate's import: what it changes is seen."""
+    usual_bytes = set_aside()
 
     def measure(task: TimingTask) -> Measured:
         torch.cuda.set_per_process_memory_fraction(0.95)
@@ -80,9 +81,7 @@ def timer(order: Order) -> Timer:
             return _not_traced()
         task.stage("timing: preparing baselines")
         calls, found = _calls(task, order, pool)
-        task.stage("timing: copy bandwidth")
-        bandwidth = copy_bandwidth()
-        timing, flags = _timing(task, calls, pool, order, bandwidth)
+        timing, flags = _timing(task, calls, pool, order, ColdCache(usual_bytes))
         task.stage("timing: comparing again")
         return _concluded(task, timing, traces, order, pool, (*found, *flags))
 
@@ -163,13 +162,15 @@ def _calls(
 
 
 def _timing(
-    task: TimingTask, others: dict[str, Call], pool: list[list[Any]], order: Order, bandwidth: float
+    task: TimingTask, others: dict[str, Call], pool: list[list[Any]], order: Order, flush: ColdCache
 ) -> tuple[Timing, tuple[Finding, ...]]:
     calls = {CANDIDATE: task.candidate, **others}
     baselines = [name for name in others if name != RIVAL]
     if baselines and order.noise_fraction is None:
         calls[AGAIN] = others[baselines[0]]
-    bench = Bench(calls=calls, pool=pool, flush=ColdCache())
+    bench = Bench(calls=calls, pool=pool, flush=flush)
+    task.stage("timing: copy bandwidth")
+    bandwidth = copy_bandwidth()
     task.stage("timing: sampling")
     before = clocks.read()
     with candidate_code():

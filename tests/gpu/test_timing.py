@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.gpu import believing, sampling
-from cutegen_nb.gpu.kernel_trace import Event, KernelTrace, parted, trace_of
+from cutegen_nb.gpu.kernel_trace import Event, KernelTrace, parted, sizes_of, trace_of
 
 
 def _blocks(median, noise, seed, count=8, size=10):
@@ -168,3 +168,13 @@ def test_copies_both_ways_of_the_inputs_size_are_found_and_single_numbers_are_no
     assert believing.by_way_of_the_host(trace(("k",), down=4096), 4096) is None
     assert believing.by_way_of_the_host(trace(("k",), down=4, up=4096), 4096) is None
     assert believing.by_way_of_the_host(trace(("k",), down=4, up=4), 16) is None
+
+
+def test_sizes_of_copies_are_read_in_order_of_time_from_a_written_trace():
+    written = [
+        {"ph": "X", "cat": "gpu_memcpy", "ts": 5.5, "args": {"bytes": 40}},
+        {"ph": "X", "cat": "kernel", "ts": 1.0, "args": {}},
+        {"ph": "X", "cat": "gpu_memcpy", "ts": 2.0, "args": {"bytes": 8}},
+        {"ph": "M", "name": "process_name"},
+    ]
+    assert sizes_of(written) == [8, 40]
