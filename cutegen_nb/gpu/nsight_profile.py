@@ -86,6 +86,7 @@ def launch_of(kernel: RecordedKernel, architecture: str) -> LaunchProfile:
         lines=_lines(kernel.instructions),
         gmem_distinct_sectors=round(dram / SECTOR_BYTES),
         resources=_resources(figures, architecture),
+        code=kernel.code,
         metrics={
             name: Metric(value=one.value, unit=one.unit or names.unit_of(name))
             for name, one in sorted(kernel.metrics.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cutegen_nb.core.profile import Metric
+from cutegen_nb.core.profile import CompiledCode, Metric
 
 
 class UnreadableReport(ValueError):
@@ -45,6 +45,8 @@ class RecordedKernel:
     """Figures of the whole launch, in base units; text and missing ones are left out."""
     instructions: tuple[RecordedInstruction, ...] = ()
     """In code order; empty without source counters."""
+    code: CompiledCode | None = None
+    """Its machine code; None where the reader does not get at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cutegen_nb.analysis.cubin_facts import BadCubin
 from cutegen_nb.analysis.debug_lines import BadLineTable, LineTable, lines_of
-from cutegen_nb.core.profile import Metric
+from cutegen_nb.analysis.sass import code_of_cubin
+from cutegen_nb.core.profile import CompiledCode, Metric
 from cutegen_nb.gpu.nsight_record import Recorded, RecordedInstruction, RecordedKernel, UnreadableReport
 
 _MAGIC = b"NVR\0"
@@ -59,6 +61,8 @@ class _Code:
     tables: dict[str, LineTable]
     begins: dict[str, int]
     """Address of each function in the device's memory, by its name."""
+    cubin: bytes
+    """The file that the functions are in; empty where the report has none."""
 
 
 def read_report(path: Path) -> Recorded:
@@ -109,10 +113,11 @@ def _recorded(container: _Container) -> Recorded:
     codes = dict(_code(one) for one in container.sources)
     session = _session(container.sessions)
     kernels = tuple(_kernel(one, container.strings, codes) for one in container.results)
+    architecture = _architecture(kernels)
     return Recorded(
-        kernels=kernels,
+        kernels=_compiled(kernels, container.results, codes, architecture),
         device=session["device"],
-        architecture=_architecture(kernels),
+        architecture=architecture,
         tool=session["tool"],
         driver=session["driver"],
         date=session["date"],
@@ -162,7 +167,7 @@ def _code(source: bytes) -> tuple[int, _Code]:
         for function in _fields(listed).get(1, []):
             entry = _fields(function)
             begins[_text(_one(entry, 1))] = _number(entry, 2)
-    return _number(found, _SOURCE_ID), _Code(tables=tables, begins=begins)
+    return _number(found, _SOURCE_ID), _Code(tables=tables, begins=begins, cubin=cubin)
 
 
 def _kernel(result: bytes, strings: list[str], codes: dict[int, _Code]) -> RecordedKernel:
@@ -179,14 +184,42 @@ def _kernel(result: bytes, strings: list[str], codes: dict[int, _Code]) -> Recor
         if _INSTANCES in entry and metric.startswith(_PER_INSTRUCTION):
             for address, amount in _instances(entry[_INSTANCES]):
                 by_address.setdefault(address, {})[metric] = amount
-    source = _number(_fields(_one(found, _RESULT_SOURCE)), 1)
     return RecordedKernel(
         kernel=name,
         grid=_extent(_one(found, _GRID)),
         block=_extent(_one(found, _BLOCK)),
         metrics=metrics,
-        instructions=_instructions(by_address, name, codes.get(source)),
+        instructions=_instructions(by_address, name, codes.get(_source(found))),
     )
+
+
+def _compiled(
+    kernels: tuple[RecordedKernel, ...], results: list[bytes], codes: dict[int, _Code], architecture: str
+) -> tuple[RecordedKernel, ...]:
+    """The kernels with their machine code, which is read once however often a kernel was launched."""
+    known: dict[tuple[int, str], CompiledCode | None] = {}
+    made = []
+    for kernel, result in zip(kernels, results, strict=True):
+        source = _source(_fields(result))
+        key = source, kernel.kernel
+        if key not in known:
+            known[key] = _code_of(codes.get(source), kernel.kernel, architecture)
+        made.append(replace(kernel, code=known[key]))
+    return tuple(made)
+
+
+def _code_of(code: _Code | None, name: str, architecture: str) -> CompiledCode | None:
+    if code is None or not code.cubin or not architecture:
+        return None
+    try:
+        return code_of_cubin(code.cubin, name, architecture)
+    except BadCubin:  # of an architecture of tomorrow
+        return None
+
+
+def _source(result: Fields) -> int:
+    """Number of the source that a kernel's code is in."""
+    return _number(_fields(_one(result, _RESULT_SOURCE)), 1)
 
 
 def _instructions(

@@ -12,13 +12,13 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from cutegen_nb.analysis.cubin_facts import BadCubin, resources_of
 from cutegen_nb.analysis.occupancy import occupancy
 from cutegen_nb.core.evaluation import NotJudgedReason
 from cutegen_nb.core.profile import KernelResources
 from cutegen_nb.simulator import ptx
 from cutegen_nb.simulator.bridge_device import DeviceFacts
 from cutegen_nb.simulator.bridge_names import REFUSED_NAMES, SUCCEEDING_NAMES
-from cutegen_nb.simulator.cubin_facts import BadCubin, resources_of
 from cutegen_nb.simulator.faults import MISTAKES, SimulatorFault
 from cutegen_nb.simulator.launching import INVALID_VALUE, Launch, refusal
 

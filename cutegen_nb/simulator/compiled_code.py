@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
-from collections.abc import Iterable
+from dataclasses import replace
 
-from cutegen_nb.core.profile import CodeLine, CompiledCode
-from cutegen_nb.simulator.cubin_facts import BadCubin, Section, sections_of, spills_of
-from cutegen_nb.simulator.line_table import Sequence, sequences
-from cutegen_nb.simulator.machine_code import instructions
+from cutegen_nb.analysis.cubin_facts import BadCubin
+from cutegen_nb.analysis.sass import by_name, code_lines, code_of_cubin
+from cutegen_nb.core.profile import CompiledCode
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction, Kernel
 
 _SHAPED = {"mma": "sync", "wgmma": "mma_async", "wmma": "mma"}
@@ -17,9 +15,6 @@ _SHAPED = {"mma": "sync", "wgmma": "mma_async", "wmma": "mma"}
 _MEMORY = frozenset({"ld", "st", "ldu", "cp", "atom", "red"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _NARROW = frozenset({"s4", "u4", "b1"})
-_SYMBOL_BYTES = 24
-_Place = tuple[str, int]
-"""File and line."""
 _KEPT = 64
 _known: dict[tuple[int, str], tuple[object, CompiledCode]] = {}
 
@@ -43,73 +38,23 @@ def code_of(kernel: Kernel, cubin: bytes, architecture: str) -> CompiledCode:
 
 def _read(kernel: Kernel, cubin: bytes, architecture: str) -> CompiledCode:
     try:
-        return _from_sass(kernel, cubin, architecture)
-    except (BadCubin, struct.error, IndexError, KeyError, ValueError):  # a compiler of tomorrow
+        code = code_of_cubin(cubin, kernel.name, architecture)
+    except BadCubin:  # a compiler of tomorrow, or none that left machine code
         return _from_ptx(kernel)
+    return replace(code, mma_shapes=_shapes(kernel))
 
 
-# -- machine code --------------------------------------------------------------------------------------------
-def _from_sass(kernel: Kernel, cubin: bytes, architecture: str) -> CompiledCode:
-    sections = sections_of(cubin)
-    code = {one.name: one.data for one in sections}[f".text.{kernel.name}"]
-    found = list(instructions(code, architecture))
-    table = _table(kernel.name, sections)
-    places, moved = Counter[_Place](), Counter[_Place]()
-    if table is not None:
-        places.update(table.place(offset) for offset, _ in found)
-        # A spill has no line of its own: the table has it beside what it was made for.
-        for offset, (_, size) in spills_of(kernel.name, sections).items():
-            moved[table.place(offset)] += size
-    return CompiledCode(
-        language="SASS",
-        instructions=_ordered(name for _, name in found),
-        mma_shapes=_ordered(filter(None, map(_shape, kernel.body))),
-        lines=_lines(places, moved),
-    )
+def _shapes(kernel: Kernel) -> dict[str, int]:
+    return by_name(filter(None, map(_shape, kernel.body)))
 
 
-def _table(kernel: str, sections: list[Section]) -> Sequence | None:
-    """The kernel's part of the line table; None where there is none."""
-    by_name = {one.name: one for one in sections}
-    table = by_name.get(".debug_line")
-    if table is None:
-        return None
-    owners = _owners(by_name.get(".rela.debug_line") or by_name.get(".rel.debug_line"), sections)
-    found = sequences(table.data)
-    own = [one for one in found if owners.get(one.operand_at) == f".text.{kernel}"]
-    return own[0] if own else None
-
-
-def _owners(relocations: Section | None, sections: list[Section]) -> dict[int, str]:
-    """Place of each relocation in the line table → section that it stands for."""
-    if relocations is None:
-        return {}
-    symbols = next(one for one in sections if one.name == ".symtab").data
-    form = "<QQq" if relocations.name.startswith(".rela") else "<QQ"
-    found = {}
-    for entry in struct.iter_unpack(form, relocations.data):
-        symbol = entry[1] >> 32
-        (section,) = struct.unpack_from("<H", symbols, symbol * _SYMBOL_BYTES + 6)
-        found[entry[0]] = sections[section].name
-    return found
-
-
-def _lines(places: Counter[_Place], moved: Counter[_Place]) -> tuple[CodeLine, ...]:
-    return tuple(
-        CodeLine(file=file, line=line, instructions=places[file, line], spill_bytes=moved[file, line])
-        for file, line in sorted(places)
-        if line > 0
-    )
-
-
-# -- PTX -----------------------------------------------------------------------------------------------------
 def _from_ptx(kernel: Kernel) -> CompiledCode:
     places = Counter((item.file, item.line) for item in kernel.body)
     return CompiledCode(
         language="PTX",
-        instructions=_ordered(map(_ptx_name, kernel.body)),
-        mma_shapes=_ordered(filter(None, map(_shape, kernel.body))),
-        lines=_lines(places, Counter()),
+        instructions=by_name(map(_ptx_name, kernel.body)),
+        mma_shapes=_shapes(kernel),
+        lines=code_lines(places, Counter()),
     )
 
 
@@ -135,8 +80,3 @@ def _shape(item: Instruction) -> str:
     shape = next((one for one in item.modifiers if one[:1] == "m" and one[1:2].isdigit()), "")
     kinds = [one for one in item.modifiers if one in TYPE_BYTES or one in _NARROW]
     return ".".join([shape, *kinds]) if shape else ""
-
-
-def _ordered(names: Iterable[str]) -> dict[str, int]:
-    """Counts by name, the most first."""
-    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))

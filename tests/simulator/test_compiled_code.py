@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_nb.analysis.cubin_facts import resources_of, sections_of
+from cutegen_nb.analysis.machine_code import instructions
 from cutegen_nb.core.profile import CodeLine
 from cutegen_nb.simulator import ptx
 from cutegen_nb.simulator.compiled_code import code_of
-from cutegen_nb.simulator.cubin_facts import resources_of, sections_of
-from cutegen_nb.simulator.line_table import sequences
-from cutegen_nb.simulator.machine_code import instructions
 
 DATA = Path(__file__).parent / "data"
 TEXTS = sorted(DATA.glob("*.ptx"))
@@ -124,9 +123,3 @@ def test_shapes_of_matrix_products_are_told_with_their_types():
     }"""
     code = code_of(ptx.parse(text).kernels["k"], b"", "sm_80")
     assert code.mma_shapes == {"m16n8k16.f32.f16.f16.f32": 1}
-
-
-@pytest.mark.parametrize("version", [1, 5])
-def test_a_line_table_of_another_version_is_refused(version):
-    with pytest.raises(ValueError, match=f"version {version}"):
-        sequences((20).to_bytes(4, "little") + version.to_bytes(2, "little") + bytes(18))

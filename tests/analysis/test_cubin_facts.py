@@ -9,13 +9,13 @@ import random
 
 import pytest
 
+from cutegen_nb.analysis.cubin_facts import BadCubin, resources_of
 from cutegen_nb.core.profile import KernelResources
-from cutegen_nb.simulator.cubin_facts import BadCubin, resources_of
 
 
 @pytest.fixture(scope="module")
 def spilling(request):
-    return (request.path.parent / "data" / "spills.sm_80.cubin").read_bytes()
+    return (request.path.parents[1] / "simulator" / "data" / "spills.sm_80.cubin").read_bytes()
 
 
 def test_registers_stack_and_spills_are_what_the_assembler_reported(spilling):
