@@ -17,19 +17,27 @@ import pytest
 from cutegen_nb.analysis.diagnose import diagnose, diagnose_launches
 from cutegen_nb.analysis.line_heat import heat
 from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core import nsight_metrics as names
+from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.evaluation import Evaluation, Judged, Timing, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.nsight_names import COUNTERPARTS
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.round import Relation
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.gpu.device import simulated
 from cutegen_nb.gpu.nsight_csv import read_raw, with_source
 from cutegen_nb.gpu.nsight_profile import profile_of
 from cutegen_nb.gpu.nsight_wire import read_report
+from cutegen_nb.report.html import render
 from cutegen_nb.report.profile_page import KernelSection, page_of, text_of
+from cutegen_nb.report.roofline_marks import marks
+from cutegen_nb.report.roofline_plot import describe
+from cutegen_nb.testing.examples import session_of
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "nsight"
@@ -92,16 +100,19 @@ def launched(group, name, size="large"):
     return TOLD[size][index], replace(profile, launches=(profile.launches[index],))
 
 
-def diagnosed(row, profile):
+def facts_of(row):
     empty = Graph(inputs=(), parameters=(), nodes=(), outputs=())
     work = Workload(graph=empty, flops=row["flops"], least_bytes=row["least_bytes"])
     is_product = row["group"] == "products"
-    facts = ProblemFacts(
+    return ProblemFacts(
         workload_class=WorkloadClass.MATMUL if is_product else WorkloadClass.ELEMENTWISE,
         full=work, scaled=work, dtype="float16" if is_product else "float32",
     )  # fmt: skip
+
+
+def diagnosed(row, profile):
     seen = Evaluation(outcome=Judged(verdict=Verdict.PASSED), summary="", device="", profile=profile)
-    return diagnose(facts, seen, DEVICE)
+    return diagnose(facts_of(row), seen, DEVICE)
 
 
 def planted(group, role):
@@ -330,3 +341,57 @@ def test_a_page_of_measured_kernels_shows_units_waits_and_lines():
         "# planted",
     ):
         assert words in page, words
+
+
+def measured_session():
+    """The three products of halves as rounds of a session on the H200; times are those under the profiler."""
+    source = (HERE / "profiled" / "products.py").read_text()
+    session = session_of(Relation.FIRST, Relation.FASTER, Relation.FASTER, name="product")
+    rounds, facts = [], None
+    for item, name in zip(session.rounds, ("naive", "tiled", "tensor_cores"), strict=True):
+        row, profile = launched("products", name)
+        facts = facts_of(row)
+        timing = Timing(
+            median_ms=1e3 * profile.launches[0].duration_s,
+            samples_ms=(),
+            baselines=(),
+            bandwidth_bytes_per_s=4e12,
+        )
+        found = Evaluation(
+            outcome=Judged(verdict=Verdict.PASSED),
+            summary="right",
+            device=DEVICE.name,
+            profile=profile,
+            timing=timing,
+        )
+        attempt = replace(
+            item.attempts[0],
+            candidate=Candidate(source=f"# {name}\n{source}", author="test"),
+            evaluation=found,
+        )
+        rounds.append(replace(item, attempts=(attempt,)))
+    gpu = replace(DEVICE, kind=DeviceKind.GPU)
+    return replace(session, facts=facts, device=gpu, rounds=tuple(rounds))
+
+
+def test_a_session_measured_on_the_h200_is_rendered_with_roofline_counters_and_diagnoses():
+    page = render(measured_session())
+    for words in (
+        "How busy each unit was",
+        "shared-reuse",
+        "unpipelined-loads",
+        "uncoalesced",
+        "data:image/png",
+    ):
+        assert words in page, words
+    said = " ".join(describe(measured_session()))
+    assert "simulated" not in said
+
+
+def test_the_trajectory_rises_under_the_roofs():
+    found = marks(measured_session())
+    heights = [mark.achieved for mark in found]
+    assert [rate for _, rate in heights] == sorted(rate for _, rate in heights)
+    roof = place(facts_of(launched("products", "naive")[0]), DEVICE)
+    intensity, rate = heights[-1]
+    assert rate < min(roof.ceilings[-1].flops_per_s, intensity * roof.bandwidth_bytes_per_s)
