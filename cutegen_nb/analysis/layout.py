@@ -16,6 +16,8 @@ IntTuple = int | tuple["IntTuple", ...]
 
 _TOKEN = re.compile(r"\d+|[(),]")
 _SWIZZLE = re.compile(r"(?:Swizzle|Sw|S)<(\d+),(\d+),(-?\d+)>")
+_LONGEST, _MOST_TUPLES = 2000, 200
+"""Of a layout's text: it may come from a candidate, and nesting is followed by recursion."""
 _WRITTEN = "such as (8,(2,4)):(8,(1,2)) or S<3,4,3> o 0 o (8,64):(64,1)"
 
 
@@ -110,6 +112,11 @@ def parse_layout(text: str) -> Layout:
 
     Raises UsageError with the text when it is not one, or when an extent or stride is not a known number.
     """
+    if len(text) > _LONGEST or text.count("(") > _MOST_TUPLES:
+        raise UsageError(
+            f"A layout of {len(text):,} characters with {text.count('(')} tuples is more than is read; "
+            f"a kernel's has fewer than {_LONGEST:,} and {_MOST_TUPLES}."
+        )
     compact = re.sub(r"\s+", "", text)
     swizzle, offset, inner = None, 0, compact
     composed = re.fullmatch(r"(.*>)o(\d+)o(.*)", compact)

@@ -19,6 +19,8 @@ from cutegen_nb.core.layout import LayoutKind, LayoutRecord
 BANKS = 32
 BANK_BYTES = 4
 WARP = 32
+_MOST_ELEMENTS = 1 << 19
+"""4-bit elements in the 227 KiB that a CTA has at most, rounded up."""
 _PASS_BYTES = BANKS * BANK_BYTES
 _ELEMENT_BITS = {
     "bool": 8, "i1": 8, "i4": 4, "u4": 4, "tf32": 32, "f4E2M1FN": 4, "f6E2M3FN": 6, "f6E3M2FN": 6,
@@ -90,9 +92,12 @@ class WarpAccess:
 def shared_tensor(record: LayoutRecord) -> SharedTensor:
     """The tensor of a record. Raises UsageError where its layout or element is not known."""
     swizzle = parse_swizzle(record.pointer_swizzle) if record.pointer_swizzle else None
-    return SharedTensor(
-        layout=parse_layout(record.text), element_bits=element_bits(record.element), byte_swizzle=swizzle
-    )
+    layout = parse_layout(record.text)
+    if layout.size > _MOST_ELEMENTS:
+        raise UsageError(
+            f"{record.text} has {layout.size:,} elements; shared memory holds fewer than {_MOST_ELEMENTS:,}."
+        )
+    return SharedTensor(layout=layout, element_bits=element_bits(record.element), byte_swizzle=swizzle)
 
 
 def element_bits(name: str) -> int:

@@ -10,6 +10,9 @@ from cutegen_nb.core.layout import LayoutKind, LayoutRecord
 _FIRST = (LayoutKind.ACCESS, LayoutKind.SHARED, LayoutKind.MMA, LayoutKind.COPY, LayoutKind.LAYOUT)
 """What is worth looking at first: where bank conflicts are."""
 
+_MOST = 256
+"""Layouts of a candidate that are looked at."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutChange:
@@ -43,7 +46,7 @@ def layout_changes(before: Iterable[LayoutRecord], after: Iterable[LayoutRecord]
 
 def _telling(records: Iterable[LayoutRecord]) -> list[LayoutRecord]:
     """Without tensors whose accesses are known: a drawing of those shows the tensor's banks too."""
-    given = list(records)
+    given = list(records)[:_MOST]
     accessed = {(item.name, item.text) for item in given if item.kind is LayoutKind.ACCESS}
     return [
         item for item in given if item.kind is not LayoutKind.SHARED or (item.name, item.text) not in accessed

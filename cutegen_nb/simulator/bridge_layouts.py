@@ -65,7 +65,7 @@ class LayoutNotes:
             text = module.operation.get_asm(enable_debug_info=True)
             for record in read_layouts(text, _asking(module)) if len(text) <= LONGEST_TEXT else ():
                 self._found.setdefault(record)
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+        except (AttributeError, ImportError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
             return  # another release of the DSL; a kernel is judged without drawings of its layouts
 
 

@@ -152,6 +152,8 @@ def test_a_shape_alone_is_compact_and_spaces_do_not_matter() -> None:
         ("()", "no number"),
         ("S<3,4,2> o 0 o 8:1", "SHIFT"),
         ("S<x> o 0 o 8:1", "no swizzle"),
+        ("(" * 999 + "8" + ")" * 999, "more than is read"),
+        ("8" * 3000, "more than is read"),
     ],
 )
 def test_what_is_no_layout_is_refused_with_the_next_step(text: str, word: str) -> None:

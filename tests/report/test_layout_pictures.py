@@ -144,6 +144,8 @@ def test_pictures_fit_a_notebook() -> None:
 
 def test_what_cannot_be_drawn_is_left_out_of_a_report() -> None:
     assert checked(replace(TILE, element="mystery")) is None
+    assert checked(replace(TILE, text="(1000000,1000000):(1000000,1)")) is None
+    assert checked(replace(TILE, text="(" * 900)) is None
     assert checked(replace(ACCESS, views=(replace(LANES, tiler="[64:1;64:1]"),))) is None
     assert checked(replace(ACCESS, views=(replace(LANES, text="(32,8):(1,64)"),))) is None
 

@@ -18,6 +18,7 @@ from cutegen_nb.analysis.layout_ir import named, read_layouts
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
 from cutegen_nb.report.simulation_page import page_of
+from cutegen_nb.simulator.bridge_layouts import LayoutNotes
 from cutegen_nb.simulator.script_run import Program, Streams, run_program
 
 HERE = Path(__file__).parent
@@ -135,6 +136,28 @@ def test_every_text_that_was_found_is_a_layout(ran: dict[str, Any]) -> None:
         for record in records(ran, made):
             for text in filter(None, (record.text, *(view.text for view in record.views))):
                 assert str(parse_layout(text)) == text
+
+
+class Broken:
+    """A program of a release of the DSL that is not known."""
+
+    def __init__(self, given: object) -> None:
+        self.operation = self
+        self.context = None
+        self._given = given
+
+    def get_asm(self, *, enable_debug_info: bool) -> object:
+        assert enable_debug_info
+        if isinstance(self._given, Exception):
+            raise self._given
+        return self._given
+
+
+@pytest.mark.parametrize("given", [RuntimeError("no"), TypeError("no"), None, "", "%0 = cute.make_view(" * 9])
+def test_a_program_that_cannot_be_read_is_compiled_all_the_same(given: object) -> None:
+    notes = LayoutNotes()
+    notes.look(Broken(given))
+    assert notes.of("", "k.py") == ()
 
 
 PROGRAM_TEXT = """
