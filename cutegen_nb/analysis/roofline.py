@@ -166,7 +166,7 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         ceilings=roofs,
         problem=_problem_point("problem, full size", facts.full, device, peak),
         problem_run=_problem_point("problem, size run", run, device, peak),
-        kernel=_kernel_point(run, device, roofs, _crossed(profile), evaluation, simulated=simulated),
+        kernel=_kernel_point(run, device, roofs, _crossed(profile, run), evaluation, simulated=simulated),
         floor_ms=floor_s * 1e3,
         bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
         sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing and floor_s else None,
@@ -275,12 +275,15 @@ def _kernel_point(  # noqa: PLR0913 - one figure each, all of them named at the 
     )
 
 
-def _crossed(profile: Profile | None) -> int | None:
-    """Bytes that count against DRAM: those that crossed it where that was measured, else all requested."""
+def _crossed(profile: Profile | None, run: Workload) -> int | None:
+    """Bytes that count against DRAM: those that crossed it where that was measured, else all requested.
+
+    A kernel's last results are still in the L2 when it ends; that they go to DRAM later makes them no less.
+    """
     if profile is None:
         return None
     if profile.source is ProfileSource.NSIGHT:
-        return distinct_sectors(profile) * SECTOR_BYTES
+        return max(distinct_sectors(profile) * SECTOR_BYTES, run.least_bytes)
     return profile.counters.gmem_sectors * SECTOR_BYTES
 
 

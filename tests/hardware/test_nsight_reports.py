@@ -393,5 +393,6 @@ def test_the_trajectory_rises_under_the_roofs():
     heights = [mark.achieved for mark in found]
     assert [rate for _, rate in heights] == sorted(rate for _, rate in heights)
     roof = place(facts_of(launched("products", "naive")[0]), DEVICE)
+    assert all(intensity <= roof.problem.intensity for intensity, _ in heights)
     intensity, rate = heights[-1]
     assert rate < min(roof.ceilings[-1].flops_per_s, intensity * roof.bandwidth_bytes_per_s)
