@@ -175,8 +175,12 @@ def cases() -> dict[str, Case]:
     }
 
 
-async def run(case: Case, evaluator: KernelEvaluator, times: int, until: float) -> dict:
-    """Evaluate the best once, then the candidate beside it so many times; what each comparison said."""
+async def run(case: Case, evaluators: list[KernelEvaluator], times: int, until: float) -> dict:
+    """Evaluate the best once, then the candidate beside it so many times; what each comparison said.
+
+    One evaluation at a time; the evaluators take turns, so that the next one's worker gets ready meanwhile.
+    """
+    evaluator = evaluators[0]
     problem = Problem(name="timing", source=case.problem, form=ProblemForm.KERNELBENCH)
     best = Candidate(source=case.best, author="benchmark")
     facts = await evaluator.facts(problem, lambda _: None)
@@ -188,8 +192,8 @@ async def run(case: Case, evaluator: KernelEvaluator, times: int, until: float) 
         if time.monotonic() > until:
             break
         candidate = Candidate(source=f"{case.candidate}\n# {number}\n", author="benchmark")
-        began = time.monotonic()
-        found = await evaluator.evaluate(problem, candidate, lambda _: None, rival=best)
+        began, judge = time.monotonic(), evaluators[number % len(evaluators)]
+        found = await judge.evaluate(problem, candidate, lambda _: None, rival=best)
         if not found.passed or found.timing is None:
             return {"error": f"{found.label}: {found.summary}", "rows": rows}
         apart = replace(found, timing=replace(found.timing, rival=None, rival_digest=""))
@@ -226,6 +230,8 @@ def line(name: str, answer: dict) -> str:
     if "error" in answer:
         return f"{name:<8} {answer['error']}"
     rows = answer["rows"]
+    if not rows:
+        return f"{name:<8} no time was left for it"
     said, apart = (Counter(item[key] for item in rows) for key in ("relation", "apart"))
     right = sum(said[word] for word in answer["right"])
     medians = statistics.median(item["median_ms"] for item in rows)
@@ -237,12 +243,26 @@ def line(name: str, answer: dict) -> str:
     )
 
 
+async def _share_facts(evaluators: list[KernelEvaluator], wanted: list[Case]) -> None:
+    """Have each problem traced once, all at the same time, and every evaluator know of it."""
+    first = evaluators[0]
+    sources = {case.problem for case in wanted}
+    problems = [Problem(name="timing", source=text, form=ProblemForm.KERNELBENCH) for text in sources]
+    await asyncio.gather(
+        *(first.facts(problem, lambda _: None) for problem in problems),
+        *(evaluator.device() for evaluator in evaluators[1:]),
+    )
+    for other in evaluators[1:]:
+        for name in ("_facts", "_gates", "_noise"):  # what one evaluator knows of a problem, any may
+            setattr(other, name, getattr(first, name))
+
+
 async def measure(options: argparse.Namespace) -> int:
     """Every case that was asked for; 0 where each was right throughout."""
-    evaluator = KernelEvaluator(device="auto" if options.device == "auto" else options.device)
+    evaluators = [KernelEvaluator(device=options.device) for _ in range(options.evaluators)]
     until = time.monotonic() + options.longest
     try:
-        device = await evaluator.device()
+        device = await evaluators[0].device()
         if device.kind is not DeviceKind.GPU:
             print(
                 "timing_protocol: a comparison of times needs a GPU, and there is none here", file=sys.stderr
@@ -255,8 +275,9 @@ async def measure(options: argparse.Namespace) -> int:
         }
         found["cases"] = {}
         wanted = cases()
+        await _share_facts(evaluators, [wanted[name] for name in options.cases.split(",")])
         for name in options.cases.split(","):
-            answer = found["cases"][name] = await run(wanted[name], evaluator, options.times, until)
+            answer = found["cases"][name] = await run(wanted[name], evaluators, options.times, until)
             print(line(name, answer), flush=True)
             if options.json:
                 options.json.write_text(json.dumps(found, indent=1))
@@ -264,9 +285,13 @@ async def measure(options: argparse.Namespace) -> int:
         print(f"timing_protocol: {error}", file=sys.stderr)
         return 2
     finally:
-        await evaluator.close()
+        for evaluator in evaluators:
+            await evaluator.close()
     answers = found["cases"].values()
-    good = all("error" not in a and all(r["relation"] in a["right"] for r in a["rows"]) for a in answers)
+    good = all(
+        "error" not in a and a["rows"] and all(r["relation"] in a["right"] for r in a["rows"])
+        for a in answers
+    )
     return 0 if good else 1
 
 
@@ -279,6 +304,7 @@ def main() -> int:
     parser.add_argument("--cases", default="small,large,product,slower")
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "simulator"))
     parser.add_argument("--longest", type=float, default=600.0, help="seconds after which no more begin")
+    parser.add_argument("--evaluators", type=int, default=4, help="whose workers get ready by turns")
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     return asyncio.run(measure(parser.parse_args()))
 

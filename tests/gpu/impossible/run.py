@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime as dt
+import itertools
 import json
 import sys
 import time
@@ -23,7 +24,8 @@ from pathlib import Path
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Severity, Tier
-from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Admission, Problem, ProblemFacts, ProblemForm
 from cutegen_nb.gpu.checks.registry import POISON
 from cutegen_nb.gpu.evaluator import KernelEvaluator
 
@@ -157,21 +159,25 @@ def refusal(found: Evaluation, *, comparison: bool) -> dict | None:
     }
 
 
-async def refusals(name: str, evaluator: KernelEvaluator, *, small: bool) -> dict:
-    """Everything that refuses one kernel, with the time it took where it was timed."""
+async def refusals(name: str, evaluators: itertools.cycle, *, small: bool) -> dict:
+    """Everything that refuses one kernel, with the time it took where it was timed.
+
+    One evaluation at a time; the evaluators take turns, so that the next one's worker gets ready meanwhile.
+    """
     problem = OPERATIONS[name].problem(name, small=small)
     source = (HERE / f"{name}.py").read_text()
     candidate = Candidate(source=source, author="impossible")
     began = time.monotonic()
 
     async def judged(tier: Tier) -> Evaluation:
-        return await evaluator.evaluate(problem, candidate, lambda _: None, tier)
+        return await next(evaluators).evaluate(problem, candidate, lambda _: None, tier)
 
-    facts = await evaluator.facts(problem, lambda _: None)
+    first = next(evaluators)
+    facts = await first.facts(problem, lambda _: None)
     found = [await judged(Tier.A)]
     listed = [refusal(found[0], comparison=True)]
     # Only here: what else refuses a kernel shows where the first that does is out of the way.
-    evaluator._gates[problem.digest] = [encode_gate()]
+    first._gates[problem.digest] = [encode_gate()]
     for tier in (Tier.A, Tier.B):
         if len({item["check"] for item in listed if item}) < FEWEST:
             found.append(await judged(tier))
@@ -196,12 +202,36 @@ def encode_gate() -> dict:
     return encode(Gate(**OPEN_GATE))
 
 
+class Unadmitted(KernelEvaluator):
+    """Tries no wrong answers against a problem first: it is these kernels that are tried."""
+
+    async def _admitted(self, problem: Problem, facts: ProblemFacts, progress: Progress) -> Admission:
+        return Admission(not_tried="nine kernels are about to be")
+
+
+async def share_facts(evaluators: list[KernelEvaluator], names: list[str], *, small: bool) -> None:
+    """Have each problem traced once, all at the same time, and every evaluator know of it."""
+    first = evaluators[0]
+    problems = [OPERATIONS[name].problem(name, small=small) for name in names]
+    await asyncio.gather(
+        *(first.facts(problem, lambda _: None) for problem in problems),
+        *(evaluator.device() for evaluator in evaluators[1:]),
+    )
+    for other in evaluators[1:]:
+        other._facts, other._gates = first._facts, first._gates
+
+
 async def measure(options: argparse.Namespace) -> int:
     """Every kernel that was asked for."""
-    evaluator = KernelEvaluator(device=options.device, seeds=options.seeds, baselines=())
+    evaluators = [
+        Unadmitted(device=options.device, seeds=options.seeds, baselines=())
+        for _ in range(options.evaluators)
+    ]
     names = [name for name in OPERATIONS if not options.only or name[:2] in options.only.split(",")]
     try:
-        device = await evaluator.device()
+        device = await evaluators[0].device()
+        await share_facts(evaluators, names, small=options.small)
+        turns = itertools.cycle(evaluators)
         found = {
             "device": device.name,
             "driver": device.driver,
@@ -209,7 +239,7 @@ async def measure(options: argparse.Namespace) -> int:
         }
         found |= {"shapes": "small" if options.small else "real", "kernels": []}
         for name in names:
-            row = await refusals(name, evaluator, small=options.small)
+            row = await refusals(name, turns, small=options.small)
             found["kernels"].append(row)
             took = f"{row['median_ms']:.4g} ms, floor {row['floor_ms']:.4g} ms" if row["median_ms"] else "–"
             told = f"{len(row['refused_by'])} checks: {'; '.join(row['refused_by'])}"
@@ -218,7 +248,8 @@ async def measure(options: argparse.Namespace) -> int:
             if options.json:
                 options.json.write_text(json.dumps(found, indent=1) + "\n")
     finally:
-        await evaluator.close()
+        for evaluator in evaluators:
+            await evaluator.close()
     return 0 if all(len(row["refused_by"]) >= FEWEST for row in found["kernels"]) else 1
 
 
@@ -230,7 +261,8 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cuda", "simulator"))
     parser.add_argument("--small", action="store_true", help="small shapes, for a simulator")
     parser.add_argument("--only", default="", help="numbers, like 04,23")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--evaluators", type=int, default=4, help="whose workers get ready by turns")
     parser.add_argument("--json", type=Path, help="write all of it to this file")
     return asyncio.run(measure(parser.parse_args()))
 
