@@ -52,7 +52,7 @@ def checks_lines(evaluation: Evaluation) -> tuple[str, ...]:
     for words, state in (("found something", CheckState.FOUND), ("found nothing", CheckState.RAN)):
         lines += _wrapped(words, [item.name for item in by_state[state]])
     for reason, names in _by_reason(missing).items():
-        lines += _wrapped(f"not run, {reason}", names)
+        lines += _wrapped("not run", names, f" ({reason})" if reason else "")
     if evaluation.correctness and evaluation.correctness.seeds:
         seeds = [str(seed) for seed in evaluation.correctness.seeds]
         lines += _wrapped("seeds of the inputs, drawn after the source was fixed", seeds)
@@ -77,9 +77,9 @@ def _by_reason(missing: Sequence[CheckResult]) -> dict[str, list[str]]:
     return found
 
 
-def _wrapped(heading: str, items: Sequence[str]) -> list[str]:
+def _wrapped(heading: str, items: Sequence[str], tail: str = "") -> list[str]:
     """Items after a heading; a name may hold a comma, so that semicolons part them. Nothing for no items."""
     if not items:
         return []
-    text = f"{heading}: {'; '.join(items)}"
+    text = f"{heading}: {'; '.join(items)}{tail}"
     return wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
