@@ -45,11 +45,16 @@ def _resources(launch: LaunchProfile) -> Iterator[str]:
     if given is None:
         return
     spilled = given.spill_store_bytes + given.spill_load_bytes
-    spills = f"{scaled(spilled, 'B')} a thread{_where(launch)}" if spilled else "none"
+    spills = f", spills: {scaled(spilled, 'B')} a thread{_where(launch)}" if spilled else _no_spills(launch)
     stack = f", stack {scaled(given.stack_bytes, 'B')}" if given.stack_bytes else ""
     shared = given.static_smem_bytes + launch.dynamic_smem_bytes
     memory = f"{scaled(shared, 'B')} of shared memory a CTA" if shared else "no shared memory"
-    yield f"{given.registers} registers a thread, spills: {spills}{stack}, {memory}."
+    yield f"{given.registers} registers a thread{spills}{stack}, {memory}."
+
+
+def _no_spills(launch: LaunchProfile) -> str:
+    """Nothing is said where the machine code was not seen: a launch's own figures have no spills."""
+    return ", spills: none" if launch.code is not None else ""
 
 
 def _where(launch: LaunchProfile) -> str:

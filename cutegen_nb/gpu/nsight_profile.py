@@ -85,7 +85,7 @@ def launch_of(kernel: RecordedKernel, architecture: str) -> LaunchProfile:
         counters=_counters(figures, kernel.instructions),
         lines=_lines(kernel.instructions),
         gmem_distinct_sectors=round(dram / SECTOR_BYTES),
-        resources=_resources(figures, architecture),
+        resources=_resources(figures, architecture, kernel.resources),
         code=kernel.code,
         metrics={
             name: Metric(value=one.value, unit=one.unit or names.unit_of(name))
@@ -240,15 +240,17 @@ def _passes(accesses: dict[str, Access], *kinds: str) -> int:
     return sum(accesses[kind].passes for kind in kinds if kind in accesses)
 
 
-def _resources(figures: _Figures, architecture: str) -> KernelResources | None:
+def _resources(
+    figures: _Figures, architecture: str, compiled: KernelResources | None
+) -> KernelResources | None:
+    """As the launch had them; spills and stack stand in the machine code alone."""
     registers = figures.whole(names.REGISTERS)
     if not registers:
-        return None
-    return KernelResources(
-        architecture=architecture,
-        registers=registers,
-        static_smem_bytes=figures.whole(names.STATIC_SHARED),
-    )
+        return compiled
+    static = figures.whole(names.STATIC_SHARED)
+    if compiled is not None:
+        return replace(compiled, registers=registers, static_smem_bytes=static)
+    return KernelResources(architecture=architecture, registers=registers, static_smem_bytes=static)
 
 
 # -- by line -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cutegen_nb.core.profile import CompiledCode, Metric
+from cutegen_nb.core.profile import CompiledCode, KernelResources, Metric
 
 
 class UnreadableReport(ValueError):
@@ -47,6 +47,8 @@ class RecordedKernel:
     """In code order; empty without source counters."""
     code: CompiledCode | None = None
     """Its machine code; None where the reader does not get at it."""
+    resources: KernelResources | None = None
+    """What the machine code's file says the compiler gave it; None where the reader does not get at it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

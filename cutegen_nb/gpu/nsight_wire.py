@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cutegen_nb.analysis.cubin_facts import BadCubin
+from cutegen_nb.analysis.cubin_facts import BadCubin, resources_of
 from cutegen_nb.analysis.debug_lines import BadLineTable, LineTable, lines_of
 from cutegen_nb.analysis.sass import code_of_cubin
-from cutegen_nb.core.profile import CompiledCode, Metric
+from cutegen_nb.core.profile import CompiledCode, KernelResources, Metric
 from cutegen_nb.gpu.nsight_record import Recorded, RecordedInstruction, RecordedKernel, UnreadableReport
 
 _MAGIC = b"NVR\0"
@@ -197,24 +197,28 @@ def _compiled(
     kernels: tuple[RecordedKernel, ...], results: list[bytes], codes: dict[int, _Code], architecture: str
 ) -> tuple[RecordedKernel, ...]:
     """The kernels with their machine code, which is read once however often a kernel was launched."""
-    known: dict[tuple[int, str], CompiledCode | None] = {}
+    known: dict[tuple[int, str], tuple[CompiledCode | None, KernelResources | None]] = {}
     made = []
     for kernel, result in zip(kernels, results, strict=True):
         source = _source(_fields(result))
         key = source, kernel.kernel
         if key not in known:
-            known[key] = _code_of(codes.get(source), kernel.kernel, architecture)
-        made.append(replace(kernel, code=known[key]))
+            known[key] = _read(codes.get(source), kernel.kernel, architecture)
+        code, resources = known[key]
+        made.append(replace(kernel, code=code, resources=resources))
     return tuple(made)
 
 
-def _code_of(code: _Code | None, name: str, architecture: str) -> CompiledCode | None:
+def _read(
+    code: _Code | None, name: str, architecture: str
+) -> tuple[CompiledCode | None, KernelResources | None]:
+    """Instructions and resources from the machine code, where the report has it."""
     if code is None or not code.cubin or not architecture:
-        return None
+        return None, None
     try:
-        return code_of_cubin(code.cubin, name, architecture)
+        return code_of_cubin(code.cubin, name, architecture), resources_of(code.cubin, architecture).get(name)
     except BadCubin:  # of an architecture of tomorrow
-        return None
+        return None, None
 
 
 def _source(result: Fields) -> int:

@@ -16,8 +16,9 @@ import pytest
 
 from cutegen_nb.analysis.diagnose import diagnose, diagnose_launches
 from cutegen_nb.analysis.line_heat import heat
-from cutegen_nb.analysis.lines import by_line
+from cutegen_nb.analysis.lines import by_line, spilled_by_line
 from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.static_text import static_facts_text
 from cutegen_nb.core import nsight_metrics as names
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
@@ -396,3 +397,20 @@ def test_the_trajectory_rises_under_the_roofs():
     assert all(intensity <= roof.problem.intensity for intensity, _ in heights)
     intensity, rate = heights[-1]
     assert rate < min(roof.ceilings[-1].flops_per_s, intensity * roof.bandwidth_bytes_per_s)
+
+
+def test_a_report_says_what_was_compiled_as_the_simulator_does(reports):
+    profile = profile_of(reports["small"])
+    told = {row["name"]: launch for row, launch in zip(TOLD["small"], profile.launches, strict=True)}
+    crowded = told["crowded"]
+    assert crowded.resources.registers == 255
+    assert crowded.resources.spill_store_bytes > 0
+    moved = spilled_by_line(crowded)
+    assert max(moved, key=moved.get) in planted_lines("registers")
+    assert sum(moved.values()) == crowded.resources.spill_store_bytes + crowded.resources.spill_load_bytes
+    (words,) = static_facts_text(replace(profile, launches=(crowded,)))
+    assert "255 registers a thread, spills: " in words
+    assert "LDG.32 × 264" in words
+    assert static_facts_text(replace(profile, launches=(told["shared_out"],)))[0].count("spills: none") == 1
+    (foreign, *_) = static_facts_text(profile_of(reports["others"]))
+    assert "spills" not in foreign  # this report was made without machine code
