@@ -112,8 +112,10 @@ def work_causes(profile: Profile, facts: ProblemFacts, device: Device, scale: Sc
         _instructions(counters, profile, run, scale),
         unpipelined(profile, device, scale.largest, lambda cost: _hottest(profile, cost)),
         *launch_causes(profile, facts, device, lambda cost: _hottest(profile, cost)),
-        *_of_hardware(profile),
     ]
+    measured = _of_hardware(profile)
+    names = {cause.name for cause in measured}
+    found = [*(cause for cause in found if cause and cause.name not in names), *measured]
     seen = [cause for cause in found if cause and cause.fraction >= _SHOWN]
     if profile.source is ProfileSource.NSIGHT:
         seen = [in_its_words(cause) for cause in seen]

@@ -18,6 +18,7 @@ import cutegen_nb
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError
 from cutegen_nb.gpu.checks import sanitizer
+from cutegen_nb.gpu.nsight_import import locate
 from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
 from cutegen_nb.wiring import Settings, make_evaluator
 
@@ -113,7 +114,7 @@ async def _gpu() -> Line:
 
 
 def _ncu() -> Line:
-    if shutil.which("ncu") is None:
+    if locate() is None:
         return Line(item="Nsight Compute", value="not installed (ncu): no hardware counters")
     try:
         parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")

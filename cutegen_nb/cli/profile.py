@@ -20,6 +20,8 @@ from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.profile import LaunchProfile, Profile
+from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.gpu.nsight import Detail
 from cutegen_nb.gpu.nsight_import import import_report
 from cutegen_nb.gpu.nsight_profile import profile_of
 from cutegen_nb.prompting.feedback import evaluation_text
@@ -39,6 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE", help=f"a report of Nsight Compute ({_REPORT}), or PROBLEM.py, then KERNEL.py"
     )
     parser.add_argument("kernel", nargs="?", metavar="KERNEL.py", help="a file with ModelNew")
+    parser.add_argument(
+        "--detail",
+        choices=[one.value for one in Detail],
+        default=Detail.TUNING.value,
+        help="on a GPU: traffic and units only, or stalls and every line too (default: tuning)",
+    )
     parser.add_argument("--only", metavar="REGEX", help="of a report: kernels whose name matches")
     parser.add_argument("--source", metavar="FILE.py", help="of a report: the source its lines are of")
     parser.add_argument("--html", metavar="OUT.html", help="write a page with the source line by line")
@@ -108,7 +116,11 @@ async def _evaluated(
     try:
         facts = await evaluator.facts(problem, terminal.progress)
         device = await evaluator.device()
-        found = await evaluator.evaluate(problem, candidate, terminal.progress, profile=True)
+        found = await evaluator.evaluate(problem, candidate, terminal.progress)
+        if found.passed and isinstance(evaluator, KernelEvaluator) and device.kind is DeviceKind.GPU:
+            detail = Detail(options.detail)
+            counted = await evaluator.count(problem, candidate, terminal.progress, detail)
+            found = replace(found, profile=counted)
     finally:
         await evaluator.close()
         terminal.clear()

@@ -235,9 +235,16 @@ class KernelEvaluator:
             problem_digest=problem.digest,
         )
 
-    async def count(self, problem: Problem, candidate: Candidate, progress: Progress) -> Profile:
+    async def count(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        detail: nsight.Detail = nsight.Detail.TUNING,
+    ) -> Profile:
         """A GPU's counters of one call of a candidate that passed. Raises NoCounters, which says why."""
-        return await nsight.counted(await self._counting_order(problem, candidate), progress)
+        order = await self._counting_order(problem, candidate)
+        return await nsight.counted(dataclasses.replace(order, detail=detail), progress)
 
     async def _counting_order(self, problem: Problem, candidate: Candidate) -> nsight.Order:
         device = await self.device()
