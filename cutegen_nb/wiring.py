@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import importlib.util
 import os
 import platform
 import time
@@ -25,6 +26,7 @@ from cutegen_nb.core.ports import Approver, Author, Evaluator, Guide, Progress
 from cutegen_nb.gpu.evaluator import KernelEvaluator
 from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadLine
 from cutegen_nb.loop.round import Effects
+from cutegen_nb.prompting.guide import CuTeGuide
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
 from cutegen_nb.prompting.render import no_guide
 from cutegen_nb.store.sqlite import SqliteStore
@@ -171,9 +173,11 @@ def library_of(settings: Settings) -> PromptLibrary:
     return PromptLibrary(own=settings.prompts) if settings.prompts else shipped_library()
 
 
-def make_guide(settings: Settings) -> Guide:  # noqa: ARG001 - a guide may come to depend on them
-    """What adds chapters of the CuTe DSL guide to a request."""
-    return no_guide
+def make_guide(settings: Settings) -> Guide:
+    """What adds chapters of the CuTe DSL guide to a request; none where bm25s is not installed."""
+    if importlib.util.find_spec("bm25s") is None:
+        return no_guide
+    return CuTeGuide(library_of(settings).chapters())
 
 
 def make_author(settings: Settings, person: Person) -> Author:

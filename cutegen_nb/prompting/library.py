@@ -121,6 +121,11 @@ class PromptLibrary:
             message = f"{path} is not UTF-8 at byte {error.start}: save it as UTF-8"
             raise ConfigurationError(message) from error
 
+    def chapters(self) -> dict[str, str]:
+        """The CuTe DSL guide's chapters by file name. Raises ConfigurationError."""
+        names = sorted(path.name for path in (self.folder / "guide").glob("*.md"))
+        return {name: self.text(f"guide/{name}") for name in names}
+
     def strategies(self) -> tuple[Strategy, ...]:
         """Every strategy of ``strategies.toml``, in order.
 
