@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
-from cutegen_nb.core.profile import Counters, LaunchProfile, Profile
-
-_LIBRARY = frozenset({"site-packages", "dist-packages", "nvidia_cutlass_dsl"})
-"""Folders that hold the DSL: a line there is not the author's to change. A checkout of CUTLASS is no library:
-its examples are programs that people change."""
+from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, is_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +33,6 @@ def by_line(profile: Profile) -> LineTotals:
             else:
                 elsewhere += item.counters
     return LineTotals(own=dict(sorted(own.items())), elsewhere=elsewhere)
-
-
-def is_own(file: str, line: int) -> bool:
-    """Whether a line is the author's to change."""
-    return line > 0 and not _LIBRARY.intersection(PurePosixPath(file).parts)
 
 
 def spilled_by_line(launch: LaunchProfile) -> dict[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Any
 
 SECTOR_BYTES = 32
@@ -225,6 +226,16 @@ class KernelResources:
     """Machine code of the kernel."""
 
 
+_LIBRARY = frozenset({"site-packages", "dist-packages", "nvidia_cutlass_dsl"})
+"""Folders that hold the DSL: a line there is not the author's to change. A checkout of CUTLASS is no library:
+its examples are programs that people change."""
+
+
+def is_own(file: str, line: int) -> bool:
+    """Whether a line is the author's to change: it has a number, and its file is not the library's."""
+    return line > 0 and not _LIBRARY.intersection(PurePosixPath(file).parts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCounters:
     """What one line of Python cost."""
@@ -235,6 +246,11 @@ class LineCounters:
     """From 1; 0 where the compiler gave none."""
     counters: Counters
     """Totals of the instructions that came from this line."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a line of the author's to change."""
+        return is_own(self.file, self.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity, Timing
-from cutegen_nb.core.profile import Counters, Profile, ProfileSource
+from cutegen_nb.core.profile import Counters, Profile, ProfileSource, is_own
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.prompting.costly import costly_text
 from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
 from cutegen_nb.prompting.memory import round_label as round_label  # noqa: PLC0414 - its place before
 from cutegen_nb.prompting.wrong import wrong_text
 
 _MANGLED = re.compile(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*")
 _FINDINGS = 8
-_COSTLY_LINES = 5
 _WITH_LINES = {Stage.PROFILE, Stage.TUNE}
 
 
@@ -75,6 +76,8 @@ def _finding_text(finding: Finding, source: str, told: str) -> str:
     text = f"- {finding.kind}" + ("" if finding.message in told else f": {finding.message}")
     if finding.cta is not None and "CTA" not in finding.message:
         text += f" CTA {finding.cta}, thread {finding.thread}."
+    if finding.line and not is_own(finding.file, finding.line):
+        return f"{text}\n  in the library, {PurePosixPath(finding.file).name}:{finding.line}"
     if finding.line:
         text += f"\n  line {finding.line}: `{source_line(source, finding.line)}`"
         if finding.severity is Severity.DECIDES:
@@ -134,20 +137,4 @@ def _profile_lines(profile: Profile, source: str) -> list[str]:
         f"{counters_text(launch.counters)}"
         for launch in profile.launches
     ]
-    costly = sorted(
-        (
-            line
-            for launch in profile.launches
-            for line in launch.lines
-            if line.line and line.counters.gmem_sectors
-        ),
-        key=lambda line: line.counters.gmem_sectors,
-        reverse=True,
-    )
-    if costly:
-        lines.append("Lines that move the most sectors:")
-        lines += [
-            f"- line {item.line}: {item.counters.gmem_sectors:,} sectors: `{source_line(source, item.line)}`"
-            for item in costly[:_COSTLY_LINES]
-        ]
-    return lines
+    return lines + costly_text(profile, source)
