@@ -13,6 +13,7 @@ from cutegen_nb.analysis.count_tables import CountTable, kernel_name
 from cutegen_nb.analysis.diagnose import Diagnosis
 from cutegen_nb.analysis.lines import by_line, spilled_by_line
 from cutegen_nb.analysis.quantity import count, scaled, share
+from cutegen_nb.analysis.wait_causes import LATENCY_CLOCKS
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile
 
 _LANES = 32
@@ -143,13 +144,13 @@ def _idle_lanes(line: _Line) -> float:
 def _waits(line: _Line, _: _Line) -> str:
     item = line.counters
     between = item.gmem_wait_instructions / item.gmem_waits if item.gmem_waits else 0
-    return f"{_short(item.gmem_waits)} × {between:.0f}" if item.gmem_waits else ""
+    return f"{_short(item.gmem_waits)}×{between:.0f}" if item.gmem_waits else ""
 
 
 def _waited(line: _Line) -> float:
-    """Waits, less those that many instructions fill: a wait with a hundred between weighs a hundredth."""
+    """Clocks of a load's latency that the instructions between do not fill, if each takes one."""
     item = line.counters
-    return item.gmem_waits**2 / item.gmem_wait_instructions if item.gmem_wait_instructions else 0.0
+    return max(0, item.gmem_waits * LATENCY_CLOCKS - item.gmem_wait_instructions)
 
 
 def _spilled(line: _Line, _: _Line) -> str:
@@ -203,7 +204,7 @@ _COLUMNS = (
         LineColumn(
             title="Waits", unit="times × instr. between",
             what="Times a warp comes to the first use of loads behind a barrier, and the instructions it has "
-            "to issue meanwhile; shaded by waits with few between.",
+            "to issue meanwhile; shaded by waits that these do not fill.",
         ),
         _waited, _waits,
     ),
