@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_nb.core.candidate import Candidate
@@ -117,6 +117,7 @@ def test_the_round_says_what_ended_the_stage_before():
 
 
 @given(relations=st.lists(st.sampled_from([LESS, SAME, MORE, None]), max_size=12), k=st.integers(1, 4))
+@settings(deadline=None)
 def test_a_plateau_is_k_passing_rounds_without_a_gain_whatever_failed_between(relations, k):
     rounds = [_round(n, S, None, STRUCTURAL[0], relation) for n, relation in enumerate(relations)]
     judged = [relation for relation in relations if relation is not None]
@@ -129,6 +130,7 @@ def test_a_plateau_is_k_passing_rounds_without_a_gain_whatever_failed_between(re
     k=st.integers(1, 3),
     paper=st.booleans(),
 )
+@settings(deadline=None, max_examples=60)
 def test_whatever_comes_of_rounds_a_session_ends_and_never_repeats_itself_on_one_parent(relations, k, paper):
     plan = Plan(plateau_rounds=k, schedule=Schedule.PAPER if paper else Schedule.PLATEAU)
     made = session(_round(0, Stage.CORRECT, None, None, Relation.FIRST), plan=plan)
