@@ -12,12 +12,24 @@ def layout_words(record: LayoutRecord) -> tuple[str, ...]:
     """What a layout of a kernel comes to; nothing where that cannot be told."""
     try:
         if record.kind is LayoutKind.ACCESS:
-            return (access_words(tile_access(record)),)
+            words = access_words(tile_access(record))
+            return (words, ASYNC_NOTE) if is_async(record) else (words,)
         if record.kind is LayoutKind.SHARED:
             return along_words(shared_tensor(record))
         return tuple(f"{view.role}: {sharing_words(partition(view))}." for view in record.views)
     except UsageError:
         return ()
+
+
+ASYNC_NOTE = (
+    "Reckoned as stores from registers; an asynchronous copy passes what comes from one 128-byte line of "
+    "global memory at a time, which the simulator counts."
+)
+
+
+def is_async(record: LayoutRecord) -> bool:
+    """Whether an access writes by ``cp.async``."""
+    return record.atom.startswith("simt_async_copy")
 
 
 def access_words(cost: TileAccess) -> str:

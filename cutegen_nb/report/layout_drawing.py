@@ -159,3 +159,5 @@ class Room:
     """Columns drawn at most."""
     cell_height: float = 0.0
     """Pixels that a row takes at least, so that rows of neighbours stay level."""
+    left: float = 0.0
+    """Pixels before the first column at least, so that columns of neighbours stay level."""

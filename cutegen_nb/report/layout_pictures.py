@@ -16,7 +16,14 @@ from cutegen_nb.analysis.layout_banks import (
     tile_access,
 )
 from cutegen_nb.analysis.layout_partition import Partition, partition
-from cutegen_nb.analysis.layout_words import access_words, along_words, passes, sharing_words
+from cutegen_nb.analysis.layout_words import (
+    ASYNC_NOTE,
+    access_words,
+    along_words,
+    is_async,
+    passes,
+    sharing_words,
+)
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
 from cutegen_nb.report.layout_drawing import PALETTE, Content, Drawing, Grid, Room, Weight
@@ -98,7 +105,7 @@ def access_picture(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
         f"Framed: what the lanes of warp {warp} reach in its access {number + 1}, {shown.lane_bytes} bytes "
         f"each: {passes(shown.wavefronts)}, {shown.least} at least."
     )
-    said = [framed, access_words(cost)]
+    said = [framed, access_words(cost), *([ASYNC_NOTE] if is_async(record) else [])]
     by_pass = draw(_pass_grid(tensor, shown), Room(width=room.width, rows=8, columns=BANKS))
     parts = [
         grid,
@@ -116,17 +123,18 @@ def mma(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     if set(parts) != {"A", "B", "C"}:
         return partitions(record, title, room)
     columns = (min(parts["A"].columns, _HALF_MMA), min(parts["C"].columns, 2 * _HALF_MMA))
-    cell = (room.width * _MMA_WIDER - _BESIDE - 2 * _EDGE) / sum(columns)
+    width = room.width * _MMA_WIDER
+    cell = (width - _BESIDE - 2 * _EDGE) / sum(columns)
     left = Room(width=cell * columns[0] + _EDGE, rows=room.rows, columns=columns[0])
-    right = Room(width=cell * columns[1] + _EDGE, rows=room.rows, columns=columns[1])
     a = draw(_tv_grid(parts["A"], "A", ("m", "k")), left)
+    right = Room(width=width - _BESIDE - a.width, rows=room.rows, columns=columns[1], left=_EDGE)
     level = replace(right, cell_height=a.cells[0].height)
     c = draw(_tv_grid(parts["C"], "C", ("m", "n")), level)
     if c.cells[0].height > a.cells[0].height:
         a = draw(_tv_grid(parts["A"], "A", ("m", "k")), replace(left, cell_height=c.cells[0].height))
     b = draw(_tv_grid(parts["B"], "B", ("k", "n"), turned=True), right)
     said = [f"{one}: {sharing_words(part)}." for one, part in parts.items()]
-    corner = replace(notes(said, width=a.width), width=a.width)
+    corner = Drawing(width=a.width, height=b.height, title="", description="")
     both = stacked(
         [beside([corner, b], title="", description=""), beside([a, c], title="", description="")],
         title="", description="",
@@ -134,7 +142,7 @@ def mma(record: LayoutRecord, room: Room = _ROOM) -> Drawing:
     cut = [
         f"{one}: {item.description}" for one, item in zip("ABC", (a, b, c), strict=True) if item.description
     ]
-    return titled(title, [both, notes([_THREADS], width=room.width)], " ".join([*said, *cut]))
+    return titled(title, [both, notes([*said, _THREADS], width=room.width)], " ".join([*said, *cut]))
 
 
 def copy(record: LayoutRecord, room: Room = _ROOM) -> Drawing:

@@ -23,7 +23,7 @@ def draw(grid: Grid, room: Room) -> Drawing:
     contents = [[grid.content(row, column) for column in range(columns)] for row in range(rows)]
     longest = max((len(line) for row in contents for one in row for line in one.words), default=0)
     lines = max((len(one.words) for row in contents for one in row), default=0)
-    left = _left_edge(grid, rows)
+    left = max(room.left, _left_edge(grid, rows))
     wanted = max(16.0, longest * TEXT * _CHARACTER + 6)
     width = max(_LEAST_CELL, min(wanted, (room.width - left - 2) / columns))
     text = min(TEXT, (width - 3) / max(1, longest) / _CHARACTER)
@@ -55,11 +55,9 @@ def draw(grid: Grid, room: Room) -> Drawing:
         words += _of_runs(contents, (left, top), (width, height))
     if cut:
         words.append(Words(x=left, y=bottom + 11, text=cut))
-    widest = max(
-        len(one.text) * one.size * _CHARACTER * 0.9 + one.x for one in words if one.anchor == "start"
-    )
+    needed = [right + 1, min(_widest(title, _BOLD), room.width), left + len(cut) * TEXT * _CHARACTER * 0.9]
     return Drawing(
-        width=max(right + 1, min(widest, room.width)),
+        width=max(needed),
         height=bottom + (22 if cut else 2),
         title=grid.title,
         description=cut,
@@ -67,6 +65,10 @@ def draw(grid: Grid, room: Room) -> Drawing:
         words=tuple(words),
         strokes=_breaks(grid, (left, top), (width, height), (rows, columns)),
     )
+
+
+def _widest(words: Sequence[Words], character: float) -> float:
+    return max((len(one.text) * one.size * character for one in words), default=0.0)
 
 
 def stacked(drawings: Sequence[Drawing], *, title: str, description: str) -> Drawing:
@@ -102,7 +104,7 @@ def titled(title: str, parts: Sequence[Drawing], description: str) -> Drawing:
     """Drawings one below the other under one heading."""
     room = max(_LEAST_TITLE, *(one.width for one in parts))
     words, height = heading(title, room)
-    width = max(len(one.text) * one.size * _BOLD for one in words)
+    width = _widest(words, _BOLD)
     over = Drawing(width=width, height=height - 4, title="", description="", words=tuple(words))
     return stacked([over, *parts], title=title, description=description)
 
