@@ -58,7 +58,8 @@ class Chat:
         usage = getattr(answer, "usage", None)
         if usage:
             collected.count(_usage(usage))
-        for choice in (getattr(answer, "choices", None) or [])[:1]:
+        choices = getattr(answer, "choices", None)
+        for choice in choices[:1] if isinstance(choices, list) else ():
             said = getattr(choice, part, None)
             collected.add(
                 text=words(said, "content"),

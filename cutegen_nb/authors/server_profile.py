@@ -6,6 +6,7 @@ A key is never part of it: only the name of the environment variable that holds 
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit, urlunsplit
@@ -15,6 +16,8 @@ from cutegen_nb.core.errors import ConfigurationError
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
 _MILLION = 1_000_000
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}")
+"""Names and addresses as they travel; a name in other letters is written in its ASCII form (RFC 5890)."""
 
 
 class Api(StrEnum):
@@ -93,14 +96,17 @@ class ServerProfile:
     @property
     def address(self) -> str:
         """`base_url` as it may be shown: without a name, a password or a query in it."""
-        parts = urlsplit(self.base_url)
+        try:
+            parts = urlsplit(self.base_url)
+        except ValueError:
+            return self.base_url.rpartition("@")[2]
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def check_usable(profile: ServerProfile, key: str) -> None:
     """Raise ConfigurationError, in a sentence, when no request could be made with it."""
     where = f"[profile.{profile.name}]"
-    if urlsplit(profile.base_url).scheme not in {"http", "https"} or not urlsplit(profile.base_url).hostname:
+    if not _is_address(profile.base_url):
         message = (
             f"{profile.address!r} is not the address of a server: give http://HOST:PORT/v1 with --base-url, "
             f"or as base_url in {where}"
@@ -127,9 +133,28 @@ def check_usable(profile: ServerProfile, key: str) -> None:
         raise ConfigurationError(message)
 
 
+def _is_address(url: str) -> bool:
+    """Whether an HTTP client can make something of it: a scheme, a host's name and a port it may have."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    return (
+        parts.scheme in {"http", "https"}
+        and url.isprintable()
+        and _HOST.fullmatch(host) is not None
+        and (port is None or port > 0)
+    )
+
+
 def is_local(url: str) -> bool:
     """Whether a URL names this machine or a private network, where servers rarely ask for a key."""
-    host = urlsplit(url).hostname or ""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

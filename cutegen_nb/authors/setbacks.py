@@ -91,9 +91,10 @@ class Setback:
 def client_errors() -> tuple[type[Exception], ...]:
     """What the client raises, and in mid-stream its HTTP library: httpx2 for openai 3, httpx before.
 
-    ValueError: a line of the stream that is no JSON, or bytes that are not UTF-8.
+    ValueError: a line of the stream that is no JSON, or bytes that are not UTF-8. ExceptionGroup: every
+    attempt to connect failed, to an address that only a redirect named.
     """
-    found: list[type[Exception]] = [importlib.import_module("openai").APIError, ValueError]
+    found: list[type[Exception]] = [importlib.import_module("openai").APIError, ValueError, ExceptionGroup]
     for name in ("httpx2", "httpx"):
         with contextlib.suppress(ImportError):
             found.append(importlib.import_module(name).HTTPError)
@@ -119,7 +120,7 @@ class Reading:
                 happened=f"{url} did not take the connection in time",
                 cure="check that the server runs and that --base-url names it",
             )
-        if isinstance(error, openai.APIConnectionError):
+        if isinstance(error, openai.APIConnectionError | ExceptionGroup):
             return Setback(
                 kind=Kind.NO_CONNECTION,
                 happened=f"{url} gave no answer ({self.clean(_first_cause(error))})",
@@ -226,6 +227,8 @@ def _body_text(error: Any) -> str:  # noqa: ANN401 - openai.APIStatusError
 
 def _first_cause(error: BaseException) -> str:
     cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    while cause.__cause__ is not None or isinstance(cause, BaseExceptionGroup):
+        inner = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause.__cause__
+        assert inner is not None
+        cause = inner
     return str(cause) or str(error) or type(error).__name__

@@ -86,6 +86,11 @@ def resume(desk: Desk, options: Options) -> None:
         return panel(desk, options)
     stored = desk.stored(options.session or "", options.store)
     author, _, model = stored.author.partition(":")
+    if author == "replay":
+        raise NotebookUsageError(
+            f"{stored.name} is a replay and nothing more of it is recorded: "
+            f"`%cutegen replay {model}` shows it again, `%cutegen resume` takes up a session that ran"
+        )
     settings = settings_from_environment(
         author=author if author in AUTHORS else "openai",
         profile="" if author in AUTHORS else author,

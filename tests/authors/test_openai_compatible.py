@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -387,6 +389,37 @@ def test_a_redirect_is_followed(serve, api):
     assert ask(moved.url, api).text == "fine"
 
 
+@pytest.mark.parametrize(
+    "place", ["http://127.0.0.1:99999/x", "http://[::1/x", "ftp://x/y", "\x01", "", "/x"]
+)
+def test_a_redirect_to_nowhere_is_one_sentence(serve, place):
+    server = serve(lambda exchange: exchange.document(b"", "text/plain", 308, {"Location": place}))
+    with pytest.raises(Unreachable, match="gave no answer") as caught:
+        ask(server.url, limits=dataclasses.replace(LIMITS, retries=0))
+    assert "\n" not in str(caught.value)
+
+
+ODD = [
+    {}, [], 3, "x", None, {"choices": None}, {"choices": [{}]}, {"choices": [None]}, {"choices": {"a": 1}},
+    {"choices": [{"delta": None, "finish_reason": 3}]}, {"choices": [{"delta": {"content": ["a"]}}]},
+    {"choices": [{"delta": {"tool_calls": [None]}}]}, {"usage": {"prompt_tokens": "x"}}, {"usage": 3},
+    {"type": "response.completed", "response": None}, {"type": "error"}, {"error": "x"},
+    {"type": "response.completed", "response": {"status": "completed", "output": [None, {"content": [3]}]}},
+    {"type": "response.output_text.delta", "delta": None}, {"type": "response.output_item.added", "item": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_json_of_any_other_shape_is_a_reply_or_a_sentence(serve, api, odd):
+    def streamed(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.raw(f"data: {json.dumps(odd)}\n\n".encode())
+
+    for behaviour in (streamed, lambda exchange: exchange.json(odd)):
+        with contextlib.suppress(AuthorError):
+            assert isinstance(ask(serve(behaviour).url, api, limits=Limits(retries=0)), Reply)
+
+
 def test_an_endless_reply_is_cut_off_and_the_connection_closed(serve, api):
     def endless(exchange: Exchange) -> None:
         exchange.begin()
@@ -459,12 +492,23 @@ def test_a_local_server_that_wants_a_key_says_which_variable(serve):
         ask(serve(refuses(401, "no key")).url, key="")
 
 
-def test_a_missing_model_a_strange_address_and_a_torn_key_are_one_sentence():
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000", "http:///v1", "http://h:99999/v1", "http://h:abc/v1", "http://[::1/v1", "ftp://h/v1",
+        "http://a b/v1", "http://a\nb/v1", "http://\u2603.invalid/v1", "http://h:0/v1", "http://h\0/v1",
+        f"http://{'a' * 300}/v1",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_before_anything_is_asked(url):
+    with pytest.raises(ConfigurationError, match="is not the address of a server: give http://HOST:PORT/v1"):
+        author(url)
+
+
+def test_a_missing_model_and_a_torn_key_are_one_sentence():
     profile = ServerProfile(name="openai", model="")
     with pytest.raises(ConfigurationError, match="CUTEGEN_MODEL"):
         OpenAICompatibleAuthor(profile, key=KEY, library=shipped_library())
-    with pytest.raises(ConfigurationError, match="http://HOST"):
-        author("localhost:8000")
     with pytest.raises(ConfigurationError, match="has a character no key has") as caught:
         author("https://api.example.com/v1", key=f"{KEY}\n")
     assert KEY not in str(caught.value)

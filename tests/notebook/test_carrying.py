@@ -57,6 +57,7 @@ class TestCarrying:
         assert "r0  first kernel: PASSED, first  [recorded 20" in said
         assert "`%cutegen report relu_replay` shows it" in said
         assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
+        assert "relu_replay is a replay" in attended.run("%cutegen resume relu_replay").error
         assert "no session 'nothing'" in attended.run("%cutegen replay nothing").error
 
 
