@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, is_own
 
@@ -45,3 +45,15 @@ def spilled_by_line(launch: LaunchProfile) -> dict[int, int]:
         if item.spill_bytes and is_own(item.file, item.line):
             found[item.line] = found.get(item.line, 0) + item.spill_bytes
     return found
+
+
+def of_file(profile: Profile, file: str) -> Profile:
+    """The counts and the code without those of other files."""
+
+    def only(launch: LaunchProfile) -> LaunchProfile:
+        code = launch.code and replace(
+            launch.code, lines=tuple(one for one in launch.code.lines if one.file == file)
+        )
+        return replace(launch, lines=tuple(one for one in launch.lines if one.file == file), code=code)
+
+    return replace(profile, launches=tuple(only(launch) for launch in profile.launches))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cutegen_nb.analysis.count_tables import CountTable, detail_tables, kernel_name, resources
 from cutegen_nb.analysis.diagnose import Diagnosis
 from cutegen_nb.analysis.line_heat import hottest_lines
+from cutegen_nb.analysis.lines import of_file
 from cutegen_nb.analysis.measured_tables import launches, reasons
 from cutegen_nb.analysis.quantity import count, duration
+from cutegen_nb.analysis.static_tables import compiled
 from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.report import counts_view, line_view, rounds
 from cutegen_nb.report.counts_text import table_text
@@ -76,31 +78,24 @@ def _heading(launch: LaunchProfile) -> str:
 
 def _tables(section: KernelSection, *, lines: bool) -> tuple[CountTable, ...]:
     source = next(iter(section.sources.values()), "")
-    own = _of_file(section.profile, next(iter(section.sources), ""))
+    file = next(iter(section.sources), "")
+    own = of_file(section.profile, file) if file else section.profile
     listed = (hottest_lines(own, source, most=10_000 if lines else 10),) if source else ()
-    return (*reasons(section.profile), *detail_tables(section.profile), resources(section.profile), *listed)
+    return (*_figures(section.profile), *listed)
+
+
+def _figures(profile: Profile) -> tuple[CountTable, ...]:
+    """Why warps waited, what was counted, and what was compiled."""
+    return (*reasons(profile), *detail_tables(profile), resources(profile), *compiled(profile))
 
 
 def _section(section: KernelSection, *, is_open: bool) -> str:
     style = Style.PAGE
     profile = section.profile
-    tables = (*reasons(profile), *detail_tables(profile), resources(profile))
+    tables = _figures(profile)
     body = rounds.diagnosis(section.diagnosis, style=style)
     body += "".join(counts_view.plain_table(one, style) for one in tables)
     for file, source in section.sources.items():
-        shown = line_view.render(_of_file(profile, file), source, diagnosis=section.diagnosis, style=style)
+        shown = line_view.render(of_file(profile, file), source, diagnosis=section.diagnosis, style=style)
         body += f"<h3>{safe(file.rpartition('/')[2])}, line by line</h3>{shown}"
     return folded(style, _heading(section.launch), body, is_open=is_open)
-
-
-def _of_file(profile: Profile, file: str) -> Profile:
-    """The counts without those of other files; all of them where no file is named."""
-    if not file:
-        return profile
-    return replace(
-        profile,
-        launches=tuple(
-            replace(one, lines=tuple(line for line in one.lines if line.file == file))
-            for one in profile.launches
-        ),
-    )

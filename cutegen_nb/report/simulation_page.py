@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePath
 
 from cutegen_nb.analysis.count_tables import kernel_name
+from cutegen_nb.analysis.lines import of_file
 from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
-from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
 from cutegen_nb.report import counts_view, layout_view, line_view
 from cutegen_nb.report.code import excerpt
@@ -116,7 +115,7 @@ def _counts(run: ProgramRun, style: Style) -> str:
         folded(
             style,
             f"{PurePath(file).name} with its counts",
-            line_view.render(_of_file(run.profile, file), run.sources[file], style=style),
+            line_view.render(of_file(run.profile, file), run.sources[file], style=style),
             is_open=style is Style.PAGE,
         )
         for file in files
@@ -129,15 +128,3 @@ def _layouts(run: ProgramRun, style: Style) -> str:
     drawn = style is Style.PAGE
     body = layout_view.layouts(run.layouts, names=("", "the program"), style=style, drawn=drawn)
     return folded(style, "Layouts", body, is_open=drawn) if body else ""
-
-
-def _of_file(profile: Profile, file: str) -> Profile:
-    """The counts without those of the program's other files."""
-
-    def only(launch: LaunchProfile) -> LaunchProfile:
-        code = launch.code and replace(
-            launch.code, lines=tuple(line for line in launch.code.lines if line.file == file)
-        )
-        return replace(launch, lines=tuple(line for line in launch.lines if line.file == file), code=code)
-
-    return replace(profile, launches=tuple(only(launch) for launch in profile.launches))
