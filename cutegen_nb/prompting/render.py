@@ -42,6 +42,8 @@ _FAULTS = {
     "contract": {Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED, Verdict.CHEATED},
 }
 """Which template says how such a failure is found."""
+_FIRST_KERNEL = "launch a grid, guard the tail of the last CTA, compile once with dynamic shapes"
+"""What a first kernel asks of the guide, beside the class of work."""
 _DIAGNOSIS_CHARACTERS = 6000
 """Ten sentences were asked for; a model that repeats itself gives hundreds of thousands of characters."""
 
@@ -92,10 +94,11 @@ def prompt_digest(system: str, user: str) -> str:
 
 def first_prompt(background: Background, steering: str) -> Prompt:
     """Ask for a first kernel that passes; later rounds make it fast."""
+    wanted = f"{background.session.facts.workload_class.value}: {_FIRST_KERNEL}"
     user = background.library.render(
         "generate",
         **_problem(background),
-        **_history(background, steering, ""),
+        **_history(background, steering, "", wanted),
         advice=_class_advice(background),
     )
     return _prompt(background, user, purpose="generate")
@@ -114,7 +117,7 @@ def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two c
     user = background.library.render(
         _TEMPLATES[stage],
         **_problem(background),
-        **_history(background, steering, given.candidate.source, strategy),
+        **_history(background, steering, given.candidate.source, f"{strategy.name}: {strategy.statement}"),
         advice=_class_advice(background),
         revision=given.revision,
         parent=given.candidate.source,
@@ -252,13 +255,12 @@ def _advice(background: Background, template: str) -> str:
     return background.library.render(template, dtype=facts.dtype, architecture=device.architecture)
 
 
-def _history(
-    background: Background, steering: str, source: str, strategy: Strategy | None = None
-) -> dict[str, str]:
+def _history(background: Background, steering: str, source: str, wanted: str) -> dict[str, str]:
+    """What was tried, what a person asks for, and the guide's chapters for what is `wanted` of `source`."""
     return {
         "tried": tried_text(background.session, background.scores),
         "steering": steering,
-        "guide": background.guide(source, f"{strategy.name}: {strategy.statement}" if strategy else "", ""),
+        "guide": background.guide(source, wanted, ""),
     }
 
 

@@ -222,5 +222,10 @@ def test_the_guide_is_asked_with_the_source_the_strategy_and_the_error(stage, re
     )
     loop.effects = replace(loop.effects, guide=guide)
     loop.run(rounds=2)
-    assert asked == [(False, "", False), (True, "coalesce", False), (True, "", True), (True, "", True)]
+    assert asked == [
+        (False, "element-wise", False),
+        (True, "coalesce", False),
+        (True, "", True),
+        (True, "", True),
+    ]
     assert all("Mind the tail." in prompt.user for prompt in loop.model.prompts)
