@@ -153,7 +153,7 @@ def _products(text: str, ask: Ask) -> Iterator[LayoutRecord]:
     shape, threads = ask(kind, "shape_mnk"), ask(kind, "thr_layout_vmnk")
     if not tiler or not shape or not threads:
         return
-    tile = _product_tile(tiler[1], shape, threads)
+    tile = product_tile(tiler[1], shape, threads)
     if not tile:
         return
     views = tuple(
@@ -165,8 +165,11 @@ def _products(text: str, ask: Ask) -> Iterator[LayoutRecord]:
         yield LayoutRecord(kind=LayoutKind.MMA, atom=_atom(kind), views=views)
 
 
-def _product_tile(permutation: str, shape: str, threads: str) -> tuple[str, ...]:
-    """The three modes of a tiled MMA's tile; a mode that is not permuted spans all atoms side by side."""
+def product_tile(permutation: str, shape: str, threads: str) -> tuple[str, ...]:
+    """The three modes of a tiled MMA's tile, from ``[32:1;_;16:1]``, ``(16,8,16)`` and its threads' layout.
+
+    A mode that is not permuted spans all atoms side by side. Empty where the three do not fit.
+    """
     modes = permutation.strip("[]").split(";")
     atom = [extent.cosize for extent in parse_tiler(shape)]
     by_mode = [parse_layout(threads).mode(number).size for number in (1, 2, 3)]

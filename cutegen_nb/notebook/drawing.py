@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutegen_nb.analysis.layout import IntTuple, parse_layout, written
+from cutegen_nb.analysis.layout_ir import product_tile
 from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
 from cutegen_nb.report.layout_drawing import Drawing
+from cutegen_nb.report.layout_pictures import picture
 from cutegen_nb.report.layout_png import png
 from cutegen_nb.report.layout_request import LayoutRequest, drawing
 from cutegen_nb.report.layout_svg import svg
@@ -56,10 +59,11 @@ def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a defaul
     access_bits: int = 0,
     dark: bool = False,
 ) -> LayoutPicture:
-    """A CuTe layout as a picture.
+    """A CuTe layout, or a tiled copy or MMA of the DSL, as a picture.
 
     Args:
-        layout: text such as ``"(8,(2,4)):(8,(1,2))"``, a shape as a tuple, or a layout of the DSL.
+        layout: text such as ``"(8,(2,4)):(8,(1,2))"``, a shape as a tuple, or a layout, tiled copy or tiled
+            MMA of the DSL where it is traced; the latter two take no other arguments but ``dark``.
         stride: with a shape, its strides; left out, the first mode is the fastest.
         swizzle: of the index: ``(3, 3, 3)`` or ``"3,3,3"``.
         swizzle_bytes: the swizzle is of byte addresses, as pointers of the DSL's shared tensors have it.
@@ -72,6 +76,9 @@ def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a defaul
 
     Raises UsageError where what is given is no layout, or does not fit together.
     """
+    record = _tiled(layout)
+    if record is not None:
+        return LayoutPicture(drawing=picture(record), dark=dark)
     request = LayoutRequest(
         text=_text(layout, stride),
         swizzle=swizzle if isinstance(swizzle, str) else ",".join(map(str, swizzle)),
@@ -83,6 +90,36 @@ def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a defaul
         over=_text(over, None) if over else "",
     )
     return LayoutPicture(drawing=drawing(request), dark=dark)
+
+
+def _tiled(given: Any) -> LayoutRecord | None:  # noqa: ANN401
+    """A tiled MMA or copy of the DSL as a record; None for anything else."""
+    if hasattr(given, "tv_layout_C_tiled"):
+        shape, threads = str(given.shape_mnk).replace(" ", ""), str(given.thr_layout_vmnk)
+        tile = product_tile(_tiler(given.permutation_mnk), shape, threads)
+        views = tuple(
+            TvLayout(role=role, text=str(text), tiler=f"[{tile[one]};{tile[other]}]")
+            for role, text, one, other in (
+                ("A", given.tv_layout_A_tiled, 0, 2),
+                ("B", given.tv_layout_B_tiled, 1, 2),
+                ("C", given.tv_layout_C_tiled, 0, 1),
+            )
+        )
+        return LayoutRecord(kind=LayoutKind.MMA, atom=f"atom {shape}", views=views)
+    if hasattr(given, "layout_src_tv_tiled"):
+        tiler = _tiler(given.tiler_mn)
+        views = (
+            TvLayout(role="source", text=str(given.layout_src_tv_tiled), tiler=tiler),
+            TvLayout(role="destination", text=str(given.layout_dst_tv_tiled), tiler=tiler),
+        )
+        return LayoutRecord(kind=LayoutKind.COPY, views=views)
+    return None
+
+
+def _tiler(given: object) -> str:
+    """``(32:1, None)``, as Python shows a tiler of the DSL, as CuTe writes it: ``[32:1;_]``."""
+    modes = str(given).removeprefix("(").removesuffix(")").split(", ")
+    return f"[{';'.join('_' if mode == 'None' else mode for mode in modes)}]"
 
 
 def _text(layout: Any, stride: IntTuple | None) -> str:  # noqa: ANN401

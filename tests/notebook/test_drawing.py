@@ -14,11 +14,17 @@ from cutegen_nb.core.errors import UsageError
 # A layout of the DSL exists only while a function is traced.
 _DSL = """
 import cutlass, cutlass.cute as cute, cutegen_nb
+from cutlass.cute.nvgpu import warp
 @cute.jit
 def main():
     layout = cute.make_composed_layout(cute.make_swizzle(2, 0, 2), 0, cute.make_layout((4, (2, 2)), stride=(4, (1, 2))))
     print(cutegen_nb.draw_layout(layout))
     print(cutegen_nb.draw_layout(cute.make_layout((4, 4), stride=(4, 1)), element="f32", banks=True))
+    operation = warp.MmaF16BF16Op(cutlass.Float16, cutlass.Float32, (16, 8, 16))
+    tiled_mma = cute.make_tiled_mma(operation, cute.make_layout((2, 2, 1)), permutation_mnk=(None, 32, 16))
+    print(cutegen_nb.draw_layout(tiled_mma))
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32)
+    print(cutegen_nb.draw_layout(cute.make_tiled_copy_tv(atom, cute.make_layout((8, 4)), cute.make_layout((1, 4)))))
 main()
 """
 
@@ -41,6 +47,8 @@ def test_a_layout_of_the_dsl_is_drawn_where_it_is_traced(tmp_path: Path) -> None
     )  # fmt: skip
     assert "S<2,0,2> o 0 o (4,(2,2)):(4,(1,2))" in done.stdout, done.stderr[-2000:]
     assert "f32, (4,4):(4,1)" in done.stdout
+    assert "C: 32 × 32 elements on 128 threads, 8 values each." in done.stdout
+    assert "source and destination: 8 × 16 elements on 32 threads, 4 values each." in done.stdout
 
 
 def test_a_picture_is_saved_by_its_ending(tmp_path: Path) -> None:
