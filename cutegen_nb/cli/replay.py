@@ -17,10 +17,9 @@ from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnRound
 from cutegen_nb.prompting.feedback import round_label
-from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.bundle import read_bundle
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.wiring import SystemClock, open_store
+from cutegen_nb.wiring import Settings, SystemClock, library_of, make_guide, open_store
 
 SUMMARY = "show a stored session again, round by round, as it was recorded; nothing is asked and nothing runs"
 _BUNDLE = ".cutegen"
@@ -37,11 +36,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def replay(options: argparse.Namespace, terminal: Terminal) -> Answer:
     """Run a recorded session again; the result is stored as a session of its own."""
-    with open_store(settings_of(options)) as store:
+    settings = settings_of(options)
+    with open_store(settings) as store:
         recorded = recorded_session(options.session, store)
         terminal.say(recorded_words(recorded))
         session = await replayed(
-            recorded, store, terminal.progress, on_round=lambda _, item: terminal.say(round_words(item))
+            recorded,
+            store,
+            terminal.progress,
+            settings,
+            on_round=lambda _, item: terminal.say(round_words(item)),
         )
     terminal.clear()
     status = PASSED if session.best else NONE_PASSED
@@ -65,7 +69,12 @@ def recorded_words(recorded: Session) -> str:
 
 
 async def replayed(
-    recorded: Session, store: SqliteStore, progress: Progress, *, on_round: OnRound | None = None
+    recorded: Session,
+    store: SqliteStore,
+    progress: Progress,
+    settings: Settings,
+    *,
+    on_round: OnRound | None = None,
 ) -> Session:
     """A recorded session run again and stored under a free name, ``NAME_replay`` or with a number."""
     taken = set(store.names())
@@ -78,8 +87,9 @@ async def replayed(
         evaluator=RecordedEvaluations(recorded),
         approver=RecordedDecisions(recorded),
         clock=SystemClock(),
-        library=shipped_library(),
+        library=library_of(settings),
         progress=progress,
+        guide=make_guide(settings),
     )
     return await replay_session(recorded, effects, store, name, on_round=on_round)
 

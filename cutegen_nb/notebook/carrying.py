@@ -43,7 +43,7 @@ def replay_here(engine: Engine, name: str, folder: Path) -> tuple[Session, str]:
         store = await engine.lease(settings)
         try:
             recorded = recorded_session(name, store)
-            return recorded, await replayed(recorded, store, _ignored, on_round=told)
+            return recorded, await replayed(recorded, store, _ignored, settings, on_round=told)
         finally:
             await engine.give_back(settings)
 

@@ -26,6 +26,7 @@ from cutegen_nb.report import correctness_view
 from cutegen_nb.store.bundle import write_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import FixedClock, RecordedEvaluator, ScriptedModel, examples
+from cutegen_nb.wiring import Settings, make_guide
 
 
 def answer(mark: str) -> str:
@@ -83,6 +84,7 @@ def recorded(store) -> Session:
         clock=FixedClock(step_s=1.0),
         library=shipped_library(),
         progress=lambda _: None,
+        guide=make_guide(Settings()),
     )
 
     async def play() -> Session:
@@ -115,7 +117,13 @@ def test_a_recorded_session_is_replayed_to_its_last_decision(recorded, store):
     assert len(recorded.rounds) >= 4
     seen: list[str] = []
     again = asyncio.run(
-        replayed(recorded, store, lambda _: None, on_round=lambda _, item: seen.append(round_words(item)))
+        replayed(
+            recorded,
+            store,
+            lambda _: None,
+            Settings(),
+            on_round=lambda _, item: seen.append(round_words(item)),
+        )
     )
 
     assert [without_time(item) for item in again.rounds] == [without_time(item) for item in recorded.rounds]
@@ -128,7 +136,7 @@ def test_a_recorded_session_is_replayed_to_its_last_decision(recorded, store):
 
 
 def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store):
-    again = asyncio.run(replayed(recorded, store, lambda _: None))
+    again = asyncio.run(replayed(recorded, store, lambda _: None, Settings()))
     for item in again.rounds:
         if item.evaluation and item.candidate:
             assert item.evaluation.recorded.endswith(f"on NVIDIA A100, session relu, r{item.number}")
@@ -138,8 +146,8 @@ def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store)
 
 
 def test_a_second_replay_and_the_replay_of_a_replay_have_names_of_their_own(recorded, store):
-    first, second = (asyncio.run(replayed(recorded, store, lambda _: None)) for _ in range(2))
-    third = asyncio.run(replayed(first, store, lambda _: None))
+    first, second = (asyncio.run(replayed(recorded, store, lambda _: None, Settings())) for _ in range(2))
+    third = asyncio.run(replayed(first, store, lambda _: None, Settings()))
     assert (second.name, third.name) == ("relu_replay_2", "relu_replay_replay")
     assert [without_time(item)[:3] for item in third.rounds] == [
         without_time(item)[:3] for item in first.rounds
@@ -161,7 +169,7 @@ def test_a_replay_that_goes_another_way_says_where(recorded, store):
             *recorded.rounds[1:],
         ),
     )
-    again = asyncio.run(replayed(passing, store, lambda _: None))
+    again = asyncio.run(replayed(passing, store, lambda _: None, Settings()))
     assert len(again.rounds) == 1
     assert again.stopped.startswith("the replay differs from relu at r0")
 

@@ -84,7 +84,7 @@ class TestBeforeAnySession:
             assert "approve" in shown
 
     def test_completion_offers_our_words_and_nothing_else(self, unattended: Kernel):
-        assert unattended.complete("%cutegen re") == ["reject", "report", "resume"]
+        assert unattended.complete("%cutegen re") == ["reject", "replay", "report", "resume"]
         assert unattended.complete("%%cutegen --po") == ["--policy"]
         assert unattended.complete("%%cutegen --policy a") == ["ask", "auto"]
         assert unattended.complete("%%cutegen --device ") == ["auto", "cuda", "simulator"]
