@@ -28,6 +28,7 @@ from cutegen_nb.gpu.nsight_record import Recorded, RecordedInstruction, Recorded
 
 CLOCKS_UNTOUCHED = "clocks not locked"
 """We ask ncu to leave the clocks alone; times under it may differ from times without it."""
+SHARED_UNITS = "without units that a part of a split GPU (MIG) shares with others"
 _SASS_SECTORS = "smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{}.sum"
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 _ASYNC_REQUESTS = "smsp__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum"
@@ -64,12 +65,19 @@ def profile_of(recorded: Recorded, *, notes: Iterable[str] = ()) -> Profile:
     noted = list(notes)
     if re.search(r"--clock-control[ =]none", recorded.command) and CLOCKS_UNTOUCHED not in noted:
         noted.append(CLOCKS_UNTOUCHED)
+    if any(_withheld(one) for one in recorded.kernels):
+        noted.append(SHARED_UNITS)
     return Profile(
         source=ProfileSource.NSIGHT,
         device=recorded.device or recorded.architecture or "a GPU",
         launches=tuple(launch_of(one, recorded.architecture) for one in recorded.kernels),
         made_by="; ".join((made_by, *noted)),
     )
+
+
+def _withheld(kernel: RecordedKernel) -> bool:
+    """Whether a unit gave no number: ncu writes nan for those that other parts of a split GPU use as well."""
+    return any(names.is_kept(name) and not math.isfinite(one.value) for name, one in kernel.metrics.items())
 
 
 def launch_of(kernel: RecordedKernel, architecture: str) -> LaunchProfile:

@@ -9,23 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import lzma
+import math
 import os
 import stat
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cutegen_nb.core import nsight_metrics as names
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import encode
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, Severity, Verdict
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.core.profile import ProfileSource
+from cutegen_nb.core.profile import Metric, ProfileSource
 from cutegen_nb.gpu import nsight
 from cutegen_nb.gpu.nsight_errors import PERMISSION_PAGE, NoCounters, why_none
 from cutegen_nb.gpu.nsight_import import import_report
+from cutegen_nb.gpu.nsight_profile import SHARED_UNITS, profile_of
 from cutegen_nb.gpu.nsight_record import UnreadableReport
 from cutegen_nb.gpu.nsight_wire import read_report
 
@@ -127,6 +133,19 @@ def test_the_program_under_the_tool_is_the_candidates_one_run_with_lines_in_its_
     assert "--unconfined" not in arguments
     assert environment["CUTE_DSL_LINEINFO"] == "1"
     assert "OPENAI_API_KEY" not in environment
+
+
+def test_units_that_a_split_gpu_shares_are_left_out_and_said_so(report):
+    """CUPTI's documentation: metrics of shared units of a MIG instance come as NaN."""
+    recorded = read_report(report)
+    first = recorded.kernels[0]
+    shared = {names.DRAM_SHARE: Metric(value=math.nan), names.L2_SHARE: Metric(value=math.nan)}
+    split = replace(recorded, kernels=(replace(first, metrics=first.metrics | shared),))
+    found = profile_of(split)
+    assert SHARED_UNITS in found.made_by
+    assert names.DRAM_SHARE not in found.launches[0].metrics
+    assert SHARED_UNITS not in profile_of(recorded).made_by
+    json.dumps(encode(found), allow_nan=False)
 
 
 # --- what is said where nothing does --------------------------------------------------------------------------------
