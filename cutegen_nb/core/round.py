@@ -61,6 +61,8 @@ class Prompt:
     """The candidate to work from."""
     purpose: str = "optimise"
     """``generate``, ``optimise``, ``diagnose``, ``repair``, or ``reply``: the same request again."""
+    stage: Stage | None = None
+    """The stage it belongs to; None for a diagnosis or a repair, which every stage may need."""
     templates: str = ""
     """SHA-256 of the person's own template files; empty with the shipped ones alone."""
 

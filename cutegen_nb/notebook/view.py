@@ -105,7 +105,7 @@ def with_pending(session: Session, live: Live) -> Session:
         return session
     pending = Round(
         number=len(session.rounds),
-        stage=Stage.STRUCTURE if session.best else Stage.CORRECT,
+        stage=live.attempts[0].prompt.stage or Stage.CORRECT,
         strategy=live.attempts[0].prompt.strategy,
         attempts=live.attempts,
         comparison=live.comparison,

@@ -101,7 +101,7 @@ def first_prompt(background: Background, steering: str) -> Prompt:
         **_history(background, steering, "", wanted),
         advice=_class_advice(background),
     )
-    return _prompt(background, user, purpose="generate")
+    return _prompt(background, user, purpose="generate", stage=Stage.CORRECT)
 
 
 def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two calls
@@ -127,7 +127,9 @@ def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two c
         because=because,
         strategy=strategy,
     )
-    return _prompt(background, user, purpose="optimise", strategy=strategy, parent=given.candidate)
+    return _prompt(
+        background, user, purpose="optimise", strategy=strategy, parent=given.candidate, stage=stage
+    )
 
 
 def diagnose_prompt(
@@ -209,13 +211,14 @@ def class_template(workload_class: WorkloadClass) -> str:
     return f"classes/{name}"
 
 
-def _prompt(
+def _prompt(  # noqa: PLR0913 - what a prompt is
     background: Background,
     user: str,
     *,
     purpose: str,
     strategy: Strategy | None = None,
     parent: Candidate | None = None,
+    stage: Stage | None = None,
 ) -> Prompt:
     library = background.library
     system = library.render("contract", example=library.text("example_add.py.txt"))
@@ -226,6 +229,7 @@ def _prompt(
         purpose=purpose,
         strategy=strategy,
         parent=parent,
+        stage=stage,
         templates=library.own_digest,
     )
 
@@ -239,6 +243,7 @@ def _as(prompt: Prompt, user: str, *, purpose: str) -> Prompt:
         purpose=purpose,
         strategy=prompt.strategy,
         parent=prompt.parent,
+        stage=prompt.stage,
         templates=prompt.templates,
     )
 

@@ -90,6 +90,7 @@ def test_a_session_goes_from_a_first_kernel_to_counters_to_numbers(played):
         Stage.PROFILE,
         Stage.TUNE,
     ]
+    assert [item.attempts[0].prompt.stage for item in session.rounds] == [r.stage for r in session.rounds]
     assert session.rounds[4].stage_because == "2 rounds in a row brought no gain"
     assert session.rounds[7].strategy.name == "tune-cta-size"
     assert session.best.number == 7
