@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from cutegen_nb.analysis.diff import LineKind, diff
 from cutegen_nb.analysis.exhibits import exhibit_lines
+from cutegen_nb.analysis.simplification import KIND
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
@@ -64,7 +65,8 @@ class ConsoleApprover:
         """Show what will be asked, and wait for a decision."""
         wanted = prompt.strategy.statement if prompt.strategy else "A first kernel that is correct."
         name = prompt.strategy.name if prompt.strategy else "first kernel"
-        self._say(f"\nRound {len(session.rounds)} of {session.name}: {name}\n  {wanted}")
+        stage = f" ({prompt.stage.value})" if prompt.stage else ""
+        self._say(f"\nRound {len(session.rounds)} of {session.name}{stage}: {name}\n  {wanted}")
         while True:
             answer = await self._read_line("[a]sk  [v]iew  [s]teer  [e]dit  [q]uit (h for help) > ")
             decision = await self._prompt_answer(answer, prompt)
@@ -178,6 +180,7 @@ def _revision_text(
         lines += [f"  {line}" for line in f"{candidate.author}: {candidate.rationale}".splitlines() if line]
     if comparison:
         lines.append(f"  {comparison.relation.value}: {comparison.reason}")
+    lines += [f"  flagged: {item.message}" for item in evaluation.findings if item.kind == KIND]
     lines += [f"  {line}" for exhibit in evaluation.exhibits for line in exhibit_lines(exhibit)]
     if evaluation.profile:
         lines.append(f"  {counters_text(evaluation.profile.counters)}")

@@ -184,3 +184,17 @@ def test_the_wall_and_token_budgets_say_which_fired(stage, reply_with):
 
     assert play(Budget(wall_s=0.5), 0).startswith("the budget of 0.5 s is spent")
     assert play(Budget(tokens=100), 100) == "the budget of 100 tokens is spent: 101 were used"
+
+
+def test_a_person_sees_the_stage_and_what_a_repair_gave_up(stage, reply_with):
+    from dataclasses import replace
+
+    from cutegen_nb.core.evaluation import Finding, Severity
+
+    flag = Finding(kind="simplified", message="The repair launches a single CTA.", severity=Severity.FLAG)
+    approver, said = console(["a", "a"])
+    found = replace(passed(1000), findings=(flag,))
+    loop = stage([reply_with("first")], {"first": found}, menu=(), approver=approver)
+    loop.run()
+    assert any("Round 0 of relu (correct): first kernel" in text for text in said)
+    assert any("flagged: The repair launches a single CTA." in text for text in said)
