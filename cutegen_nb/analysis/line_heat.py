@@ -109,6 +109,10 @@ def _efficiency(line: _Line, _: _Line) -> str:
     return share(item.gmem_ideal_sectors / item.gmem_sectors) if item.gmem_sectors else ""
 
 
+def _wavefronts(line: _Line, _: _Line) -> str:
+    return _short(line.counters.smem_wavefronts) if line.counters.smem_wavefronts else ""
+
+
 def _conflicts(line: _Line, _: _Line) -> str:
     item = line.counters
     return _short(_extra(item)) if item.smem_wavefronts else ""
@@ -171,6 +175,13 @@ _COLUMNS = (
             what="The fewest sectors its bytes need ÷ sectors touched; shaded by the sectors too many.",
         ),
         lambda line: max(0, line.counters.gmem_sectors - line.counters.gmem_ideal_sectors), _efficiency,
+    ),
+    _Column(
+        LineColumn(
+            title="Shared passes", unit="wavefronts",
+            what="Passes over the 32 banks of shared memory that its loads, stores and copies take.",
+        ),
+        lambda line: line.counters.smem_wavefronts, _wavefronts,
     ),
     _Column(
         LineColumn(
