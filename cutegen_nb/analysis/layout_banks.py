@@ -157,6 +157,13 @@ class TileAccess:
     """Passes of all."""
     least: int
     """Least passes of all."""
+    atom_bits: int
+    """Bits that the atom moves at once; what a lane of this access reaches may lie apart and be fewer."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether the atom's values lie apart in the tensor, so that a lane moves fewer at once."""
+        return self.first.lane_bytes * 8 < self.atom_bits
 
 
 def tile_access(record: LayoutRecord) -> TileAccess:
@@ -172,9 +179,9 @@ def tile_access(record: LayoutRecord) -> TileAccess:
         raise UsageError(
             f"A tile of {shares.rows} × {shares.columns} is more than a tensor of {tensor.rows} × {columns}."
         )
-    width = max(1, record.access_bits // tensor.element_bits)
+    width = _width(tensor, shares, max(1, record.access_bits // tensor.element_bits))
     found = [
-        ((warp, number), access(tensor, places, record.access_bits // 8))
+        ((warp, number), access(tensor, places, max(1, width * tensor.element_bits // 8)))
         for warp in range(-(-shares.threads // WARP))
         for number, places in enumerate(_by_access(shares, warp, width))
     ]
@@ -186,6 +193,29 @@ def tile_access(record: LayoutRecord) -> TileAccess:
         count=len(found),
         wavefronts=sum(item.wavefronts for _, item in found),
         least=sum(item.least for _, item in found),
+        atom_bits=record.access_bits,
+    )
+
+
+def _width(tensor: SharedTensor, shares: Partition, most: int) -> int:
+    """Values that a lane moves at once: as many as the atom says where they lie side by side, else fewer."""
+    width = most
+    while width > 1 and not all(
+        _side_by_side(tensor, lane[at : at + width])
+        for lane in shares.places
+        for at in range(0, len(lane), width)
+    ):
+        width //= 2
+    return width
+
+
+def _side_by_side(tensor: SharedTensor, places: Sequence[Place]) -> bool:
+    first, step = tensor.address(places[0]), tensor.element_bits // 8
+    if not step:
+        return True
+    together = len(places) * step
+    return first % together == 0 and all(
+        tensor.address(place) == first + number * step for number, place in enumerate(places)
     )
 
 

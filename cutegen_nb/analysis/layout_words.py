@@ -39,7 +39,11 @@ def access_words(cost: TileAccess) -> str:
         if cost.wavefronts == cost.least
         else f"bank conflicts: {cost.wavefronts / cost.least:.3g} times the least"
     )
-    return f"All {cost.count} accesses of the tile: {passes(cost.wavefronts)}, {cost.least} at least: {ways}."
+    said = f"All {cost.count} accesses of the tile: {passes(cost.wavefronts)}, {cost.least} at least: {ways}."
+    if not cost.apart:
+        return said
+    bits = cost.first.lane_bytes * 8
+    return f"{said} The atom's {cost.atom_bits} bits lie apart in this tensor: a lane moves {bits} at once."
 
 
 def along_words(tensor: SharedTensor) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from cutegen_nb.analysis.layout import parse_layout
-from cutegen_nb.analysis.layout_banks import SharedTensor, element_bits
+from cutegen_nb.analysis.layout_banks import SharedTensor, element_bits, tile_access
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
@@ -218,3 +218,14 @@ def test_banks_of_bytes_and_of_double_words_are_those_of_their_addresses() -> No
         tensor = SharedTensor(layout=parse_layout("64:1"), element_bits=bits)
         assert [tensor.bank((row, 0)) for row in range(8)] == banks_of_first_eight
         assert banks(tensor, "x").cells
+
+
+def test_values_that_lie_apart_are_moved_one_at_a_time() -> None:
+    """As the DSL splits a copy of 128 bits into a tensor where its four values are no neighbours."""
+    four = TvLayout(role="destination", text="((4,16),4):((4,16),1)", tiler="[16:1;16:1]")
+    across = replace(ACCESS, text="(16,16):(17,1)", views=(four,), access_bits=128)
+    cost = tile_access(across)
+    assert (cost.first.lane_bytes, cost.count, cost.apart) == (4, 8, True)
+    assert "a lane moves 32 at once" in picture(across).description
+    down = tile_access(replace(across, text="(16,16):(1,16)"))
+    assert (down.first.lane_bytes, down.count, down.apart) == (16, 2, False)
