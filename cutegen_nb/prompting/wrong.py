@@ -7,8 +7,13 @@ from cutegen_nb.core.wrong_values import WrongValues
 
 def wrong_text(wrong: WrongValues | None) -> str:
     """Lines that follow the sentence on an output, each begun by a line break; empty without a pattern."""
+    return "".join(f"\n  - {line}" for line in wrong_lines(wrong))
+
+
+def wrong_lines(wrong: WrongValues | None) -> tuple[str, ...]:
+    """How many elements, where by tile, and the usual cause: what a prompt and a report say alike."""
     if wrong is None:
-        return ""
+        return ()
     lines = []
     if wrong.element_count:
         said = f"{wrong.bad_count:,} of {wrong.element_count:,} elements wrong"
@@ -22,7 +27,7 @@ def wrong_text(wrong: WrongValues | None) -> str:
         lines.append(f"by tiles of {shape}: {held}; worst: {worst}")
     if wrong.hint:
         lines.append(f"usual cause: {wrong.hint}")
-    return "".join(f"\n  - {line}" for line in lines)
+    return tuple(lines)
 
 
 def _tile(tile: tuple[int, ...]) -> str:

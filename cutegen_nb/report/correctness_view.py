@@ -16,6 +16,7 @@ from cutegen_nb.core.evaluation import (
     OutputComparison,
     Severity,
 )
+from cutegen_nb.prompting.wrong import wrong_lines
 from cutegen_nb.report.code import excerpt
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
 
@@ -83,11 +84,18 @@ def _comparison(correctness: Correctness, style: Style) -> str:
     parts = [_outputs(correctness.outputs, style)]
     parts += [
         f"<p>{badge(style, 'bad', 'pattern')} Output {item.index}: {safe(item.pattern)}</p>"
+        f"{_wrong(item, style)}"
         for item in correctness.outputs
         if item.pattern
     ]
     parts.append(f"<p{look(style, 'muted')}>Seeds, drawn after the source was fixed: {safe(seeds)}.</p>")
     return "".join(parts)
+
+
+def _wrong(item: OutputComparison, style: Style) -> str:
+    """How many elements, where by tile, and where such a pattern usually comes from."""
+    lines = "".join(f"<li>{safe(line)}</li>" for line in wrong_lines(item.wrong))
+    return f"<ul{look(style, 'findings')}>{lines}</ul>" if lines else ""
 
 
 def _exhibit(item: Exhibit, source: str, style: Style) -> str:

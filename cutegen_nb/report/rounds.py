@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cutegen_nb.analysis.cause import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
+from cutegen_nb.analysis.prediction import round_scores
 from cutegen_nb.analysis.quantity import change, count, duration, moment, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.spent import notes_of, usage_words
@@ -71,7 +72,7 @@ def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> st
         parts.append(_part("Outcome", f"<p>{badge(style, 'bad', row.verdict)} {safe(words)}</p>"))
     else:
         parts.append(_part("Correctness", correctness_view.render(evaluation, candidate.source, style=style)))
-        parts.append(_work(session, item, evaluation, candidate, style))
+        parts += [_work(session, item, evaluation, candidate, style), _claims(session, item, style)]
         if item.note:
             parts.append(f"<p>{safe(item.note)}</p>")
     parts.append(_decision(item, style))
@@ -160,9 +161,17 @@ def _decided(item: RoundSummary) -> str:
     return f"{safe(item.decision)} by {safe(who(item.decided_by))}{words}"
 
 
+def _claims(session: Session, item: Round, style: Style) -> str:
+    """What the strategy and its author said would move, against what was measured."""
+    lines = "".join(f"<li>{safe(line.replace('`', ''))}</li>" for line in round_scores(session, item))
+    return _part("Claims", f"<ul{look(style, 'findings')}>{lines}</ul>") if lines else ""
+
+
 def _asked(item: Round, style: Style) -> str:
-    """The strategy, what it should move, and the prompt."""
+    """The stage's reason, the strategy, what it should move, and the prompt."""
     parts = []
+    if item.stage_because:
+        parts.append(f"<p>Stage {safe(item.stage.value)}: {safe(item.stage_because)}.</p>")
     if item.strategy:
         words = f"<b>{safe(item.strategy.name)}</b>: {safe(item.strategy.statement)}"
         parts.append(f"<p>{words} <span{look(style, 'muted')}>({safe(item.strategy.source)})</span></p>")

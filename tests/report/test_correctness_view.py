@@ -13,9 +13,11 @@ from cutegen_nb.core.evaluation import (
     Exhibit,
     Finding,
     Judged,
+    OutputComparison,
     Tier,
     Verdict,
 )
+from cutegen_nb.core.wrong_values import TileShare, WrongKind, WrongValues
 from cutegen_nb.report.correctness_view import render
 
 SOURCE = "import torch\n\ndef forward(x):\n    return torch.relu(x)  # <b>\n"
@@ -114,3 +116,31 @@ def test_long_lists_of_checks_are_wrapped_and_seeds_are_told():
     assert max(map(len, lines)) <= 100
     assert "check 3, a long name; check 4" in " ".join(line.strip() for line in lines)
     assert "  seeds of the inputs, drawn after the source was fixed: 12; 34" in lines
+
+
+def test_wrong_values_say_where_they_lie_by_tile_and_their_usual_cause():
+    wrong = WrongValues(
+        kind=WrongKind.TILES,
+        sentence="2 of 12 tiles of 64×64 are wrong throughout",
+        hint="a CTA's coordinate",
+        bad_count=8192,
+        element_count=49152,
+        tile_shape=(64, 64),
+        tiles=(TileShare(tile=(1, 0), bad_fraction=1.0),),
+        bad_tiles=2,
+        tile_count=12,
+    )
+    output = OutputComparison(
+        index=0, shape=(256, 192), dtype="float32", matches=False, max_abs_error=3.0, relative_l2_error=0.4,
+        reference_relative_l2_error=1e-7, tolerance_abs=1e-5, tolerance_rel=1e-5, tolerance_l2=1e-6,
+        bad_fraction=1 / 6, pattern=wrong.sentence, wrong=wrong,
+    )  # fmt: skip
+    found = Evaluation(
+        outcome=Judged(verdict=Verdict.WRONG_VALUES),
+        summary="Output 0 is wrong.",
+        device="simulator",
+        correctness=Correctness(seeds=(1,), outputs=(output,), checks=("values",)),
+    )
+    page = render(found, "x = 1\n")
+    assert "by tiles of 64×64: 2 of 12 hold wrong elements; worst: (1, 0) 100%" in page
+    assert "usual cause: a CTA&#x27;s coordinate" in page or "usual cause: a CTA&#39;s coordinate" in page
