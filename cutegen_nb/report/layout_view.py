@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 
 from cutegen_nb.analysis.layout_changes import LayoutChange, layout_changes
 from cutegen_nb.analysis.layout_words import layout_words
@@ -37,15 +37,19 @@ def render(
     return layouts(evaluation.layouts, before=before, names=names, style=style, drawn=drawn)
 
 
+@functools.lru_cache(maxsize=32)
 def layouts(
-    records: Sequence[LayoutRecord],
+    records: tuple[LayoutRecord, ...],
     *,
-    before: Sequence[LayoutRecord] = (),
+    before: tuple[LayoutRecord, ...] = (),
     names: tuple[str, str],
     style: Style = Style.RECORD,
     drawn: bool = False,
 ) -> str:
-    """Layouts as HTML, as :func:`render` gives those of an evaluation; `before` are those of its parent."""
+    """Layouts as HTML, as :func:`render` gives those of an evaluation; `before` are those of its parent.
+
+    Remembered: drawings take a third of a second, and a panel asks for them whenever anything changes.
+    """
     if not records:
         return ""
     changes = layout_changes(before, records)
