@@ -37,6 +37,8 @@ class Event:
     """On the same."""
     size_bytes: int
     """What a copy moved; 0 for anything else and where the profiler does not say."""
+    stream: int
+    """As the profiler counts streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class KernelTrace:
     """Kernels of PyTorch and of libraries in the same call that compute something."""
     library_ms: float
     """Sum of their durations."""
+    elsewhere: tuple[str, ...] = ()
+    """Those of `names` that ran on another stream than the one that a clock's events are on."""
     down_bytes: int = 0
     """Copied from the device to the host."""
     up_bytes: int = 0
@@ -75,11 +79,16 @@ def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] |
             torch.cuda._sleep(_MARK_CYCLES)  # noqa: SLF001
             torch.cuda.synchronize()
     parts = parted(_events(profile))
-    return None if parts is None else (trace_of(parts[0]), trace_of(parts[1]))
+    if parts is None:
+        return None
+    first, second, stream = parts
+    return trace_of(first, stream), trace_of(second, stream)
 
 
-def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event]] | None:
-    """The events of the first call and of the second; None where the marks between them are missing.
+def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event], int] | None:
+    """The events of the first call and of the second, and the stream of the marks after each.
+
+    None where there are no marks.
 
     A candidate that waits in the same way has more marks: the last two are ours, and what lies before them
     is the first call's.
@@ -89,11 +98,11 @@ def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event]] | None:
     if len(marks) < 2:  # noqa: PLR2004 - one after each call
         return None
     middle, last = marks[-2:] if len(marks) == 2 else (marks[len(marks) // 2 - 1], marks[-1])  # noqa: PLR2004
-    return ordered[:middle], ordered[middle + 1 : last]
+    return ordered[:middle], ordered[middle + 1 : last], ordered[last].stream
 
 
-def trace_of(events: Sequence[Event]) -> KernelTrace:
-    """What one call's events come to."""
+def trace_of(events: Sequence[Event], stream: int) -> KernelTrace:
+    """What one call's events come to, the clock being on `stream`."""
     own = [event for event in events if not _named(event.name, _NOT_THE_CANDIDATES)]
     library = [
         event
@@ -108,6 +117,7 @@ def trace_of(events: Sequence[Event]) -> KernelTrace:
         own_ms=_total_ms(own),
         library=tuple(event.name for event in library),
         library_ms=_total_ms(library),
+        elsewhere=tuple(event.name for event in own if event.stream != stream),
         down_bytes=sum(event.size_bytes for event in events if "DtoH" in event.name),
         up_bytes=sum(event.size_bytes for event in events if "HtoD" in event.name),
     )
@@ -121,20 +131,21 @@ def _events(profile: Any) -> list[Event]:  # noqa: ANN401
     """The device's events in order, past PyTorch's own summary, which leaves the sizes of copies out."""
     found = sorted(
         (
-            (raw.start_ns(), raw.duration_ns(), raw.name())
+            (raw.start_ns(), raw.duration_ns(), raw.name(), int(raw.device_resource_id()))
             for raw in profile.profiler.kineto_results.events()
             if raw.device_type() == torch.autograd.DeviceType.CUDA
         ),
     )
-    sizes = iter(_sizes(profile) if any(_is_copy(name) for _, _, name in found) else ())
+    sizes = iter(_sizes(profile) if any(_is_copy(name) for _, _, name, _ in found) else ())
     return [
         Event(
             name=name,
             start_ns=start,
             end_ns=start + length,
             size_bytes=next(sizes, 0) if _is_copy(name) else 0,
+            stream=stream,
         )
-        for start, length, name in found
+        for start, length, name, stream in found
     ]
 
 

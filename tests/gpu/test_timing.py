@@ -62,11 +62,24 @@ def test_with_no_measured_peak_there_is_no_arithmetic_roof():
 
 
 def test_kernels_that_run_outside_the_events_are_found_and_short_or_equal_ones_are_not():
-    finding = believing.outside_the_clock(0.01, 3.0)
+    def span(value, *elsewhere):
+        return KernelTrace(
+            names=("mine",), span_ms=value, own_ms=value, library=(), library_ms=0.0, elsewhere=elsewhere
+        )
+
+    late = span(3.0, "mine")
+    finding = believing.outside_the_clock(0.01, late, late)
     assert finding is not None
     assert "3 ms" in finding.message
-    assert believing.outside_the_clock(3.0, 3.1) is None
-    assert believing.outside_the_clock(0.004, 0.015) is None
+    assert "mine ran on another stream" in finding.message
+    assert believing.outside_the_clock(3.0, span(3.1, "mine"), span(3.1, "mine")) is None
+    assert believing.outside_the_clock(0.004, span(0.015, "mine"), span(0.015, "mine")) is None
+    assert believing.outside_the_clock(0.01, late, span(0.01, "mine")) is None  # once is chance
+
+
+def test_gaps_between_kernels_on_the_clocks_own_stream_are_another_processs_work():
+    gaps = KernelTrace(names=("one", "two"), span_ms=0.114, own_ms=0.03, library=(), library_ms=0.0)
+    assert believing.outside_the_clock(0.032, gaps, gaps) is None
 
 
 def test_a_baseline_against_itself_is_the_noise():
@@ -110,8 +123,8 @@ def test_a_head_start_grows_until_the_host_is_done_and_gives_up_on_a_call_that_w
     assert head.cycles == first
 
 
-def event(name, start, end, size=0):
-    return Event(name=name, start_ns=start, end_ns=end, size_bytes=size)
+def event(name, start, end, size=0, stream=7):
+    return Event(name=name, start_ns=start, end_ns=end, size_bytes=size, stream=stream)
 
 
 MARK = "at::cuda::(anonymous namespace)::spin_kernel(long)"
@@ -121,13 +134,14 @@ def test_two_traced_calls_are_parted_by_the_marks_after_each():
     events = [
         event("mine", 10, 20),
         event(MARK, 30, 31),
-        event("mine", 40, 55),
+        event("mine", 40, 55, stream=21),
         event("Memcpy DtoH (Device -> Pageable)", 56, 60, 400),
         event(MARK, 70, 71),
     ]
-    first, second = parted(events)
+    first, second, stream = parted(events)
     assert [item.name for item in first] == ["mine"]
-    one, two = trace_of(first), trace_of(second)
+    one, two = trace_of(first, stream), trace_of(second, stream)
+    assert (one.elsewhere, two.elsewhere) == ((), ("mine",))
     assert one.own_ms == pytest.approx(10e-6)
     assert two.span_ms == pytest.approx(15e-6)
     assert (two.down_bytes, two.up_bytes) == (400, 0)
@@ -145,8 +159,8 @@ def test_marks_of_a_candidates_own_leave_the_calls_apart():
     events = [
         event(item.name, item.start_ns + shift, item.end_ns + shift) for shift in (0, 10) for item in each
     ]
-    first, second = parted(events)
-    assert trace_of(first).names == trace_of(second).names == ("mine",)
+    first, second, stream = parted(events)
+    assert trace_of(first, stream).names == trace_of(second, stream).names == ("mine",)
 
 
 def trace(names, down=0, up=0):
