@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cutegen_nb.core.round import Prediction, Reply, Usage
 from cutegen_nb.core.strategy import Direction
@@ -163,3 +165,26 @@ def test_edits_that_were_cut_off_are_not_applied_in_part():
     assert isinstance(found, Unusable)
     assert found.fault is ReplyFault.TRUNCATED
     assert isinstance(parsed(text, parent=FILE), Unusable)
+
+
+PIECES = st.sampled_from(
+    ["```python\n", "```\n", "~~~\n", "<think>", "</think>", "<<<<<<< SEARCH\n", "=======\n", ">>>>>>> REPLACE\n",
+     "class ModelNew:\n", "    pass\n", "Rationale: x\n", "Predicted effect: ", "{", '"arguments":', "\0", "\ud800",
+     "\r\n", "\x1b", "\u202e", "<|channel|>final<|message|>", "I can't", "\n"]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(PIECES | st.text(max_size=8), max_size=14).map("".join),
+    st.sampled_from(["stop", "length", "incomplete", "tool_calls", "content_filter", "", "anything"]),
+    st.none() | st.just(FILE),
+)
+def test_any_reply_is_a_proposal_or_has_a_reason(text, finish, parent):
+    found = parsed(text, parent, finish)
+    if isinstance(found, Proposal):
+        assert found.source.endswith("\n")
+        found.source.encode()
+    else:
+        assert found.reason
+        found.reason.encode(errors="surrogatepass")
