@@ -8,6 +8,7 @@ sentence, after which the same command goes on.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ import pytest
 
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.server_profile import Api, Limits, Price, ServerProfile
+from cutegen_nb.cli.output import session_json
 from cutegen_nb.core.candidate import source_digest
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Prompt, Round
@@ -24,8 +26,11 @@ from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, ReplyFault
+from cutegen_nb.report.html import write_report
+from cutegen_nb.report.text import table as text_of
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import FixedClock, RecordedEvaluator, examples
 from cutegen_nb.testing.model_server import Behaviour, Exchange, ModelServer, answers, refuses
@@ -397,3 +402,22 @@ def test_usage_and_cost_are_kept_by_round_with_the_prediction(bench):
     assert first.attempts[0].prediction.counter == "gmem_sectors"
     assert first.attempts[0].prediction.change_fraction == 0.5
     assert replace(first.usage, cost_usd=None).cost_usd is None
+
+
+def test_what_a_model_wrote_wrongly_is_shown_in_every_view_of_the_record(bench, tmp_path):
+    odd = ["half a surrogate pair", "NUL", "escape sequences", "reversed text", "tool call"]
+    wrong = [UNUSABLE[name][0] for name in odd for _ in range(2)]
+    thoughtful = answers("prose \ud83d\0\x1b[2J", reasoning="hm \ud83d\0\x1b[2J\u202e")
+    with ModelServer([answers(FIRST), *wrong, thoughtful, thoughtful, answers(BETTER)]) as server:
+        made = bench(server.url)
+        session = made.run(8)
+
+    whole_and_well(session, made)
+    assert session.rounds[6].attempts[0].reply.reasoning.startswith("hm ")
+    write_report(session, str(tmp_path / "relu.html"))
+    page = (tmp_path / "relu.html").read_text(encoding="utf-8")
+    assert "\0" not in page
+    assert "\x1b" not in page
+    text_of(session).encode()
+    json.dumps(session_json(session, None)).encode()
+    json.dumps(detail(session, Live(), 6)).encode("utf-8")
