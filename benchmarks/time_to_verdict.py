@@ -15,6 +15,7 @@ import json
 import statistics
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -31,8 +32,8 @@ SOURCE = (TESTS / "candidates" / "relu.py").read_text()
 NUMBER = itertools.count()
 SAID: list[str] = []
 """Sentences of the evaluations, each printed once."""
-PAUSE_S = 4.0
-"""An author takes longer."""
+WAYS = ["waiting", "busy", "bare"]
+"""A worker waits and an author takes a while; one candidate upon the other; no worker waits."""
 
 
 async def verdict(evaluator: KernelEvaluator) -> dict[str, float]:
@@ -80,22 +81,36 @@ def told(name: str, runs: list[dict[str, float]]) -> dict[str, object]:
     return {"name": name, "median_s": middle, "all_s": whole, "stages_s": stages}
 
 
-async def measured(device: str, count: int) -> list[dict[str, object]]:
-    """Every way of asking, each told as soon as it is known."""
+async def measured(device: str, ways: list[str], count: int, pause_s: float) -> dict[str, object]:
+    """The first verdict and the `ways` of asking, each told as soon as it is known."""
     evaluator = KernelEvaluator(device=device, spare=True)
     bare = KernelEvaluator(device=device, spare=False)
     try:
-        print((await evaluator.device()).name)
-        found = [told("the first", [await verdict(evaluator)])]
-        found.append(told("a worker waiting", await several(evaluator, count, PAUSE_S)))
-        found.append(told("one upon the other", await several(evaluator, count, 0.0)))
+        found = await evaluator.device()
+        print(found.name)
+        runs = [told("the first", [await verdict(evaluator)])]
+        if "waiting" in ways:
+            runs.append(told("a worker waiting", await several(evaluator, count, pause_s)))
+        if "busy" in ways:
+            runs.append(told("one upon the other", await several(evaluator, count, 0.0)))
         await evaluator.close()
-        await verdict(bare)
-        found.append(told("no worker waiting", await several(bare, count, 0.0)))
+        if "bare" in ways:
+            await verdict(bare)
+            runs.append(told("no worker waiting", await several(bare, count, 0.0)))
     finally:
         await evaluator.close()
         await bare.close()
-    return found
+    versions = {name: metadata.version(name) for name in ("torch", "nvidia-cutlass-dsl")}
+    return {
+        "recorded": time.strftime("%Y-%m-%d"),
+        "device": found.name,
+        "driver": found.driver,
+        **versions,
+        "candidate": "tests/gpu/candidates/relu.py, tier A",
+        "pause_s": pause_s,
+        "said": SAID,
+        "runs": runs,
+    }
 
 
 def main() -> None:
@@ -103,9 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "simulator"))
     parser.add_argument("--count", type=int, default=7, help="verdicts of each kind")
+    parser.add_argument("--pause", type=float, default=4.0, help="seconds that an author takes")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--out", type=Path, help="a JSON file for the numbers")
     options = parser.parse_args()
-    found = asyncio.run(measured(options.device, options.count))
+    found = asyncio.run(measured(options.device, options.ways, options.count, options.pause))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -1,8 +1,8 @@
 """The template: a process that holds torch and the DSL imported and forks one warden for each request.
 
 Run as ``python -m cutegen_nb.gpu.template --control FD --device cuda|simulator --architecture sm_80``.
-It computes nothing at the default thread count, which would make every fork of it hang, and never touches
-CUDA, which no fork of it could use then.
+It computes nothing at the default thread count, which would make every fork of it hang, and makes no CUDA
+context, after which no fork of it could use the GPU.
 """
 
 from __future__ import annotations

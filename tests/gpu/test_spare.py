@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import time
 from pathlib import Path
 
 import pytest
 
 from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu.device import find_gpu
 
 PROBE = """
 import gc, hashlib, os, sys
@@ -145,3 +147,21 @@ def test_closing_ends_it(spared):
     spared.close()
     _assert_gone(*family)
     assert not scratch.exists()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_gpu() is None, reason="nvidia-smi names no GPU on this machine")
+def test_on_a_gpu_a_verdict_takes_less_than_two_seconds_with_one(judge_class):
+    """On an H200 it takes 0.8 s, compilation included; PyTorch's own compiler is no baseline here."""
+    judge = judge_class(device="cuda")
+    taken = []
+    try:
+        assert judge("relu", "relu").passed
+        for number in range(3):
+            time.sleep(3.0)
+            began = time.monotonic()
+            assert judge("relu", f"{judge.source('relu')}\n# {number}\n").passed
+            taken.append(time.monotonic() - began)
+    finally:
+        judge.close()
+    assert statistics.median(taken) < 2.0, taken
