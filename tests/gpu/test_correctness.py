@@ -44,6 +44,22 @@ def values():
     return torch.randn(64, 48, generator=generator)
 
 
+@pytest.mark.parametrize("length", [1024, 4096, 16_384])
+def test_a_plain_loop_over_terms_that_repeat_is_no_wrong_kernel(length):
+    # A softmax of mostly zeros: nine exponentials in ten are one number, and each addition of it rounds alike.
+    generator = torch.Generator().manual_seed(2)
+    drawn = torch.randn(8, length, generator=generator)
+    drawn[torch.rand(8, length, generator=generator) < 0.9] = 0.0
+    exponentials = (drawn - drawn.amax(1, keepdim=True)).exp()
+    oracle = exponentials.double() / exponentials.double().sum(1, keepdim=True)
+    loop = np.add.accumulate(exponentials.numpy(), axis=1, dtype=np.float32)[:, -1:]
+    candidate = exponentials / torch.from_numpy(loop.copy())
+    terms = correctness.if_terms_repeat(length)
+
+    assert _compare(candidate, oracle.float(), oracle, reduction_length=terms).matches
+    assert not _compare(candidate * 1.002, oracle.float(), oracle, reduction_length=terms).matches
+
+
 def test_equal_outputs_match_with_no_error(values):
     result = _compare(values.clone(), values)
     assert result.matches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.checks.probing import decide, expect, flag, probe, unjudged
 from cutegen_nb.gpu.checks.registry import STRESS
 from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
@@ -36,7 +37,10 @@ def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
     drawn = varied(trial.draw(trial.secret_seed()), variant.change)
     if drawn is None:
         return "no input may take other values", None
-    expected = expect(trial.reference, drawn, trial.task.longest_sum)
+    terms = float(trial.task.longest_sum)
+    expected = expect(
+        trial.reference, drawn, correctness.if_terms_repeat(terms) if variant.repeats else terms
+    )
     if isinstance(expected, str):
         return expected, None
     found = probe(trial, drawn, expected, "a call")
