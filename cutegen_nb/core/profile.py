@@ -109,7 +109,8 @@ class Counters:
     """Bytes written to local memory, in the same sense."""
     gmem_waits: int = 0
     """Times a warp comes to the first use of loads from global memory that a barrier keeps the compiler from
-    asking for earlier; of loads under way together one counts. Simulated profiles only, from PTX."""
+    asking for earlier; of loads under way together one counts. Simulated profiles only, from PTX; bulk copies
+    (TMA) are not followed."""
     gmem_wait_instructions: int = 0
     """Instructions that such a warp issues between a load and its first use, over all of these waits."""
     barriers: int = 0

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
+from cutegen_nb.analysis.summary import rows
 from cutegen_nb.core.errors import StoreError, UsageError
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.problem import Problem, ProblemForm
@@ -284,3 +286,25 @@ def test_a_folder_as_target_is_refused_with_a_file_name(session, tmp_path):
 def test_a_place_that_cannot_be_written_is_one_sentence(session):
     with pytest.raises(StoreError, match=r"could not be written to /proc/r\.html"):
         write_report(session, "/proc/r.html")
+
+
+def test_rounds_are_folded_but_for_the_best_and_the_last(session):
+    page = render(session)
+    opened = dict(re.findall(r'<section id="(r\d+)"><details class="round"( open)?>', page))
+    best = next(row.revision for row in rows(session) if row.best)
+    assert len(opened) == len(session.rounds)
+    assert {name for name, state in opened.items() if state} == {best, f"r{session.rounds[-1].number}"}
+
+
+def test_paper_and_a_link_to_a_round_show_what_is_folded(page):
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    assert "section:target > .round::details-content" in style
+    assert ".round::details-content" in style.partition("@media print")[2]
+    for target in re.findall(r'href="#(r\d+)"', page):
+        assert f'<section id="{target}"><details' in page  # the target itself is never hidden
+
+
+def test_the_table_of_rounds_says_each_ones_stage(session, page):
+    table = page.partition("Figures are")[2].partition("</table>")[0]
+    for item in session.rounds:
+        assert f">{item.stage.value}</span>" in table
