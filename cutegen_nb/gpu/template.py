@@ -38,9 +38,7 @@ def main() -> int:
     sys.argv[:] = [""]  # a candidate could tell by it that it is being judged
     control = socket.socket(fileno=arguments.control)
     sandbox.adopt_orphans()
-    surroundings = prepare(
-        arguments.device, arguments.architecture, arguments.scratch, plain=arguments.plain
-    )
+    surroundings = prepare(arguments.device, arguments.architecture, arguments.scratch, plain=arguments.plain)
     if arguments.device == "cuda" and not arguments.plain and warming.spoilt():
         # Some import asked CUDA after all: slower without it, but no fork of this process has a GPU.
         os.set_inheritable(control.fileno(), True)

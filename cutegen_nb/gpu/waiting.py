@@ -76,9 +76,7 @@ class Waiting:
         self.warden.close()
         self.worker.close()
 
-    async def carry_out(
-        self, request: Callable[[], dict[str, Any]], limits: Limits, answer: Answer
-    ) -> Run:
+    async def carry_out(self, request: Callable[[], dict[str, Any]], limits: Limits, answer: Answer) -> Run:
         """Have it carry out what `request` gives once it is ready; `answer` hears its records.
 
         It and all it started are dead afterwards, and when the caller is cancelled. Raises NeverBegan.

@@ -69,7 +69,9 @@ def _quiet(pid):
 
 def _launches(evaluation):
     """Counts depend on the inputs, which are drawn afresh."""
-    return evaluation.profile and [(item.kernel, item.grid, item.block) for item in evaluation.profile.launches]
+    return evaluation.profile and [
+        (item.kernel, item.grid, item.block) for item in evaluation.profile.launches
+    ]
 
 
 def _assert_gone(*pids):
