@@ -50,8 +50,8 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
     torch.set_num_threads(1)
     os.chdir(scratch)
     if device == "cuda":
-        # Without it nothing that is traced has a place, and no layout a line or a name. The PTX is the same but
-        # for the places in it; a compilation takes some 20 ms more.
+        # Without it nothing that is traced has a place, and no layout a line or a name. The PTX is the same
+        # but for the places in it; a compilation takes some 20 ms more.
         os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
         import cutlass  # noqa: PLC0415 - after the environment is set
         import cutlass.cute  # noqa: F401, PLC0415
