@@ -8,6 +8,7 @@ import pytest
 
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
+from cutegen_nb.core.layout import LayoutKind
 from cutegen_nb.gpu.device import find_gpu
 
 pytestmark = [
@@ -56,6 +57,14 @@ def test_a_right_kernel_passes_with_times_against_eager(gpu):
     for item in timing.baselines:
         assert item.speedup_low <= item.speedup <= item.speedup_high
     assert timing.bandwidth_bytes_per_s > 1e11
+
+
+def test_layouts_are_read_on_a_gpu_too_with_their_lines(gpu):
+    """The trace has places only where line information is asked for."""
+    found = gpu("relu", "through_shared").layouts
+    (shared,) = [item for item in found if item.kind is LayoutKind.SHARED]
+    assert (shared.name, shared.text, shared.element) == ("shared", "256:1", "f32")
+    assert shared.line == gpu.line("through_shared", "shared = smem.allocate_tensor")
 
 
 def test_at_full_size_the_time_stands_in_a_possible_relation_to_memory(gpu):
