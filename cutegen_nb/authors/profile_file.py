@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from cutegen_nb.authors.server_profile import Api, Limits, Price, ServerProfile
+from cutegen_nb.authors.server_profile import DEFAULT_URL, Api, Limits, Price, ServerProfile
 from cutegen_nb.core.errors import ConfigurationError
 
 EXAMPLE = """\
@@ -108,6 +108,9 @@ def _profile(name: str, table: Mapping[str, Any], path: Path) -> ServerProfile:
             "variable and its name here"
         )
         raise ConfigurationError(message)
+    if texts.get("base_url", DEFAULT_URL) != DEFAULT_URL:
+        # OpenAI's key goes to nobody else unless the file says so.
+        texts.setdefault("key_variable", "")
     temperature = table.get("temperature")
     return ServerProfile(
         name=name,

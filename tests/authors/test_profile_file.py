@@ -21,7 +21,7 @@ def written(tmp_path):
 
 def test_the_example_that_is_shown_is_read(written):
     local, hosted = read_profiles(written(EXAMPLE))
-    assert (local.name, local.api, local.price) == ("local", Api.CHAT, None)
+    assert (local.name, local.api, local.price, local.key_variable) == ("local", Api.CHAT, None, "")
     assert (hosted.api, hosted.key_variable) == (Api.RESPONSES, "OPENAI_API_KEY")
     assert hosted.limits.max_output_tokens == 32000
     assert hosted.price == Price(input=1.0, output=4.0, cached=0.25, as_of="2026-11-01")
@@ -81,6 +81,12 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(written, line):
 def test_what_does_not_fit_is_named_with_its_place(written, text, words):
     with pytest.raises(ConfigurationError, match=words):
         read_profiles(written(text))
+
+
+def test_openai_s_key_goes_to_no_other_server_unless_the_file_says_so(written):
+    text = '[profile.a]\nmodel = "m"\n[profile.b]\nmodel = "m"\nbase_url = "https://x.example/v1"\n'
+    hosted, other = read_profiles(written(text))
+    assert (hosted.key_variable, other.key_variable) == ("OPENAI_API_KEY", "")
 
 
 def test_a_profile_that_is_not_there_is_answered_with_the_nearest(written, tmp_path):
