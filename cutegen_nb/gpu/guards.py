@@ -163,6 +163,26 @@ class Guards:
             self._alive.append(tensor)
 
 
+def beyond_the_band(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of ``as_strided`` whose offset is meant from the buffer's first byte, not from its band's.
+
+    What `torch.empty` gives begins at offset 0 of its storage, and a candidate may count on it.
+    """
+    source, offset = args[0], args[3] if len(args) > 3 else None  # noqa: PLR2004 - storage_offset's place
+    if offset is None or not isinstance(source, torch.Tensor):
+        return args
+    band = BAND_BYTES // source.element_size()
+    if offset >= band or source.storage_offset() < band or not _has_bands(source):
+        return args
+    return (*args[:3], offset + band, *args[4:])
+
+
+def _has_bands(tensor: torch.Tensor) -> bool:
+    """Whether the storage behind a tensor, whatever view of it that is, begins with a band."""
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    return whole.numel() > 2 * BAND_BYTES and bool((whole[:BAND_BYTES] == _BAND_BYTE).all())
+
+
 def is_guarded(tensor: torch.Tensor) -> bool:
     """Whether a tensor is a view that :func:`between_bands` or :meth:`Guards.allocated` made."""
     offset = tensor.storage_offset() * tensor.element_size()

@@ -106,3 +106,18 @@ def test_an_operation_that_writes_into_a_given_tensor_is_left_alone():
 
 def test_the_bands_are_wider_than_a_row_of_a_tile():
     assert BAND_BYTES >= 1 << 16
+
+
+def test_an_offset_of_a_candidates_own_buffer_is_counted_from_its_first_byte():
+    guards = Guards(device="cpu")
+    guards.begin()
+    with ForwardWatch(__file__, guards=guards):
+        made = torch.zeros(12, device="cpu")
+        front, later = made.as_strided((3,), (1,), 0), made.as_strided((3,), (1,), 4)
+        usual = made[2:].as_strided((3,), (1,))
+    assert front.data_ptr() == made.data_ptr()
+    assert later.data_ptr() == made.data_ptr() + 16
+    assert usual.data_ptr() == made.data_ptr() + 8
+    with ForwardWatch(__file__, guards=guards):
+        plain = torch.arange(12.0).as_strided((3,), (1,), 4)
+    assert plain.tolist() == [4.0, 5.0, 6.0]
