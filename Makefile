@@ -37,9 +37,9 @@ PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu" $(PARALLEL)
 
-test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs
+test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
 	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest $(PROCESSES) --dist=worksteal \
-	  tests/gpu/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py
+	  tests/gpu/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py tests/loop/test_crash.py
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
