@@ -267,8 +267,14 @@ def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Cand
         parts.append(_part("Counts", _effects(item.strategy, before, evaluation, style) + body))
         parts.append(_part("Compiled code", counts_view.compiled(evaluation.profile, style=style)))
     drawn = layout_view.render(evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE)
-    parts.append(_part("Layouts", drawn))
+    parts.append(_part("Layouts", _unless_long(drawn, style)))
     return "".join(parts)
+
+
+def _unless_long(drawn: str, style: Style) -> str:
+    """Drawings of layouts are folded away: they take more room than the rest of a round."""
+    is_picture = "<svg" in drawn or "<img" in drawn
+    return folded(style, "Drawings, before and after", drawn) if is_picture else drawn
 
 
 def _effects(strategy: Strategy | None, before: Evaluation | None, after: Evaluation, style: Style) -> str:
