@@ -97,6 +97,33 @@ def install(engine: Engine, architecture: str) -> None:
     cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1
 
 
+def before_compiling(look: Callable[[Any], None]) -> None:
+    """Let every program of this process be looked at, as an MLIR module, before it is compiled.
+
+    Nothing else is changed: this is the one part of the bridge that is used on a GPU as well.
+    """
+    from cutlass.base_dsl import compiler  # noqa: PLC0415 - imported on request only
+
+    compile_module = compiler.Compiler.compile
+
+    @functools.wraps(compile_module)
+    def look_and_compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        look(module)
+        return compile_module(self, module, *args, **kwargs)
+
+    compiler.Compiler.compile = look_and_compile
+
+
+def type_attribute(module: Any, kind: str, attribute: str) -> str:  # noqa: ANN401
+    """What the compiler says of a type, given by its text, of a program; empty where it says nothing."""
+    from cutlass._mlir import ir  # noqa: PLC0415 - imported on request only
+
+    try:
+        return str(getattr(ir.Type.parse(kind, context=module.context), attribute))
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return ""
+
+
 def _refuse_tvm_ffi() -> None:
     """Say in a sentence that calls through TVM-FFI, which load the real CUDA runtime, are not answered."""
     if importlib.util.find_spec("tvm_ffi") is None:

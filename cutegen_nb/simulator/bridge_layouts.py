@@ -1,7 +1,6 @@
 """Notes the layouts of every program that the CuTe DSL compiles in this process.
 
-The program is read as text before it is compiled and is not touched; what cannot be read is left out. On
-a GPU host this is the one part of the bridge that is used.
+The program is read as text before it is compiled and is not touched; what cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 
 from cutegen_nb.analysis.layout_ir import LONGEST_TEXT, MOST_RECORDS, named, read_layouts
 from cutegen_nb.core.layout import LayoutRecord
+from cutegen_nb.simulator.bridge_dsl import before_compiling, type_attribute
 
 _MOST_PROGRAMS = 16
 """Programs of one candidate that are read: one that compiles for every shape names the same layouts again."""
@@ -44,17 +44,7 @@ class LayoutNotes:
 
     def install(self) -> None:
         """Look at every program from now on. Imports the DSL."""
-        from cutlass.base_dsl import compiler  # noqa: PLC0415 - imported on request only
-
-        compile_module = compiler.Compiler.compile
-
-        @functools.wraps(compile_module)
-        def look_and_compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            notes.look(module)
-            return compile_module(self, module, *args, **kwargs)
-
-        notes = self
-        compiler.Compiler.compile = look_and_compile
+        before_compiling(self.look)
 
     def look(self, module: Any) -> None:  # noqa: ANN401 - a module of the DSL's MLIR
         """Read one traced program."""
@@ -69,16 +59,11 @@ class LayoutNotes:
             return  # another release of the DSL; a kernel is judged without drawings of its layouts
 
 
-def _asking(module: Any) -> Any:  # noqa: ANN401
+def _asking(module: Any) -> Callable[[str, str], str]:  # noqa: ANN401
     """What answers questions about types of a program."""
-    from cutlass._mlir import ir  # noqa: PLC0415 - imported on request only
 
     @functools.cache
     def ask(kind: str, attribute: str) -> str:
-        try:
-            found = str(getattr(ir.Type.parse(kind, context=module.context), attribute))
-        except (AttributeError, RuntimeError, TypeError, ValueError):
-            return ""
-        return found.partition('"')[2].rpartition('"')[0]
+        return type_attribute(module, kind, attribute).partition('"')[2].rpartition('"')[0]
 
     return ask
