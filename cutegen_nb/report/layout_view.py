@@ -7,7 +7,7 @@ import functools
 from cutegen_nb.analysis.layout_changes import LayoutChange, layout_changes
 from cutegen_nb.analysis.layout_words import layout_words
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.layout import LayoutKind, LayoutRecord
+from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.report.layout_drawing import Drawing, Room
 from cutegen_nb.report.layout_pictures import checked
 from cutegen_nb.report.layout_placing import beside, titled
@@ -60,9 +60,7 @@ def layouts(
     for item in shown:
         if item.after is None:
             continue
-        figure = None
-        if len(parts) <= _MOST and item.record.kind is not LayoutKind.LAYOUT:
-            figure = _figure(item, names)
+        figure = _figure(item, names) if len(parts) <= _MOST else None
         if figure is None:
             left.append(item)
         else:
