@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from cutegen_nb.analysis.quantity import change, count, duration, times
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.core.round import Prediction, Round
+from cutegen_nb.core.round import Prediction, Relation, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Direction, Strategy
 
@@ -29,6 +29,8 @@ class Score:
     """Value for the parent; None where it was not measured."""
     after: float | None
     """Value for the candidate; None where it was not measured."""
+    direction: Direction | None
+    """The way that was claimed; None where none was."""
     held: bool | None
     """Whether it moved the claimed way; None where that was not measured or no way was claimed."""
 
@@ -97,7 +99,15 @@ def _score(
     if old is not None and new is not None and direction is not None:
         moved = abs(new - old) > _SAME_FRACTION * max(abs(old), abs(new))
         held = moved and (new < old) == (direction is Direction.DOWN)
-    return Score(counter=counter, expected=expected, before=old, after=new, held=held)
+    return Score(counter=counter, expected=expected, before=old, after=new, direction=direction, held=held)
+
+
+def _by_pairs(score: Score, relation: Relation | None) -> Score:
+    """A latency's claim judged by the paired comparison: two medians differ by chance as well."""
+    if score.counter != LATENCY or score.held is None:
+        return score
+    wanted = Relation.FASTER if score.direction is Direction.DOWN else Relation.SLOWER
+    return replace(score, held=relation is wanted)
 
 
 def round_scores(session: Session, item: Round) -> tuple[str, ...]:
@@ -106,11 +116,13 @@ def round_scores(session: Session, item: Round) -> tuple[str, ...]:
     if after is None or not after.passed:
         return ()
     before = _parent_evaluation(session, item)
+    relation = item.comparison.relation if item.comparison else None
     claims = strategy_scores(item.strategy, before, after) if item.strategy and before else ()
+    claims = tuple(_by_pairs(one, relation) for one in claims)
     lines = [f"the strategy: {one.text}" for one in claims]
     prediction = _prediction(item)
     if prediction is not None:
-        scores = prediction_scores(prediction, before, after)
+        scores = tuple(_by_pairs(one, relation) for one in prediction_scores(prediction, before, after))
         # An author that only repeats what it was asked for is scored once.
         lines += [f"its author predicted {one.text}" for one in scores if one not in claims]
         if not scores:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutegen_nb.analysis.prediction import measured, prediction_scores, strategy_scores
-from cutegen_nb.core.round import Prediction
+from cutegen_nb.core.round import Prediction, Relation
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
 from cutegen_nb.testing import examples
 
@@ -68,3 +70,14 @@ def test_no_counter_holds_both_ways(before, after):
         for way in Direction
     ]
     assert sum(map(bool, ways)) <= 1
+
+
+def test_a_latency_claim_holds_by_the_paired_comparison_and_not_by_two_medians():
+    from cutegen_nb.analysis.prediction import _by_pairs
+
+    (claim,) = strategy_scores(effect("gmem_load_sectors"), examples.passed(1000), examples.passed(500))
+    latency = replace(claim, counter="latency_ms", before=4.11, after=4.06)
+    assert _by_pairs(latency, Relation.FASTER).held is True
+    assert _by_pairs(latency, Relation.CANNOT_TELL).held is False
+    assert _by_pairs(latency, Relation.SLOWER).held is False
+    assert _by_pairs(claim, Relation.CANNOT_TELL) == claim
