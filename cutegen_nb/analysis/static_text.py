@@ -28,6 +28,15 @@ def static_facts_text(profile: Profile) -> tuple[str, ...]:
     )
 
 
+def code_text(profile: Profile) -> tuple[str, ...]:
+    """One line for each kernel with its instructions alone, to stand beside a table of its resources."""
+    return tuple(
+        f"{kernel_name(launch)}: {' '.join(_code(launch.code))}"
+        for launch in distinct(profile)
+        if launch.code is not None and launch.code.instructions
+    )
+
+
 def distinct(profile: Profile) -> tuple[LaunchProfile, ...]:
     """The first launch of each kernel and configuration."""
     seen: dict[tuple[object, ...], LaunchProfile] = {}

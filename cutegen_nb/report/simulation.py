@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from cutegen_nb.analysis.count_tables import kernel_name, resources
 from cutegen_nb.analysis.quantity import count, scaled, times
+from cutegen_nb.analysis.static_text import code_text
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
@@ -32,6 +33,7 @@ def text(run: ProgramRun) -> str:
     given = resources(run.profile)
     parts = [
         heading(run), *_section(_launch_rows(run)), *_section([table_text(given)] if given.rows else ()),
+        *_section(visible(line) for line in code_text(run.profile)),
         *_findings(run), *_section(_line_rows(run)),
     ]  # fmt: skip
     return "\n".join([*parts, *(f"note: {visible(item)}" for item in notes(run))])

@@ -7,7 +7,7 @@ import pytest
 from cutegen_nb.analysis.lines import spilled_by_line
 from cutegen_nb.analysis.static_classes import by_class, class_of
 from cutegen_nb.analysis.static_tables import compiled
-from cutegen_nb.analysis.static_text import static_facts_text
+from cutegen_nb.analysis.static_text import code_text, static_facts_text
 from cutegen_nb.core.profile import (
     CodeLine,
     CompiledCode,
@@ -51,6 +51,12 @@ def test_one_sentence_a_kernel_says_registers_spills_with_their_lines_occupancy_
     assert "asynchronous copies LDGSTS.128 × 6" in words
     assert "global loads LDG.128 × 8, LDG.32 × 2" in words
     assert "m16n8k16.f32.f16.f16.f32 × 64" in words
+
+
+def test_instructions_alone_stand_beside_a_table_of_resources():
+    (words,) = code_text(profile(LAUNCH, LAUNCH, replace(LAUNCH, kernel="other", code=None)))
+    assert words.startswith("hold: 85 instructions in the code (SASS)")
+    assert "registers" not in words
 
 
 def test_the_librarys_lines_are_not_the_authors_to_cure():
