@@ -55,7 +55,10 @@ def model_url(tmp_path: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    # Its threads spin while they wait for each other: on busy cores two are slower than one.
+    threads = str(max(1, (os.cpu_count() or 2) // 2))
     command = [PYTHON, "-m", "llama_cpp.server", "--model", weights, "--n_ctx", "8192", "--port", str(port)]
+    command += ["--n_threads", threads, "--n_threads_batch", threads]
     with (tmp_path / "server.log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
