@@ -119,10 +119,7 @@ def oracle(
     nothing = (None,) * len(wanted)
     try:
         model = copy.deepcopy(reference).double()
-        doubled = [
-            item.double() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
-            for item in cloned(drawn)
-        ]
+        doubled = [_doubled(item) for item in drawn]
         outputs = tensors_of(model(*doubled))
     except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.OutOfMemoryError) as error:
         return nothing, f"{type(error).__name__}: {str(error)[:120]}"
@@ -130,6 +127,13 @@ def oracle(
     if shapes != expected:
         return nothing, f"it gives shapes {shapes}, the reference {expected}"
     return outputs, ""
+
+
+def _doubled(item: Any) -> Any:  # noqa: ANN401 - an input may be a number
+    """An input of the oracle's own, for a reference may write to it."""
+    if not isinstance(item, torch.Tensor):
+        return item
+    return item.to(torch.float64, copy=True) if item.is_floating_point() else item.clone()
 
 
 def compared(

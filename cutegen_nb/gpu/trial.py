@@ -86,6 +86,13 @@ class History:
     repeat: Called | None = None
     """The second call, after everything was compiled; without its outputs."""
 
+    def let_go(self) -> None:
+        """Once every seed is right: keep the first run's inputs and what its outputs were like, no more."""
+        self.latest = None
+        if self.first is not None:
+            forms = tuple(item.to("meta") for item in self.first.wanted)
+            self.first = replace(self.first, called=replace(self.first.called, leaves=[]), wanted=forms)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:

@@ -13,13 +13,21 @@ def added_inputs(trial: Trial, stage: Stage) -> Ending | None:
     """Run the candidate on each added kind of inputs; WRONG_VALUES where it is wrong on one."""
     for name in trial.task.added_inputs:
         stage(f"running inputs {name}")
-        drawn = varied(trial.draw(trial.secret_seed()), named(name).change)
-        expected = None if drawn is None else expect(trial.reference, drawn, trial.task.longest_sum)
-        if drawn is None or expected is None or isinstance(expected, str):
-            continue
-        found = probe(trial, drawn, expected, "a call")
-        if found.ending is not None and not unjudged(found):
-            return decide(trial, ADMISSION, found, f"With inputs {name}")
+        ended = _one(trial, name)
+        if ended is not None:
+            return ended
     added = ", ".join(trial.task.added_inputs)
     trial.state.ran(ADMISSION, f"also on inputs {added}" if added else "")
     return None
+
+
+def _one(trial: Trial, name: str) -> Ending | None:
+    """On its own, so that one kind's tensors are gone when the next kind's are made."""
+    drawn = varied(trial.draw(trial.secret_seed()), named(name).change)
+    expected = None if drawn is None else expect(trial.reference, drawn, trial.task.longest_sum)
+    if drawn is None or expected is None or isinstance(expected, str):
+        return None
+    found = probe(trial, drawn, expected, "a call")
+    if found.ending is None or unjudged(found):
+        return None
+    return decide(trial, ADMISSION, found, f"With inputs {name}")

@@ -16,6 +16,7 @@ from cutegen_nb.gpu.checks.many_calls import many_calls
 from cutegen_nb.gpu.checks.matrix_types import matrix_types
 from cutegen_nb.gpu.checks.parts import parts
 from cutegen_nb.gpu.checks.registry import (
+    ADMISSION,
     EXACT,
     LAYOUTS,
     MANY_CALLS,
@@ -51,7 +52,8 @@ def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: S
     `module` is the candidate's, for building it at other sizes. Those come last: a kernel may well fault
     there, and on a GPU nothing runs after a fault.
     """
-    ended = added_inputs(trial, stage)
+    trial.history.let_go()
+    ended = _unless_full(trial, ADMISSION, lambda given: added_inputs(given, stage))
     closer = trial.task.tier.includes(Tier.B)
     trial.state.closer_until = time.monotonic() + trial.task.closer_s
     if ended is None and closer:

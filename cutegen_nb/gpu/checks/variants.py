@@ -17,6 +17,8 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 """A real floating-point tensor to another of the same shape and dtype."""
 
 _SAMPLE = 4096
+_CHUNK = 1 << 24
+"""Elements changed at a time."""
 _FEW_VALUES = 8
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -69,8 +71,23 @@ def pseudo_random(item: torch.Tensor) -> torch.Tensor:
     return (bits >> 16) & 0xFFFF
 
 
+def _by_parts(change: Change) -> Change:
+    """`change` of each element by itself, done part by part: its steps take several times the memory."""
+
+    def changed(item: torch.Tensor) -> torch.Tensor:
+        if item.numel() <= _CHUNK:
+            return change(item)
+        flat = item.reshape(-1)
+        result = torch.empty_like(flat)
+        for start in range(0, flat.numel(), _CHUNK):
+            result[start : start + _CHUNK] = change(flat[start : start + _CHUNK])
+        return result.reshape(item.shape)
+
+    return changed
+
+
 def _scaled(factor: float) -> Change:
-    return lambda item: (item.double() * factor).to(item.dtype)
+    return _by_parts(lambda item: (item.double() * factor).to(item.dtype))
 
 
 def _mixed_signs(item: torch.Tensor) -> torch.Tensor:
@@ -114,7 +131,7 @@ def small_integers(item: torch.Tensor) -> torch.Tensor:
     return torch.where(pseudo_random(item) % 3 == 0, torch.zeros_like(item), item.sign())
 
 
-SIGNED = Variant(name="with signs mixed", change=_mixed_signs)
+SIGNED = Variant(name="with signs mixed", change=_by_parts(_mixed_signs))
 FEW_LARGE = Variant(name="with a few values a hundred times as large", change=_few_large)
 
 VARIANTS: tuple[Variant, ...] = (
@@ -122,10 +139,10 @@ VARIANTS: tuple[Variant, ...] = (
     SIGNED,
     Variant(name="scaled by 1000", change=_scaled(1e3)),
     Variant(name="scaled by 1/1000", change=_scaled(1e-3)),
-    Variant(name="with nine tenths zeros", change=_mostly_zeros, repeats=True),
+    Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),
     Variant(name="of one value", change=_one_value, repeats=True),
     Variant(name="with signs flipped", change=torch.neg),
-    Variant(name="with a quarter masked to minus infinity", change=_masked, decides=False),
+    Variant(name="with a quarter masked to minus infinity", change=_by_parts(_masked), decides=False),
     Variant(name="scaled by 1e18", change=_scaled(1e18), decides=False),
     Variant(name="scaled to denormal numbers", change=_scaled(1e-40), decides=False),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from cutegen_nb.gpu.checks import probing, variants
 from cutegen_nb.gpu.checks.exact_integers import _integers
 from cutegen_nb.gpu.checks.matrix_types import reduced_types
 from cutegen_nb.gpu.checks.parts import _with_larger_blocks
@@ -83,3 +84,24 @@ def test_blocks_made_larger_cover_every_dimension_and_keep_a_symmetry():
     for _, (changed,) in _with_larger_blocks([half + half.T]):
         assert torch.equal(changed, changed.T)
         assert not torch.equal(changed, half + half.T)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda item: item.name)
+def test_a_large_input_changed_part_by_part_is_what_it_would_be_changed_whole(variant, monkeypatch):
+    item = torch.randn(37, 19, generator=torch.Generator().manual_seed(4))
+    whole = variant.change(item)
+    monkeypatch.setattr(variants, "_CHUNK", 50)
+    for given in (item, item.t().contiguous().t()):
+        assert torch.equal(variant.change(given), whole)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_inputs_are_moved_by_about_their_last_bit_part_by_part(dtype, monkeypatch):
+    monkeypatch.setattr(probing, "_CHUNK", 50)
+    item = torch.randn(300, generator=torch.Generator().manual_seed(5)).to(dtype)
+    moved = probing._nudged(item)
+    assert moved.dtype is torch.float64
+    relative = (moved - item.double()).abs() / item.double().abs()
+    assert torch.allclose(relative, torch.full_like(relative, torch.finfo(dtype).eps), rtol=1e-6, atol=3e-16)
+    assert bool((moved > item).any())
+    assert bool((moved < item).any())
