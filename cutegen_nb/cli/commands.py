@@ -13,7 +13,14 @@ from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.analysis.spent import usage_words
 from cutegen_nb.cli import doctor as doctoring
 from cutegen_nb.cli.limits import budget_of, plan_of
-from cutegen_nb.cli.output import columns, evaluation_json, problem_json, session_json, sessions_json
+from cutegen_nb.cli.output import (
+    columns,
+    evaluation_json,
+    lineage_json,
+    problem_json,
+    session_json,
+    sessions_json,
+)
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError, UsageError
@@ -25,6 +32,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.feedback import evaluation_text, round_label
+from cutegen_nb.report.lineage_text import lineage_text
 from cutegen_nb.wiring import (
     Settings,
     make_effects,
@@ -248,8 +256,10 @@ def read_source(path: str) -> str:
 
 
 async def sessions(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
-    """List what is stored."""
+    """List what is stored; of one session, what was made from what."""
     with open_store(settings_of(options), writable=False) as store:
+        if options.session:
+            return _lineage(store.load(options.session), json_wanted=options.json)
         found = sessions_json([store.load(name) for name in store.names()])
     if options.json:
         return Answer(status=PASSED, text=json.dumps(found, indent=2))
@@ -268,6 +278,12 @@ async def sessions(options: argparse.Namespace, terminal: Terminal) -> Answer:  
         for item in found
     ]
     return Answer(status=PASSED, text=columns(header, rows) if rows else "no sessions yet")
+
+
+def _lineage(session: Session, *, json_wanted: bool) -> Answer:
+    if json_wanted:
+        return Answer(status=PASSED, text=json.dumps(lineage_json(session), indent=2))
+    return Answer(status=PASSED, text=lineage_text(session))
 
 
 async def report(options: argparse.Namespace, terminal: Terminal) -> Answer:

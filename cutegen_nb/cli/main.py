@@ -155,7 +155,13 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
 
 def _add_records(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Commands that read what is stored."""
-    made = command("sessions", work.sessions, "list the stored sessions", "cutegen-nb sessions --json")
+    made = command(
+        "sessions",
+        work.sessions,
+        "list the sessions, or show one's lineage",
+        "cutegen-nb sessions relu",
+    )
+    made.add_argument("session", nargs="?", metavar="SESSION", help="show how its revisions came about")
     _add_store(made)
     made = command(
         "report",

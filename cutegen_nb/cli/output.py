@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutegen_nb.analysis.lineage_graph import lineage
 from cutegen_nb.analysis.occupancy import launch_occupancy
 from cutegen_nb.analysis.prediction import round_scores
 from cutegen_nb.analysis.roofline import place
@@ -255,6 +256,16 @@ def sessions_json(sessions: Sequence[Session]) -> list[dict[str, Any]]:
         }
         for item in sessions
     ]
+
+
+def lineage_json(session: Session) -> dict[str, Any]:
+    """The object that ``sessions SESSION`` prints."""
+    graph = lineage(session)
+    return {
+        "session": session.name,
+        "revisions": [_plain(one) for one in graph.revisions],
+        "without": list(graph.without),
+    }
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

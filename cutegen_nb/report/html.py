@@ -13,6 +13,7 @@ from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report import roofline_plot, rounds
 from cutegen_nb.report.code import listing
+from cutegen_nb.report.lineage_svg import lineage_section
 from cutegen_nb.report.markup import Style, badge, folded, safe
 from cutegen_nb.report.page import check_target, page, write_whole
 
@@ -30,7 +31,7 @@ def render(session: Session) -> str:
     """The whole page."""
     return page(
         f"{session.name}: kernel refinement report",
-        f"{_header(session)}<main>{_rounds_table(session)}{_roofline(session)}"
+        f"{_header(session)}<main>{_rounds_table(session)}{lineage_section(session)}{_roofline(session)}"
         f"{''.join(_round(session, item) for item in session.rounds)}{_problem(session)}</main>"
         f"{_footer(session)}",
     )

@@ -28,7 +28,7 @@ PAYLOADS = (
 NAMES = (
     "html head meta title style body header main footer section h1 h2 h3 p b span a ul ol li dl dt dd div code "
     "pre table caption thead tbody tr th td details summary figure figcaption picture source img ins del "
-    "blockquote"
+    "blockquote svg g path circle text"
 )
 ALLOWED = frozenset(NAMES.split())
 
