@@ -229,6 +229,7 @@ def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Ef
         library=library_of(settings),
         progress=person.progress,
         guide=make_guide(settings),
+        environment=versions(),
     )
 
 

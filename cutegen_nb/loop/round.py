@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cutegen_nb.analysis.compare import compare
@@ -44,6 +44,8 @@ class Effects:
     """Told what is being done now."""
     guide: Guide = no_guide
     """Chapters of the CuTe DSL guide for a request."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Versions of what runs here, for a new session's record."""
 
     @property
     def words(self) -> Words:

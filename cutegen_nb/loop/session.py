@@ -55,6 +55,7 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
         budget=budget,
         plan=plan or Plan(),
         created_at=effects.clock.now(),
+        environment=effects.environment,
     )
     store.create(session)
     return session

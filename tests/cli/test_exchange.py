@@ -62,6 +62,7 @@ def test_a_session_is_imported_as_it_was_and_once_only(here):
         assert done.returncode == 0, done.stderr
     assert "here already" in done.stdout
     assert _session(here / "t") == _session(here / "s")
+    assert _session(here / "t").environment.keys() >= {"python", "torch", "nvidia-cutlass-dsl", "cutegen-nb"}
     assert SECRET.encode() not in (here / "small.cutegen").read_bytes()
     assert SECRET not in json.dumps([item.attempts[0].prompt.user for item in _session(here / "t").rounds])
 
