@@ -21,6 +21,7 @@ from cutegen_nb.cli import exploits as exploiting
 from cutegen_nb.cli import instructions as listing
 from cutegen_nb.cli import layout as drawing
 from cutegen_nb.cli import limits as limiting
+from cutegen_nb.cli import merge as merging
 from cutegen_nb.cli import profile as counting
 from cutegen_nb.cli import profiles as profiling
 from cutegen_nb.cli import prompt as prompting
@@ -162,6 +163,9 @@ def _add_records(command: Callable[..., argparse.ArgumentParser]) -> None:
         "cutegen-nb sessions relu",
     )
     made.add_argument("session", nargs="?", metavar="SESSION", help="show how its revisions came about")
+    _add_store(made)
+    made = command("merge", merging.merge, merging.SUMMARY, merging.EXAMPLE)
+    merging.add_options(made)
     _add_store(made)
     made = command(
         "report",

@@ -178,6 +178,8 @@ class Decision:
     """For EDIT: the new prompt text or the new source. For BRANCH: the revision to go on from."""
     seconds: float = 0.0
     """How long it took to decide; a budget may count a person's."""
+    parents: tuple[str, ...] = ()
+    """For EDIT: digests of the revisions that the new source merges; empty for one written by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -326,7 +326,7 @@ async def _persons_edit(
     candidate = Candidate(
         source=decision.edited,
         author=decision.by,
-        parents=(edited.digest,),
+        parents=decision.parents or (edited.digest,),
         strategy=edited.strategy,
         rationale=decision.reason,
     )

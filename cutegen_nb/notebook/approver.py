@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round, Stage
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.lineage import revision
 
@@ -43,6 +43,21 @@ class Gate:
     def number(self) -> int:
         """Of the round that is decided on."""
         return len(self.session.rounds)
+
+    @property
+    def pending(self) -> Session:
+        """The session with the round that is decided on, as if it had ended."""
+        waiting = Round(
+            number=self.number,
+            stage=next((a.prompt.stage for a in self.attempts if a.prompt.stage), Stage.CORRECT),
+            strategy=None,
+            attempts=self.attempts,
+            comparison=self.comparison,
+            decisions=(),
+            started_at="",
+            seconds=0.0,
+        )
+        return replace(self.session, rounds=(*self.session.rounds, waiting))
 
     @property
     def text(self) -> str:
@@ -83,6 +98,8 @@ class Answer:
     """The gate it was meant for; empty for whichever is open."""
     number: int | None = None
     """The round it was meant for; None for the present one."""
+    parents: tuple[str, ...] = ()
+    """For EDIT: digests of the revisions that the new text merges."""
 
 
 class PanelApprover:
@@ -131,6 +148,7 @@ class PanelApprover:
             by=self._by,
             reason=answer.reason.strip(),
             edited=answer.edited,
+            parents=answer.parents,
         )
         self._decided.set_result(decision)
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"

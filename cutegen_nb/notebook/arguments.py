@@ -164,6 +164,9 @@ def _make_parsers() -> dict[str, _Parser]:
             "edit", "Put the prompt or the kernel into a new cell to edit, or take it from a file."
         ),
         "branch": _plain("branch", "Go on from another revision: %cutegen branch r1"),
+        "merge": _plain(
+            "merge", "Judge the changes of two revisions as one: %cutegen merge r3 r4:1,2 (of r4 two hunks)"
+        ),
         "stop": _plain("stop", "End the session now; what runs is killed, finished rounds are kept."),
         "wait": _plain("wait", "Wait in this cell until the session has ended or needs you."),
         "prompt": _plain(
@@ -190,6 +193,7 @@ def _make_parsers() -> dict[str, _Parser]:
         "--unchecked", action="store_true", help="do not judge the kernel at tier C before writing it"
     )
     made["branch"].add_argument("revision", metavar="rN")
+    made["merge"].add_argument("revisions", nargs=2, metavar="rN[:HUNK,…]")
     made["diff"].add_argument("revisions", nargs="*", metavar="rN")
     made["wait"].add_argument("--timeout", type=float, metavar="S", help="seconds at most")
     made["sessions"].add_argument(

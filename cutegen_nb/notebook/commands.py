@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from cutegen_nb.analysis.merge import merge_revisions
 from cutegen_nb.analysis.problem_text import name_from_path, problem_from_string, read_problem
 from cutegen_nb.analysis.summary import outcome, revision
 from cutegen_nb.cli.doctor import examine
@@ -141,6 +142,28 @@ def _decide(action: Action) -> Command:
 def branch(desk: Desk, options: Options) -> str:
     """Go on from another revision."""
     return desk.find(options.name).decide(Answer(action=Action.BRANCH, edited=options.revision))
+
+
+def merge(desk: Desk, options: Options) -> str:
+    """Put the changes of two revisions in the place of the revision that waits."""
+    running = desk.find(options.name)
+    gate = running.gate
+    if gate is None or gate.kind != "revision":
+        wanted = " ".join(options.revisions)
+        raise NotebookUsageError(
+            "a merged kernel is judged in the place of a revision that waits for you, and none waits now; "
+            f"`cutegen-nb merge {running.name} {wanted} -o FILE.py` writes it to a file"
+        )
+    merged = merge_revisions(gate.pending, *options.revisions)
+    answer = Answer(
+        action=Action.EDIT,
+        reason=merged.words,
+        edited=merged.source,
+        parents=merged.parents,
+        gate=gate.kind,
+        number=gate.number,
+    )
+    return running.decide(answer)
 
 
 def edit(desk: Desk, options: Options) -> str | None:
@@ -293,6 +316,7 @@ COMMANDS: dict[str, Command] = {
     "steer": _decide(Action.STEER),
     "edit": edit,
     "branch": branch,
+    "merge": merge,
     "stop": _decide(Action.STOP),
     "wait": wait,
     "prompt": prompt,

@@ -12,7 +12,7 @@ from cutegen_nb.notebook import arguments
 from cutegen_nb.notebook.desk import Desk
 
 _NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay"})
-_REVISIONS = frozenset({"branch", "diff"})
+_REVISIONS = frozenset({"branch", "merge", "diff"})
 _FILES = frozenset({"--problem", "--store"})
 
 
