@@ -150,6 +150,21 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
         figures=("local_store_bytes",),
         note="as local_load_bytes; l1tex__t_sectors_pipe_lsu_mem_local_op_st",
     ),
+    Counterpart(
+        figures=("gmem_waits",),
+        note="no metric counts waits; where a warp waits, long_scoreboard among stall_samples says it",
+    ),
+    Counterpart(
+        figures=("gmem_wait_instructions",), note="no metric counts what is issued between a load and its use"
+    ),
+    Counterpart(
+        figures=("stall_samples",),
+        note="Nsight's own samples (smsp__pcsamp_sample_buffer…), by reason; the simulator has no clock to "
+        "sample by",
+    ),
+    Counterpart(
+        figures=("awaited_samples",), note="of stall_samples, put to the load that is waited for; no metric"
+    ),
     Counterpart(figures=("barriers",), note="no metric counts barrier instructions alone"),
     Counterpart(figures=("branches",), note=f"{_MACHINE}: short branches become predicates"),
     Counterpart(
