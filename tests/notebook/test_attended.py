@@ -99,6 +99,11 @@ class TestOneSession:
         assert "r2 (PASSED) waits" in attended.gate()
         assert "what it was" in attended.run("%cutegen edit mine.py").error
 
+    def test_what_cannot_be_merged_leaves_the_gate_open(self, attended: Kernel):
+        assert "no revision 'r9': there is r0, r1, r2" in attended.run("%cutegen merge r1 r9").error
+        assert "has all of the other's changes already" in attended.run("%cutegen merge r0 r1").error
+        assert "r2 (PASSED) waits" in attended.gate()
+
     def test_branching_goes_on_from_the_named_revision(self, attended: Kernel):
         assert "no passing revision 'r7'" in attended.run("%cutegen branch r7").error
         assert attended.run("%cutegen branch r0").status == "ok"
@@ -108,6 +113,7 @@ class TestOneSession:
         assert made[0]["edited"] == "Write it with one thread an element.\n"
         assert made[1]["edited"].startswith("# mine\n")
         assert made[2]["edited"] == "r0"
+        assert "cutegen-nb merge gelu r1 r2 -o" in attended.run("%cutegen merge r1 r2").error
 
     def test_the_running_session_keeps_its_name(self, attended: Kernel):
         assert "gelu is at work already" in attended.run(f"%%cutegen\n{PROBLEM}").error
