@@ -40,7 +40,7 @@ def cutegen_nb(folder, *arguments):
 
 def test_every_command_shown_succeeds_in_the_order_shown(folder):
     assert len(FILES) == 4
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 8
     for command in COMMANDS:
         done = cutegen_nb(folder, *command.split())
 
