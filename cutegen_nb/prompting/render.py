@@ -94,7 +94,7 @@ def prompt_digest(system: str, user: str) -> str:
 
 def first_prompt(background: Background, steering: str) -> Prompt:
     """Ask for a first kernel that passes; later rounds make it fast."""
-    wanted = f"{background.session.facts.workload_class.value}: {_FIRST_KERNEL}"
+    wanted = _wanted(background, _FIRST_KERNEL)
     user = background.library.render(
         "generate",
         **_problem(background),
@@ -114,10 +114,11 @@ def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two c
     because: str = "",
 ) -> Prompt:
     """Ask for one strategy on the parent, in the words of `stage`; `because` says what brought it there."""
+    wanted = _wanted(background, f"{strategy.name}: {strategy.statement}")
     user = background.library.render(
         _TEMPLATES[stage],
         **_problem(background),
-        **_history(background, steering, given.candidate.source, f"{strategy.name}: {strategy.statement}"),
+        **_history(background, steering, given.candidate.source, wanted),
         advice=_class_advice(background),
         revision=given.revision,
         parent=given.candidate.source,
@@ -258,6 +259,13 @@ def _class_advice(background: Background) -> str:
 def _advice(background: Background, template: str) -> str:
     facts, device = background.session.facts, background.session.device
     return background.library.render(template, dtype=facts.dtype, architecture=device.architecture)
+
+
+def _wanted(background: Background, asked: str) -> str:
+    """What the guide is searched for: the class of work, tensors that are no numbers, and what is `asked`."""
+    facts = background.session.facts
+    masks = "mask bool tensor " if any(item.spec.dtype == "bool" for item in facts.full.graph.inputs) else ""
+    return f"{facts.workload_class.value}: {masks}{asked}"
 
 
 def _history(background: Background, steering: str, source: str, wanted: str) -> dict[str, str]:

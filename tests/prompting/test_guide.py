@@ -147,6 +147,8 @@ ASKED = [
     ("", "Predicate the tail tiles.", "", "Tiles: coordinates"),
     ("tiled = cute.make_tiled_copy_tv(atom, threads, values)", "", "", "Partitions by threads"),
     ("compiled = cute.compile(run, mX)", "Compile once and keep it, dynamic sizes", "", "Compile once"),
+    ("", "softmax: mask bool tensor one-cta-a-row: Let one CTA own a row.", "", "Masks: bool"),
+    ("", "softmax: one-cta-a-row: Let one CTA own a row.", "", "A CTA a row"),
     ("", "Transpose through a tile of shared memory", "", "Bank conflicts"),
 ]  # fmt: skip
 
