@@ -1,8 +1,9 @@
-"""Does every part of every input count? One block at a time is made larger, and the answer has to follow.
+"""Does every part of every input count? Parts of it are made larger, and the answer has to follow.
 
 What is never read cannot make a difference: a sum over three quarters of a row, scaled up by a third, comes
-close to the whole one as long as the row is drawn evenly.  A block is an eighth along one dimension; where
-the last two dimensions are alike, along both, so that a symmetric matrix stays one.
+close to the whole one as long as the row is drawn evenly.  First a few single elements are made so large
+that each decides the answer (see ``spikes``); then a block at a time.  A block is an eighth along one
+dimension; where the last two dimensions are alike, along both, so that a symmetric matrix stays one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 
 from cutegen_nb.gpu.checks.probing import decide, expect, probe, unjudged
 from cutegen_nb.gpu.checks.registry import PARTS
+from cutegen_nb.gpu.checks.spikes import spiked
 from cutegen_nb.gpu.checks.variants import is_free
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
@@ -24,26 +26,57 @@ _FACTOR = 30.0
 
 
 def parts(trial: Trial) -> Ending | None:
-    """WRONG_VALUES where the answer does not follow a block of an input that is made larger."""
-    used, reason = 0, "no input may take other values"
+    """WRONG_VALUES where the answer does not follow elements or a block of an input made larger."""
     drawn = trial.draw(trial.secret_seed())
+    elements, reason, ending = _elements(trial, drawn)
+    if ending is not None:
+        return ending
+    blocks, why, ending = _blocks(trial, drawn)
+    if ending is not None:
+        return ending
+    if not elements and not blocks:
+        trial.state.skipped(PARTS, why or reason)
+        return None
+    note = f"single elements of {elements} inputs, {blocks} blocks"
+    trial.state.ran(PARTS, f"{note}; single elements not used: {reason}" if reason else note)
+    return None
+
+
+def _elements(trial: Trial, drawn: Sequence[Any]) -> tuple[int, str, Ending | None]:
+    """Inputs of which single elements were tried, why one was not, and what decided."""
+    used, reason = 0, ""
+    for index, item in enumerate(drawn):
+        if not is_free(item):
+            continue
+        if not trial.state.time_left(calls=2):
+            return used, "no time left", None
+        given = spiked(trial.reference, drawn, index, trial.task.longest_sum)
+        if isinstance(given, str):
+            reason = given
+            continue
+        found = probe(trial, given.drawn, given.expected, "a call")
+        if found.ending is not None and not unjudged(found):
+            return used, "", decide(trial, PARTS, found, f"With {given.words}")
+        used += 1
+    return used, reason, None
+
+
+def _blocks(trial: Trial, drawn: Sequence[Any]) -> tuple[int, str, Ending | None]:
+    """Blocks that were tried, why one was not, and what decided."""
+    used, reason = 0, "no input may take other values"
     for words, changed in _with_larger_blocks(drawn):
         if not trial.state.time_left(calls=2):
-            reason = "no time left"
-            break
+            return used, "no time left", None
         expected = expect(trial.reference, changed, trial.task.longest_sum)
         if isinstance(expected, str):
             reason = expected
             continue
         found = probe(trial, changed, expected, "a call")
         if found.ending is not None and not unjudged(found):
-            return decide(trial, PARTS, found, f"With {words} made {_FACTOR:g} times as large")
+            ending = decide(trial, PARTS, found, f"With {words} made {_FACTOR:g} times as large")
+            return used, "", ending
         used += 1
-    if used:
-        trial.state.ran(PARTS, f"{used} blocks")
-    else:
-        trial.state.skipped(PARTS, reason)
-    return None
+    return used, reason, None
 
 
 def _with_larger_blocks(drawn: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
