@@ -183,7 +183,9 @@ def _make_parsers() -> dict[str, _Parser]:
         ),
         "resume": _resume_parser(),
         "run": _run_parser(),
-        "sessions": _parser("%cutegen sessions", "List the stored sessions."),
+        "sessions": _parser(
+            "%cutegen sessions", "List the stored sessions, or show how one's revisions came about."
+        ),
         "doctor": _parser("%cutegen doctor", "Say what this machine offers and what will run where."),
         "help": _parser("%cutegen help", "Explain a command."),
     }
@@ -196,6 +198,7 @@ def _make_parsers() -> dict[str, _Parser]:
     made["merge"].add_argument("revisions", nargs=2, metavar="rN[:HUNK,…]")
     made["diff"].add_argument("revisions", nargs="*", metavar="rN")
     made["wait"].add_argument("--timeout", type=float, metavar="S", help="seconds at most")
+    made["sessions"].add_argument("session", nargs="?", metavar="NAME", help="show its lineage")
     made["sessions"].add_argument(
         "--store", type=Path, metavar="DIR", help=f"their folder ({DEFAULT_FOLDER})"
     )

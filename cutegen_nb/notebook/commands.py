@@ -26,6 +26,7 @@ from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import Shown
 from cutegen_nb.report import diff_view
+from cutegen_nb.report.lineage_text import lineage_text
 from cutegen_nb.report.markup import visible
 from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_from_environment
 
@@ -274,7 +275,9 @@ def export(desk: Desk, options: Options) -> str:
 
 
 def sessions(desk: Desk, options: Options) -> str:
-    """What is stored."""
+    """What is stored; of one session, what was made from what."""
+    if options.session:
+        return lineage_text(desk.stored_handle(options.session, options.store).session)
     if not desk.stored_names(options.store):
         return "No session is stored yet."
     with open_store(Settings(folder=absolute(options.store)), writable=False) as store:

@@ -11,7 +11,7 @@ from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook import arguments
 from cutegen_nb.notebook.desk import Desk
 
-_NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay"})
+_NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions"})
 _REVISIONS = frozenset({"branch", "merge", "diff"})
 _FILES = frozenset({"--problem", "--store"})
 

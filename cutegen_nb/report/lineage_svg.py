@@ -19,7 +19,7 @@ _LANE = 20
 _MOST = 200
 """Rows drawn; of a longer session only what was approved or built upon, and its newest."""
 _COLUMNS = (("revision", 0, 11), ("strategy", 82, 26), ("verdict", 270, 22), ("against best", 430, 13))
-_MORE = (("author", 535, 20), ("stage", 672, 10))
+_MORE = (("author", 535, 18), ("stage", 672, 10))
 _GOOD, _BAD, _LINE = "#2f86c1", "#d5691e", "#8a929b"
 """Blue and vermillion of a lightness that stands out from white and from near black."""
 _FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"

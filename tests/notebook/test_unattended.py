@@ -98,6 +98,12 @@ def ran(unattended: Kernel) -> Ran:
 
 
 class TestASession:
+    def test_its_lineage_is_a_tree(self, ran, unattended: Kernel):
+        shown = unattended.run("%cutegen sessions")
+        name = rows(unattended.folder, "SELECT name FROM sessions")[0]
+        assert name in shown.text
+        assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").text
+
     def test_it_ends_inside_its_cell_and_is_stored(self, ran, unattended: Kernel):
         assert ran.status == "ok", ran.error
         assert len(rows(unattended.folder)) == 2
