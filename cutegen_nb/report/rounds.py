@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from cutegen_nb.analysis.cause import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.prediction import round_scores
-from cutegen_nb.analysis.quantity import change, count, duration, moment, times
+from cutegen_nb.analysis.quantity import count, duration, moment, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.spent import notes_of, usage_words
 from cutegen_nb.analysis.summary import (
@@ -23,10 +21,8 @@ from cutegen_nb.analysis.summary import (
 )
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.round import Attempt, Relation, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
 from cutegen_nb.report import correctness_view, counts_view, diff_view, layout_view, line_view, timing_view
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
@@ -133,7 +129,7 @@ def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool
 
 
 def _strategy(item: RoundSummary, stage: str, style: Style) -> str:
-    name = f"<span{look(style, 'name')}>{safe(item.strategy or '–')}</span>"
+    name = f"<span{look(style, 'name')}>{safe(item.strategy or 'first kernel')}</span>"
     return f"{name} <span{look(style, 'muted')}>{safe(stage)}</span>" if stage else name
 
 
@@ -264,7 +260,7 @@ def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Cand
         parts.append(_part("Lines", lines))
         parent_profile = before.profile if before else None
         body = counts_view.render(evaluation.profile, parent=parent_profile, names=names, style=style)
-        parts.append(_part("Counts", _effects(item.strategy, before, evaluation, style) + body))
+        parts.append(_part("Counts", body))
         parts.append(_part("Compiled code", counts_view.compiled(evaluation.profile, style=style)))
     drawn = layout_view.render(evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE)
     parts.append(_part("Layouts", _unless_long(drawn, style)))
@@ -275,36 +271,6 @@ def _unless_long(drawn: str, style: Style) -> str:
     """Drawings of layouts are folded away: they take more room than the rest of a round."""
     is_picture = "<svg" in drawn or "<img" in drawn
     return folded(style, "Drawings, before and after", drawn) if is_picture else drawn
-
-
-def _effects(strategy: Strategy | None, before: Evaluation | None, after: Evaluation, style: Style) -> str:
-    """What the strategy said it would move, and what moved."""
-    if strategy is None or not strategy.effects:
-        return ""
-    lines = "".join(f"<li>{_effect(item, before, after, style)}</li>" for item in strategy.effects)
-    return f"<p>Predicted by the strategy:</p><ul>{lines}</ul>"
-
-
-def _effect(item: ExpectedEffect, before: Evaluation | None, after: Evaluation, style: Style) -> str:
-    said = f"<code>{safe(item.counter)}</code> goes {item.direction.value}"
-    old, new = _counter(item.counter, before), _counter(item.counter, after)
-    if old is None or new is None:
-        return f"{said} {badge(style, 'neutral', 'not checked')} (nothing to compare with)"
-    moved = new < old if item.direction is Direction.DOWN else new > old
-    verdict = badge(style, "good", "came true") if moved else badge(style, "bad", "did not")
-    write: Callable[[float], str] = count if old == int(old) and new == int(new) else "{:.4g}".format
-    return f"{said} {verdict} {write(old)} → {write(new)} ({safe(change(old, new))})"
-
-
-def _counter(name: str, evaluation: Evaluation | None) -> float | None:
-    if evaluation is None:
-        return None
-    if name == "latency_ms":
-        return evaluation.timing.median_ms if evaluation.timing else None
-    if evaluation.profile is None or not hasattr(Counters, name):
-        return None
-    value = getattr(evaluation.profile.counters, name)
-    return float(sum(value.values()) if isinstance(value, dict) else value)
 
 
 def _decision(item: Round, style: Style) -> str:

@@ -203,7 +203,7 @@ def test_what_happened_is_told(page):
         "count - WIDTH",
         "racecheck: the kernel uses no shared memory",
         "71930211, 5583",
-        "came true",
+        "(−87.5 %), held",
         "uncoalesced",
         "no usable reply",
         "The repair budget of 2 is spent.",
