@@ -82,7 +82,16 @@ def _finding_text(finding: Finding, source: str, told: str) -> str:
         text += f"\n  line {finding.line}: `{source_line(source, finding.line)}`"
         if finding.severity is Severity.DECIDES:
             text += f"\n{_indented(excerpt(source, finding.line))}"
+            text += _other_places(finding, source)
     return text
+
+
+def _other_places(finding: Finding, source: str) -> str:
+    """The other lines of the file that a message names, as the first access of a race, in their own words."""
+    name = re.escape(PurePosixPath(finding.file).name) if finding.file else r"candidate\.py"
+    named = {int(number) for number in re.findall(rf"\b{name}:(\d+)", finding.message)} - {finding.line}
+    lines = ((number, source_line(source, number)) for number in sorted(named))
+    return "".join(f"\n  line {number}: `{line}`" for number, line in lines if line)
 
 
 def _output_text(output: OutputComparison) -> str:
@@ -120,7 +129,10 @@ def _counts(profile: Profile, source: str, stage: Stage | None) -> list[str]:
     if profile.source is not ProfileSource.SIMULATED:
         return []
     launches = f"{len(profile.launches)} launch{'' if len(profile.launches) == 1 else 'es'}"
-    heading = f"Counts of one call ({profile.source.value}, {profile.device}; {launches}), which decide:"
+    heading = (
+        f"Counts of one call ({profile.source.value}, {profile.device}; {launches}) at the size that is run, "
+        "which decide:"
+    )
     return [heading, f"- {counters_text(profile.counters)}"]
 
 

@@ -81,3 +81,12 @@ def test_a_pattern_of_wrong_values_is_told_with_tiles_and_its_usual_cause():
     assert "  - 8,192 of 49,152 elements wrong\n" in text
     assert "  - by tiles of 64×64: 2 of 12 hold wrong elements; worst: (1, 0) 100%, (2, 1) 100%\n" in text
     assert "  - usual cause: a CTA's coordinate" in text
+
+
+def test_both_lines_of_a_race_are_told():
+    source = "\n".join(f"line_{number} = {number}" for number in range(1, 41))
+    message = "thread 32 reads a word (from candidate.py:7); thread 0 writes it (from candidate.py:38)"
+    failed = examples.failed(Verdict.RACE, message, line=38)
+    text = evaluation_text(failed, Candidate(source=source, author="x"))
+    assert "line 38: `line_38 = 38`" in text
+    assert "line 7: `line_7 = 7`" in text
