@@ -11,17 +11,21 @@ from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.core.strategy import Direction, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation, tried_on
+
+_SECTORS = frozenset({"gmem_load_sectors", "gmem_store_sectors"})
+_LEAST_BY = 0.02
+"""So near to the least bytes fewer sectors cannot be hoped for; far below, the least itself is wrong."""
 
 
 def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
     """What `stage` may try next on `parent`, likeliest first.
 
-    STRUCTURE offers structural strategies that the roofline lets hope for. PROFILE offers all that is left,
-    what the diagnosis names first; an answer to counters is left out where counters are known and do not
-    ask for it. TUNE offers numbers only. What was tried nowhere comes before what failed on an older
-    revision.
+    STRUCTURE offers structural strategies that the roofline lets hope for: none that only saves sectors
+    where no byte is moved in vain. PROFILE offers all that is left, what the diagnosis names first; an
+    answer to counters is left out where counters are known and do not ask for it. TUNE offers numbers only.
+    What was tried nowhere comes before what failed on an older revision.
     """
     return of_stage(session, untried(session, menu, parent), parent, stage)
 
@@ -31,8 +35,13 @@ def of_stage(session: Session, left: Sequence[Strategy], parent: Round, stage: S
     if stage is Stage.STRUCTURE:
         found = diagnose(session.facts, parent_evaluation(session, parent), session.device)
         bounds = {place(session.facts, session.device).bound, found.bound}
+        lean = _moves_the_least(session, parent)
         return tuple(
-            s for s in left if s.stage is Stage.STRUCTURE and (not s.bounds or bounds & set(s.bounds))
+            s
+            for s in left
+            if s.stage is Stage.STRUCTURE
+            and (not s.bounds or bounds & set(s.bounds))
+            and not (lean and _only_saves_sectors(s))
         )
     if stage is Stage.PROFILE:
         return _by_evidence(session, left, parent)
@@ -60,6 +69,21 @@ def is_possible(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool
         return False
     timed = device.kind is DeviceKind.GPU
     return timed or not strategy.effects or any(e.counter != "latency_ms" for e in strategy.effects)
+
+
+def _moves_the_least(session: Session, parent: Round) -> bool:
+    """Whether `parent` was counted, and moves no more bytes than the problem must."""
+    evaluation = parent_evaluation(session, parent)
+    if evaluation is None or evaluation.profile is None:
+        return False
+    over = place(session.facts, session.device, evaluation).moved_over_least
+    return over is not None and abs(over - 1) <= _LEAST_BY
+
+
+def _only_saves_sectors(strategy: Strategy) -> bool:
+    """Whether fewer sectors are all that it claims."""
+    claimed = {item.counter for item in strategy.effects if item.direction is Direction.DOWN}
+    return bool(claimed) and len(claimed) == len(strategy.effects) and claimed <= _SECTORS
 
 
 def _by_evidence(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[Strategy, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.profile import SECTOR_BYTES
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
 from cutegen_nb.core.session import Budget, Plan, Schedule, Session
 from cutegen_nb.core.stage import Stage
@@ -207,6 +208,22 @@ def test_structure_is_sought_among_what_the_roofline_lets_hope_for():
     made = played(menu=menu)
     assert [s.name for s in offered(made, menu, made.best, S)] == ["memory", "any"]
     assert "compute" in [s.name for s in offered(made, menu, made.best, P)]
+
+
+@pytest.mark.parametrize(("over", "names"), [(1.0, ["wide"]), (4.0, ["coalesce", "wide"])])
+def test_fewer_sectors_are_not_sought_where_no_byte_is_moved_in_vain(over, names):
+    sectors = ExpectedEffect(counter="gmem_load_sectors", direction=Direction.DOWN)
+    requests = ExpectedEffect(counter="gmem_requests", direction=Direction.DOWN)
+    menu = (
+        Strategy(name="coalesce", statement="", effects=(sectors,)),
+        Strategy(name="wide", statement="", effects=(sectors, requests)),
+    )
+    made = played(menu=menu)
+    counted = examples.passed(int(over * made.facts.scaled.least_bytes) // SECTOR_BYTES)
+    first = made.rounds[0]
+    known = replace(first, attempts=(replace(first.attempts[0], evaluation=counted),))
+    made = replace(made, rounds=(known,))
+    assert [s.name for s in offered(made, menu, made.best, S)] == names
 
 
 def test_an_answer_to_counters_is_offered_only_where_counters_ask_for_it():

@@ -1,0 +1,66 @@
+"""Record a session of the mailbox again, from replies that a person wrote: ``record.py NAME [NAME ...]``.
+
+The problem is ``problems/NAME.py``; the replies are ``NAME/ROUND.md``, and ``NAME/ROUND-2.md``, ``-3`` for
+further requests of a round (diagnosis, repair). They lie in the mailbox before the prompts do, so
+`cutegen-nb run --author manual` takes each at once; kernels are judged on the simulator. The result is
+``NAME.cutegen`` beside this file.
+
+A replay says where a reply was written for another prompt than today's, and the test holds a bundle to the
+prompts of this version: record again after a change of templates, guide or feedback, read what changed, and
+rewrite a reply that no longer answers its prompt.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def replies(name: str) -> list[Path]:
+    """The replies of a session, in no order that matters."""
+    return sorted((HERE / name).glob("*.md"))
+
+
+def record(name: str, folder: Path) -> Path:
+    """Run the session `name` with its store in `folder` and write its bundle. Raises SystemExit where it stops."""
+    mailbox = folder / "prompts"
+    mailbox.mkdir(parents=True)
+    given = replies(name)
+    for path in given:
+        shutil.copy(path, mailbox / f"{name}-{path.stem}-reply.md")
+    rounds = len({path.stem.partition("-")[0] for path in given})
+    problem = HERE / "problems" / f"{name}.py"
+    where = ("--store", str(folder))
+    _cutegen(
+        "run", str(problem), "--author", "manual", "--device", "simulator", "--rounds", str(rounds), *where
+    )
+    unasked = [path.stem for path in given if not (mailbox / f"{name}-{path.stem}.md").exists()]
+    if unasked:
+        message = f"{name}: nobody asked for {', '.join(unasked)}: the session took another way; see {folder}"
+        raise SystemExit(message)
+    bundle = HERE / f"{name}.cutegen"
+    _cutegen("export", name, "-o", str(bundle), *where)
+    return bundle
+
+
+def _cutegen(*arguments: str) -> None:
+    """A command, with this checkout's package. Raises SystemExit with its status where it fails."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "cutegen_nb", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, timeout=900, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:] or sorted(path.stem for path in (HERE / "problems").glob("*.py")):
+        record(each, Path(tempfile.mkdtemp(prefix=f"{each}-")) / "store")
