@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import functools
-import math
-import os
 import secrets
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,7 +14,7 @@ from cutegen_nb.analysis.workload import longest_sum
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, WorkerDied
+from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
@@ -30,21 +27,16 @@ from cutegen_nb.core.evaluation import (
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.gpu import device as devices
-from cutegen_nb.gpu import measured, nsight, sanitizing
+from cutegen_nb.gpu import nsight, sanitizing
 from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
-from cutegen_nb.gpu.forkserver import Files, ForkServer
 from cutegen_nb.gpu.heard import Heard
 from cutegen_nb.gpu.waiting import Limits, Run
+from cutegen_nb.gpu.workers import FACTS_DEADLINE_S, Workers
 
 if TYPE_CHECKING:
     from cutegen_nb.gpu.serving import Call
 
-FACTS_DEADLINE_S = 60.0
-"""For tracing a problem; its file is the person's own and may still loop."""
-DEADLINE_ON_SIMULATOR_S = 60.0
-DEADLINE_ON_GPU_S = 180.0
 SEEDS_ON_GPU = 5
 SEEDS_ON_SIMULATOR = 3
 """Fewer on the simulator, where a run of a kernel takes seconds and not microseconds."""
@@ -83,77 +75,39 @@ class KernelEvaluator:
             spare: Whether a worker waits, warmed up, for the next candidate; by default on a GPU, where that
                 saves what a CUDA context and a process's first compilation take.
         """
-        self._wanted = device
-        self._wanted_architecture = architecture
-        self._deadline_s = deadline_s
-        self._memory_bytes = memory_bytes
+        self._workers = Workers(
+            device=device,
+            architecture=architecture,
+            deadline_s=deadline_s,
+            memory_bytes=memory_bytes,
+            spare=spare,
+        )
         self._seeds = seeds
         self._baselines = baselines
         self._screening = screening
-        self._wants_spare = spare
-        self._chosen: Device | None = None
-        self._device: Device | None = None
-        self._server: ForkServer | None = None
         self._facts: dict[str, ProblemFacts] = {}
         self._gates: dict[str, list[dict[str, Any]]] = {}
         self._noise: dict[str, float] = {}
-        self._confine_files = True
         self._counting = nsight.Counting()
-        self._peak_flops = 0.0
-        """Highest that was measured, over all types; 0 before, and on the simulator."""
 
     async def device(self) -> Device:
         """What candidates run on; a GPU's bandwidth is measured once. Raises DeviceUnavailable."""
-        if self._device is None:
-            chosen = await self._choice()
-            simulated = chosen.kind is DeviceKind.SIMULATOR
-            self._device = chosen if simulated else await self._measured(chosen)
-        return self._device
+        return await self._workers.device()
 
-    async def _choice(self) -> Device:
-        if self._chosen is None:
-            self._chosen = await asyncio.to_thread(devices.choose, self._wanted, self._wanted_architecture)
-        return self._chosen
-
-    async def _measured(self, chosen: Device) -> Device:
-        found = await asyncio.to_thread(measured.recall, chosen)
-        if found is None:
-            found = await self._measure(chosen) | {"date": time.strftime("%Y-%m-%d")}
-            await asyncio.to_thread(measured.keep, chosen, found)
-        self._confine_files = bool(found["confined"])
-        peaks = {name: float(value) for name, value in found["peak_flops"].items()}
-        self._peak_flops = max(peaks.values(), default=0.0)
-        return dataclasses.replace(
-            chosen,
-            bandwidth_bytes_per_s=float(found["bandwidth"]),
-            peak_flops=chosen.peak_flops | peaks,
-            sm_count=int(found["sm_count"]),
-            l2_bytes=int(found["l2_bytes"]),
-            source=f"copy bandwidth and {', '.join(peaks)} measured here on {found['date']}; "
-            f"other peaks from {chosen.source}",
-        )
-
-    async def _measure(self, chosen: Device) -> dict[str, Any]:
-        """What the device itself says; where confined files hide it from CUDA, they are left open."""
-        for self._confine_files in (True, False):
-            heard = Heard(lambda _: None)
-            await self._run({"kind": "measure"}, Limits(deadline_s=FACTS_DEADLINE_S), heard)
-            if heard.result is None:
-                raise DeviceUnavailable(f"{chosen.name} did not answer; `nvidia-smi` may show why.")
-            if heard.result.get("error") != DeviceUnavailable.__name__:
-                break
-        raise_ours(heard)
-        assert heard.result is not None
-        return heard.result | {"confined": self._confine_files}
+    async def close(self) -> None:
+        """End every process it started."""
+        await self._workers.close()
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
         """Trace a problem, once a digest. Raises ProblemError when it cannot be used."""
         known = self._facts.get(problem.digest)
         if known is not None:
             return known
-        limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._address_space())
+        limits = Limits(deadline_s=FACTS_DEADLINE_S, address_space_bytes=await self._workers.address_space())
         heard = Heard(progress)
-        run = await self._run({"kind": "facts", "problem": encode(problem)}, limits, heard, spare=False)
+        run = await self._workers.run(
+            {"kind": "facts", "problem": encode(problem)}, limits, heard, spare=False
+        )
         if heard.result is None or heard.result.get("kind") != "facts":
             raise_ours(heard)
             raise unusable(run, limits, heard.stage)
@@ -164,7 +118,7 @@ class KernelEvaluator:
 
     async def _admitted(self, problem: Problem, facts: ProblemFacts, progress: Progress) -> Admission:
         """Try wrong answers, and keep the gates: both where no candidate can reach."""
-        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
+        simulated = (await self._workers.choice()).kind is DeviceKind.SIMULATOR
         workload = facts.scaled if simulated else facts.full
         if simulated and workload.least_bytes > _LARGEST_ADMITTED_BYTES:
             return Admission(not_tried="the problem is too large for this machine")
@@ -175,9 +129,9 @@ class KernelEvaluator:
             "longest_sum": longest_sum(workload.graph),
         }
         heard = Heard(progress)
-        limits = await self._limits()
-        (await self._forks()).keep_spare()  # gets ready for the first candidate meanwhile
-        run = await self._run(request, limits, heard, spare=False)
+        limits = await self._workers.limits()
+        (await self._workers.forks()).keep_spare()  # gets ready for the first candidate meanwhile
+        run = await self._workers.run(request, limits, heard, spare=False)
         result = heard.result
         if result is None or run.malformed:
             return Admission(not_tried=without_result(run, limits, heard.stage or STARTING, "").summary)
@@ -251,8 +205,8 @@ class KernelEvaluator:
         return nsight.Order(
             problem=problem,
             candidate=candidate,
-            confine_files=self._confine_files,
-            resident_bytes=self._resident_limit(),
+            confine_files=self._workers.confine_files,
+            resident_bytes=self._workers.resident_limit(),
             driver=device.driver,
         )
 
@@ -263,7 +217,11 @@ class KernelEvaluator:
         """
         from cutegen_nb.gpu import serving  # noqa: PLC0415 - imports torch, as whoever has tensors did
 
-        server, limits, heard = await self._forks(), await self._limits(), Heard(lambda _: None)
+        server, limits, heard = (
+            await self._workers.forks(),
+            await self._workers.limits(),
+            Heard(lambda _: None),
+        )
         request = {
             "kind": "call",
             "problem": encode(problem),
@@ -271,7 +229,7 @@ class KernelEvaluator:
             "digest": candidate.digest,
         }
         files = functools.partial(serving.pack, call)
-        run = await self._run(request, limits, heard, files=files, keep=True)
+        run = await self._workers.run(request, limits, heard, files=files, keep=True)
         try:
             raise_ours(heard)
             if heard.result is None or run.malformed:
@@ -283,12 +241,6 @@ class KernelEvaluator:
         finally:
             server.discard(run.folder)
             server.keep_spare()
-
-    async def close(self) -> None:
-        """End every process it started."""
-        server, self._server = self._server, None
-        if server is not None:
-            await asyncio.to_thread(server.close)
 
     async def _once_more(
         self,
@@ -318,14 +270,14 @@ class KernelEvaluator:
         progress: Progress,
     ) -> Evaluation:
         """A passing candidate under compute-sanitizer; the simulator looks for the same by itself."""
-        if not passed.passed or (await self._choice()).kind is DeviceKind.SIMULATOR:
+        if not passed.passed or (await self._workers.choice()).kind is DeviceKind.SIMULATOR:
             return passed
         order = sanitizing.Order(
             problem=problem,
             candidate=candidate,
             sizes=(facts.scaled, facts.full) if facts.scaled.rewrites else (facts.full,),
-            confine_files=self._confine_files,
-            resident_bytes=self._resident_limit(),
+            confine_files=self._workers.confine_files,
+            resident_bytes=self._workers.resident_limit(),
         )
         return await sanitizing.through_tools(passed, order, progress)
 
@@ -339,10 +291,10 @@ class KernelEvaluator:
         tier: Tier,
         rival: Candidate | None = None,
     ) -> Evaluation:
-        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
+        simulated = (await self._workers.choice()).kind is DeviceKind.SIMULATOR
         rewrites = facts.scaled.rewrites if simulated else ()
         closer_s = (CLOSER_ON_SIMULATOR_S if simulated else CLOSER_ON_GPU_S)[tier]
-        limits = await self._limits(1.5 * closer_s)
+        limits = await self._workers.limits(1.5 * closer_s)
         count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
         count = count if tier is Tier.A else 2 * count
         heard = Heard(progress, [secrets.randbits(31) for _ in range(count)])
@@ -358,7 +310,7 @@ class KernelEvaluator:
                 "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
                 "least_bytes": facts.full.least_bytes,
                 "flops": facts.full.flops,
-                "peak_flops": self._peak_flops,
+                "peak_flops": self._workers.peak_flops,
                 "noise_fraction": self._noise.get(problem.digest),
                 "deadline_s": limits.deadline_s,
                 "tier": tier.value,
@@ -367,10 +319,10 @@ class KernelEvaluator:
                 "added_inputs": list(facts.admission.added_inputs) if facts.admission else [],
                 "rival": {"source": rival.source, "digest": rival.digest} if rival else None,
             }
-            run = await self._run(request, limits, heard)
+            run = await self._workers.run(request, limits, heard)
         finally:
             # Not before: two processes at work on one GPU would spoil each other's times.
-            (await self._forks()).keep_spare()
+            (await self._workers.forks()).keep_spare()
         return self._concluded(problem, run, limits, heard, name)
 
     def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: Heard, name: str) -> Evaluation:
@@ -393,64 +345,6 @@ class KernelEvaluator:
             log=log[-LOG_CHARACTERS:],
             findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
         )
-
-    async def _run(  # noqa: PLR0913 - a request, and what goes with it
-        self,
-        request: dict[str, Any],
-        limits: Limits,
-        heard: Heard,
-        *,
-        files: Files | None = None,
-        spare: bool = True,
-        keep: bool = False,
-    ) -> Run:
-        """One request in one worker; once more with a new template when the old one was lost.
-
-        With `keep` what the worker left in its folder stays until ``ForkServer.discard``.
-        """
-        server = await self._forks()
-        server.confine_files = self._confine_files
-        try:
-            run = await server.run(request, limits, heard, files=files, spare=spare)
-        except WorkerDied:
-            if server.alive:
-                raise
-            server.close()
-            if heard.stage:
-                # It died with the worker at work: that was the worker's doing, not ours.
-                return Run(end=None)
-            run = await server.run(request, limits, heard, files=files)
-        if not keep:
-            server.discard(run.folder)
-        return run
-
-    async def _forks(self) -> ForkServer:
-        if self._server is None:
-            device = await self._choice()
-            simulated = device.kind is DeviceKind.SIMULATOR
-            spare = not simulated if self._wants_spare is None else self._wants_spare
-            kind = "simulator" if simulated else "cuda"
-            self._server = ForkServer(kind, device.architecture, spare=spare)
-        return self._server
-
-    async def _address_space(self) -> int | None:
-        device = await self._choice()
-        return self._memory_bytes if device.kind is DeviceKind.SIMULATOR else None
-
-    async def _limits(self, longer_s: float = 0.0) -> Limits:
-        """What one run of a candidate may use."""
-        simulated = (await self._choice()).kind is DeviceKind.SIMULATOR
-        deadline_s = self._deadline_s or (DEADLINE_ON_SIMULATOR_S if simulated else DEADLINE_ON_GPU_S)
-        return Limits(
-            deadline_s=deadline_s + longer_s,
-            address_space_bytes=await self._address_space(),
-            resident_bytes=None if simulated else self._resident_limit(),
-        )
-
-    def _resident_limit(self) -> int:
-        """Half of this machine's memory: a full-size problem's inputs may pass through the host once."""
-        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return max(self._memory_bytes, math.floor(pages / 2))
 
 
 def _consistent(evaluation: Evaluation) -> Evaluation:

@@ -57,7 +57,7 @@ class Judge:
 
     @property
     def template(self):
-        return self.evaluator._server.process_id
+        return self.evaluator._workers.server.process_id
 
     def close(self):
         asyncio.run(self.evaluator.close())

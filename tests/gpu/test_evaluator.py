@@ -83,7 +83,7 @@ def test_each_fault_has_its_verdict_and_line(judge, name, verdict, kind, line_of
 
 
 def test_an_endless_loop_times_out_with_its_line(judge, monkeypatch):
-    monkeypatch.setattr(judge.evaluator, "_deadline_s", 5.0)
+    monkeypatch.setattr(judge.evaluator._workers, "_deadline_s", 5.0)
     evaluation = judge("relu", "endless_host_loop")
     assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT)
     assert "5 s" in evaluation.summary
@@ -93,7 +93,7 @@ def test_an_endless_loop_times_out_with_its_line(judge, monkeypatch):
 
 
 def test_an_endless_loop_in_a_kernel_names_the_kernels_line_before_the_deadline(judge, monkeypatch):
-    monkeypatch.setattr(judge.evaluator, "_deadline_s", 8.0)
+    monkeypatch.setattr(judge.evaluator._workers, "_deadline_s", 8.0)
     evaluation = judge("relu", "endless_kernel_loop")
     assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT)
     first = judge.line("endless_kernel_loop", "while ")

@@ -67,7 +67,7 @@ def test_each_of_many_bad_candidates_has_its_verdict_and_none_leaves_anything(po
     for _, name in zip(range(COUNT), _order(), strict=False):
         prefix, verdicts = KINDS[name]
         source = (prefix or "") + pool.source("relu" if prefix else name)
-        pool.evaluator._deadline_s = SOON_S if verdicts == {Verdict.TIMED_OUT} else LATE_S
+        pool.evaluator._workers._deadline_s = SOON_S if verdicts == {Verdict.TIMED_OUT} else LATE_S
         evaluation = pool("relu", source)
         assert getattr(evaluation.outcome, "verdict", None) in verdicts, (name, evaluation.summary)
         until = time.monotonic() + 2.0

@@ -127,7 +127,7 @@ def test_a_forged_record_is_no_result(judge):
 def test_closing_leaves_neither_process_nor_folder(new_judge):
     judge = new_judge()
     assert judge("relu", "relu").passed
-    template, scratch = judge.template, judge.evaluator._server._scratch
+    template, scratch = judge.template, judge.evaluator._workers.server._scratch
     judge.close()
     assert not scratch.exists()
     assert not Path(f"/proc/{template}").exists()

@@ -41,7 +41,7 @@ def spared(judge_class):
 
 
 def _server(judge):
-    return judge.evaluator._server
+    return judge.evaluator._workers.server
 
 
 def _spare(judge):
@@ -129,7 +129,7 @@ def test_one_that_died_while_it_waited_is_replaced_without_a_word(spared, which)
 
 
 def test_the_deadline_counts_from_the_request(spared, monkeypatch):
-    monkeypatch.setattr(spared.evaluator, "_deadline_s", 3.0)
+    monkeypatch.setattr(spared.evaluator._workers, "_deadline_s", 3.0)
     _spare(spared)
     time.sleep(3.5)
     assert spared("relu", "relu").passed

@@ -48,7 +48,7 @@ def looked(evaluator):
                 problem=PROBLEM,
                 candidate=candidate(kernel),
                 sizes=(facts.full,),
-                confine_files=evaluator._confine_files,
+                confine_files=evaluator._workers.confine_files,
             )
             return await sanitizing.looked(sanitizer.locate(), TOOLS[tool], order)
 
