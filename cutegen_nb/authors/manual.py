@@ -86,7 +86,7 @@ class ManualAuthor:
         reply_path = path.with_name(f"{path.stem}-reply{SUFFIXES[0]}")
         if not any(item.exists() for item in _candidates(reply_path)):
             self._say(_request(prompt, session, path, reply_path))
-        progress(f"waiting for {reply_path}")
+        progress(WAITING)
         self.asked = prompt
         try:
             thoughts, text = split_thoughts(await self._first_of(reply_path))
@@ -157,6 +157,10 @@ class ManualAuthor:
                     self._say(trouble)
                     told = trouble
             await asyncio.sleep(self._poll_s)
+
+
+WAITING = "waiting for the reply"
+"""What such an author is doing until then."""
 
 
 def _request(prompt: Prompt, session: Session, path: Path, reply_path: Path) -> str:

@@ -27,6 +27,8 @@ CHOICES = {
     "--schedule": tuple(item.value for item in Schedule),
 }
 """Options with a closed list of values, for completion."""
+CELL_WORDS = ("edit", "steer", "reject", "reply")
+"""Words after ``%%cutegen`` that make the cell the text of a decision."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -104,7 +106,7 @@ def _cell_parser() -> _Parser:
         "%%cutegen",
         "Refine the problem in this cell: a KernelBench file (Model, get_inputs, get_init_inputs), or a "
         "function\nand get_inputs. The session becomes a variable under its name.",
-        "`%%cutegen edit` and `%%cutegen steer` take the cell as the text of a decision,\n"
+        "`%%cutegen edit`, `steer` and `reject` take the cell as the text of a decision,\n"
         "`%%cutegen reply` as the reply of a model to which you carried the prompt (--author manual).",
     )
     parser.add_argument("--name", help="name of the session and its variable (default: the function's name)")
@@ -147,6 +149,7 @@ def _stored(name: str, summary: str) -> _Parser:
     parser.add_argument(
         "session", nargs="?", metavar="NAME", help="the session (default: the one started last)"
     )
+    parser.add_argument("--name", dest="named", metavar="NAME", help="the same, as deciding takes it")
     parser.add_argument("--store", type=Path, metavar="DIR", help=f"its folder ({DEFAULT_FOLDER})")
     return parser
 
@@ -261,9 +264,17 @@ def split_command(line: str) -> tuple[str, str]:
         return "status", ""
     if word in {"-h", "--help"}:
         return "help", rest
-    if word not in PARSERS:
-        raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
+    _must_be_known(word)
     return word, rest.strip()
+
+
+def _must_be_known(word: str) -> None:
+    """Raises UsageError, with the nearest or with the form that there is, for an unknown command."""
+    if word in PARSERS:
+        return
+    if word == "reply":
+        raise NotebookUsageError("the reply of a model is a cell: put `%%cutegen reply` above it")
+    raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
 
 
 def parse_command(name: str, rest: str) -> argparse.Namespace:
@@ -280,6 +291,13 @@ def parse_simulate(line: str, *, cell: bool) -> argparse.Namespace:
 
 def parse_cell(line: str) -> argparse.Namespace:
     """The options of a cell magic. Raises UsageError in a sentence."""
+    word = line.split(maxsplit=1)[0] if line.strip() else ""
+    if word in PARSERS:
+        raise NotebookUsageError(
+            f"`{word}` takes no cell: type `%cutegen {word}`, with one %, in a cell of its own"
+        )
+    if word and not word.startswith("-"):
+        raise NotebookUsageError(f"there is no `%%cutegen {word}`{nearest(word, CELL_WORDS)}")
     return _parsed(CELL, line)
 
 
@@ -292,6 +310,8 @@ def _parsed(parser: _Parser, line: str) -> argparse.Namespace:
     options, unknown = parser.parse_known_args(words)
     if unknown:
         parser.error(f"unknown argument {unknown[0]!r}{nearest(unknown[0], known)}")
+    if getattr(options, "named", None):
+        options.session = options.named
     return options
 
 
@@ -320,6 +340,5 @@ def help_text(command: str = "") -> str:
     if command in {"", "cutegen", "%%cutegen"}:
         lines = [f"  %cutegen {name:<9} {parser.description}" for name, parser in PARSERS.items()]
         return "\n".join([CELL.format_help().rstrip(), "", "commands:", *lines])
-    if command not in PARSERS:
-        raise NotebookUsageError(f"there is no `%cutegen {command}`{nearest(command, list(PARSERS))}")
+    _must_be_known(command)
     return PARSERS[command].format_help().rstrip()

@@ -57,7 +57,7 @@ def _offered(
     if before and before[-1] == "--name":
         return list(names())
     if magic == "%%cutegen":
-        return _options(arguments.CELL)
+        return _options(arguments.CELL) if before else [*arguments.CELL_WORDS, *_options(arguments.CELL)]
     if magic == "%%simulate":
         return _options(arguments.SIMULATE_CELL)
     if not before:

@@ -14,9 +14,6 @@ from cutegen_nb.notebook.desk import Desk
 from cutegen_nb.notebook.faults import as_sentence
 from cutegen_nb.report.markup import visible
 
-_DECIDES = ("edit", "steer", "reject", "reply")
-"""Words after ``%%cutegen`` that make the cell the text of a decision."""
-
 
 @magics_class
 class CutegenMagics(Magics):
@@ -44,7 +41,7 @@ class CutegenMagics(Magics):
 
     def _cell(self, line: str, cell: str) -> None:
         word, _, rest = line.strip().partition(" ")
-        if word in _DECIDES:
+        if word in arguments.CELL_WORDS:
             print(visible(commands.decide_with_cell(self.desk, word, rest, cell)))  # noqa: T201 - the cell's output
             return
         if word in {"-h", "--help"}:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from cutegen_nb.authors.manual import ManualAuthor
+from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, UsageError
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt
@@ -24,6 +24,8 @@ from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, make_effects, repairs_of
 
+_CARRY = f"{WAITING}: `%cutegen prompt` shows the prompt, a cell under `%%cutegen reply` answers it"
+"""What is told while a person carries a prompt to a model."""
 _STARTING = "starting"
 
 
@@ -165,12 +167,14 @@ class RunningSession:
 
     def progress(self, text: str) -> None:
         """What is being done now."""
+        text = _CARRY if text == WAITING else text
         if text != self.live.doing:
             self._change(doing=text, since=time.time())
 
     def say(self, text: str) -> None:
-        """A sentence for the person."""
-        self._change(notice=text)
+        """Sentences for the person, a line each; a panel shows them in one paragraph."""
+        sentences = " ".join(f"{line.rstrip('.')}." for line in text.splitlines())
+        self._change(notice=sentences if "\n" in text else text)
 
     def _gate(self, gate: Gate | None) -> None:
         if gate is None:

@@ -57,7 +57,7 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "relation": row.relation,
         "reason": visible(row.reason),
         "best": row.best,
-        "strategy": _strategy(item.strategy),
+        "strategy": _unless_said(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
         "rationale_by": visible(candidate.author) if candidate else "",
         "old": plain(parent.source) if parent else "",
@@ -75,6 +75,12 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
 def _number_of(session: Session, candidate: Candidate) -> int:
     known = (r.number for r in session.rounds if r.candidate and r.candidate.digest == candidate.digest)
     return next(known, 0)
+
+
+def _unless_said(strategy: Strategy | None, candidate: Candidate | None) -> dict[str, str] | None:
+    """The strategy, unless the rationale below it says the same again; its name is in the title."""
+    is_said = strategy is not None and candidate is not None and strategy.statement in candidate.rationale
+    return None if is_said else _strategy(strategy)
 
 
 def _strategy(strategy: Strategy | None) -> dict[str, str] | None:

@@ -26,7 +26,8 @@ class TestCarrying:
         line = "%%cutegen --name relu --author manual --device simulator --policy auto --rounds 1"
         ran = attended.run(f"{line}\n{PROBLEM}")
         assert ran.status == "ok", ran.error
-        until(attended, "waiting for ")
+        said = until(attended, "waiting for ")
+        assert "`%cutegen prompt` shows the prompt, a cell under `%%cutegen reply` answers it" in said
         (shown,) = attended.run("%cutegen prompt").outputs
         assert "navigator.clipboard.writeText" in shown["data"]["text/html"]
         assert "class ModelNew" in shown["data"]["text/plain"]

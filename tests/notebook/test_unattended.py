@@ -26,6 +26,9 @@ SENTENCES = {
     "%%cutegen --author openai --name b\n" + PROBLEM: "no model is named",
     "%%cutegen --problem nowhere.py\n#": "nowhere.py does not exist",
     "%cutegen aprove": "did you mean approve?",
+    "%cutegen reply": "put `%%cutegen reply` above it",
+    "%%cutegen repyl\nx = 1": "no `%%cutegen repyl`: did you mean reply?",
+    "%%cutegen approve\nx = 1": "type `%cutegen approve`",
     "%cutegen approve": "no session in this kernel",
     "%cutegen stop": "no session in this kernel",
     "%cutegen report": "no session is stored yet",
@@ -85,6 +88,8 @@ class TestBeforeAnySession:
 
     def test_completion_offers_our_words_and_nothing_else(self, unattended: Kernel):
         assert unattended.complete("%cutegen re") == ["reject", "replay", "report", "resume"]
+        assert unattended.complete("%%cutegen re") == ["reject", "reply"]
+        assert unattended.complete("%cutegen m") == ["merge"]
         assert unattended.complete("%%cutegen --po") == ["--policy"]
         assert unattended.complete("%%cutegen --policy a") == ["ask", "auto"]
         assert unattended.complete("%%cutegen --device ") == ["auto", "cuda", "simulator"]
@@ -103,6 +108,11 @@ class TestASession:
         name = rows(unattended.folder, "SELECT name FROM sessions")[0]
         assert name in shown.text
         assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").text
+
+    def test_a_stored_session_is_named_by_a_word_or_by_an_option(self, ran, unattended: Kernel):
+        name = rows(unattended.folder, "SELECT name FROM sessions")[0]
+        for words in (f"rounds {name}", f"rounds --name {name}"):
+            assert "coalesced" in unattended.run(f"%cutegen {words}").plain, words
 
     def test_it_ends_inside_its_cell_and_is_stored(self, ran, unattended: Kernel):
         assert ran.status == "ok", ran.error
