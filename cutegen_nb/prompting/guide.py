@@ -19,6 +19,8 @@ _WORD = re.compile(r"[a-z][a-z0-9]+")
 _DSL_NAME = re.compile(
     r"\b(?:cute|cutlass)(?:\.\w+)+|\bmake_\w+|\bpartition_\w+|\bcp_async\w*|\b\w*[sS]wizzle\w*"
 )
+_EXCERPT = re.compile(r"^\s*(?:>\s*)?\d+ \|.*$|(?<=^  line )\d+: `.*$", re.MULTILINE)
+"""Lines of the candidate under an error: their names (row, lane, tile) say nothing of what went wrong."""
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -85,7 +87,7 @@ class CuTeGuide:
 def query_words(source: str, strategy: str, error: str) -> list[str]:
     """The words to search by. An error's and a strategy's count more often than those of a long source."""
     names = sorted(set(_DSL_NAME.findall(source)))
-    return [*_words(error) * 4, *_words(strategy) * 3, *_words(" ".join(names))]
+    return [*_words(_EXCERPT.sub("", error)) * 4, *_words(strategy) * 3, *_words(" ".join(names))]
 
 
 def sections_of(chapter: str) -> tuple[Section, ...]:

@@ -143,8 +143,8 @@ class PromptLibrary:
     ) -> tuple[Strategy, ...]:
         """Strategies that fit a workload class, or the first of its `parts`, in the order to try them.
 
-        What is for the whole class alone comes first, then what is for the part that dominates: the rest
-        of the graph is its epilogue.
+        What is for the whole class alone comes first where the graph has several parts to arrange, and last
+        where it has one: the rest of the graph is its epilogue. Then what is for the part that dominates.
         """
         dominant = set(parts[:1])
         fits = [s for s in self.strategies() if not s.classes or {workload_class, *dominant} & set(s.classes)]
@@ -153,7 +153,7 @@ class PromptLibrary:
 
         def rank(strategy: Strategy) -> int:
             if strategy.classes == (workload_class,):
-                return 0
+                return 0 if len(parts) > 1 else 3
             return 1 if dominant & set(strategy.classes) else 2
 
         return tuple(sorted(fits, key=rank))

@@ -265,7 +265,8 @@ def _wanted(background: Background, asked: str) -> str:
     """What the guide is searched for: the class of work, tensors that are no numbers, and what is `asked`."""
     facts = background.session.facts
     masks = "mask bool tensor " if any(item.spec.dtype == "bool" for item in facts.full.graph.inputs) else ""
-    return f"{facts.workload_class.value}: {masks}{asked}"
+    kinds = " ".join(kind.value for kind in (facts.workload_class, *facts.parts[:1]))
+    return f"{kinds}: {masks}{asked}"
 
 
 def _history(background: Background, steering: str, source: str, wanted: str) -> dict[str, str]:

@@ -191,3 +191,10 @@ def test_a_person_s_own_chapter_stands_for_the_shipped_one(tmp_path):
     chapters = PromptLibrary(own=tmp_path).chapters()
     assert chapters.keys() == CHAPTERS.keys()
     assert "Our zebras" in CuTeGuide(chapters)("", "zebra stripes", "")
+
+
+def test_names_of_the_candidate_under_an_error_do_not_steer_the_search():
+    found = "RACE: no barrier between them\n  line 53: `warp_row[lane]`\n    > 53 |     warp_row[lane] = softmax_max\n"
+    words = query_words("", "", found)
+    assert "barrier" in words
+    assert not {"warp", "row", "lane", "softmax", "max"} & set(words)
