@@ -213,7 +213,8 @@ def test_the_guide_is_asked_with_the_source_the_strategy_and_the_error(stage, re
     asked = []
 
     def guide(source: str, strategy: str, error: str) -> str:
-        asked.append((bool(source), strategy.partition(":")[0], "Wrote past" in error))
+        kind, _, wanted = strategy.partition(": ")
+        asked.append((bool(source), kind, wanted.startswith("coalesce: "), "Wrote past" in error))
         return "## A chapter\n\nMind the tail."
 
     broken = failed(Verdict.OUT_OF_BOUNDS, "Wrote past the end.", line=2)
@@ -224,9 +225,9 @@ def test_the_guide_is_asked_with_the_source_the_strategy_and_the_error(stage, re
     loop.effects = replace(loop.effects, guide=guide)
     loop.run(rounds=2)
     assert asked == [
-        (False, "element-wise", False),
-        (True, "coalesce", False),
-        (True, "", True),
-        (True, "", True),
+        (False, "element-wise", False, False),
+        (True, "element-wise", True, False),
+        (True, "", False, True),
+        (True, "", False, True),
     ]
     assert all("Mind the tail." in prompt.user for prompt in loop.model.prompts)
