@@ -29,8 +29,9 @@ def render(evaluation: Evaluation, source: str, *, style: Style = Style.RECORD) 
     verdict = badge(style, "good" if evaluation.passed else "bad", evaluation.label)
     recorded = f" ({safe(evaluation.recorded)})" if evaluation.recorded else ""
     parts = [f"<p>{verdict} {safe(evaluation.summary)}{recorded}</p>"]
-    if evaluation.findings:
-        parts.append(findings(evaluation.findings, source, style=style))
+    told = [item for item in evaluation.findings if item.line or item.message != evaluation.summary]
+    if told:
+        parts.append(findings(told, source, style=style))
     parts += [_exhibit(item, source, style) for item in evaluation.exhibits]
     if evaluation.correctness:
         parts.append(_comparison(evaluation.correctness, style))
@@ -144,22 +145,23 @@ def _list(title: str, names: Sequence[str]) -> str:
 
 
 def _outputs(outputs: Sequence[OutputComparison], style: Style) -> str:
+    is_bad = any(item.first_bad is not None for item in outputs)
     columns = (
         ("Output", False),
         ("Shape, dtype", False),
         ("Matches", False),
+        *([("First bad element", False)] if is_bad else []),
         ("Rel. L2 error", True),
         ("Reference’s own", True),
         ("Gate", True),
         ("Max abs. error", True),
         ("Outside gate", True),
-        ("First bad element", False),
     )
-    body = tuple(_output(item, style) for item in outputs)
+    body = tuple(_output(item, style, is_bad=is_bad) for item in outputs)
     return table(style, "Error against an fp64 oracle", columns, body)
 
 
-def _output(item: OutputComparison, style: Style) -> tuple[str, ...]:
+def _output(item: OutputComparison, style: Style, *, is_bad: bool) -> tuple[str, ...]:
     shape = " × ".join(f"{extent:,}" for extent in item.shape) or "scalar"
     first = "–"
     if item.first_bad is not None:
@@ -171,10 +173,10 @@ def _output(item: OutputComparison, style: Style) -> tuple[str, ...]:
         str(item.index),
         f"<span{look(style, 'name')}>{safe(shape)}</span> {safe(item.dtype)}",
         badge(style, "good", "✓ yes") if item.matches else badge(style, "bad", "✗ no"),
+        *([safe(first)] if is_bad else []),
         error(item.relative_l2_error),
         error(item.reference_relative_l2_error),
         error(item.tolerance_l2),
         error(item.max_abs_error),
         share(item.bad_fraction) if item.bad_fraction else "0 %",
-        safe(first),
     )

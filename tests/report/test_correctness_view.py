@@ -144,3 +144,30 @@ def test_wrong_values_say_where_they_lie_by_tile_and_their_usual_cause():
     page = render(found, "x = 1\n")
     assert "by tiles of 64×64: 2 of 12 hold wrong elements; worst: (1, 0) 100%" in page
     assert "usual cause: a CTA&#x27;s coordinate" in page or "usual cause: a CTA&#39;s coordinate" in page
+
+
+def test_what_the_summary_says_is_not_said_again_as_a_finding_without_a_place():
+    wrong = replace(ACCUSED, exhibits=(), findings=(Finding(kind="wrong-values", message=ACCUSED.summary),))
+    assert render(wrong, SOURCE).count("aten.relu ran") == 1
+    placed = replace(wrong, findings=(replace(wrong.findings[0], line=4),))
+    assert "(line 4)" in render(placed, SOURCE)
+
+
+def test_the_first_bad_element_stands_beside_the_judgement_and_only_where_there_is_one():
+    good = OutputComparison(
+        index=0,
+        shape=(4,),
+        dtype="float32",
+        matches=True,
+        max_abs_error=0.0,
+        relative_l2_error=0.0,
+        reference_relative_l2_error=0.0,
+        tolerance_abs=0.0,
+        tolerance_rel=0.0,
+        tolerance_l2=0.0,
+        bad_fraction=0.0,
+    )
+    bad = replace(good, matches=False, first_bad=(2,), first_bad_values=(1.0, 2.0))
+    for output, headings in ((good, 0), (bad, 1)):
+        html = render(replace(ACCUSED, correctness=Correctness(outputs=(output,), seeds=(1,))), SOURCE)
+        assert html.count("First bad element") == headings
