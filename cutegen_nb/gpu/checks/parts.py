@@ -32,6 +32,8 @@ def parts(trial: Trial) -> Ending | None:
     if ending is not None:
         return ending
     blocks, why, ending = _blocks(trial, drawn)
+    if ending is None and elements:
+        _, _, ending = _elements(trial, drawn)
     if ending is not None:
         return ending
     if not elements and not blocks:

@@ -22,9 +22,9 @@ from cutegen_nb.gpu import comparing, correctness
 from cutegen_nb.gpu.checks.probing import Expected, expect
 from cutegen_nb.gpu.correctness import Gate
 
-_COUNT = 8
-"""Elements made large at a time."""
-_NEEDED = 16.0
+COUNTS = (4, 1)
+"""Elements made large at a time: one by itself where the gate of its type is wide."""
+NEEDED = 16.0
 """Gates between the answer and the one that leaves an element out."""
 _KEPT = 0.25
 """The gate used, as a fraction of that distance."""
@@ -47,28 +47,30 @@ class Spiked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Far:
+class Far:
     """How far from the truth one output is that leaves an element out."""
 
     element: float
+    """Largest error relative to the element plus the output's root mean square."""
     l2: float
+    """Relative L2 error."""
 
 
-def spiked(
-    reference: torch.nn.Module, drawn: Sequence[Any], index: int, longest_sum: float
-) -> Spiked | str:
-    """Input `index` with eight secret elements made as large as it takes; the reason where nothing tells.
+def spiked(reference: torch.nn.Module, drawn: Sequence[Any], index: int, longest_sum: float) -> Spiked | str:
+    """Input `index` with a few secret elements made as large as it takes; the reason where nothing tells.
 
-    One of the eight is the last element, because tails are what gets dropped.  Each keeps its sign at first;
+    One of them is the last element, because tails are what gets dropped.  Each keeps its sign at first;
     where that does not show (a minimum), it is turned.
     """
     reason = "no element that counts was found"
-    places = _places(drawn[index])
-    if not places:
-        return reason
-    for magnitude, turned in _magnitudes(drawn[index]):
-        changed = _with(drawn, index, places, magnitude, turned)
-        lacking = _with(drawn, index, places[1:], magnitude, turned)
+    found = _places(drawn[index])
+    for (magnitude, turned), count in _magnitudes(drawn[index]):
+        places = found[:count]
+        if not places:
+            continue
+        sizes = values(-magnitude if turned else magnitude, len(places))
+        changed = _with(drawn, index, list(zip(reversed(places), sizes, strict=True)))
+        lacking = _with(drawn, index, list(zip(reversed(places[1:]), sizes[:-1], strict=True)))
         far = _far(reference, changed, lacking)
         if isinstance(far, str):
             reason = far
@@ -79,12 +81,12 @@ def spiked(
         if isinstance(expected, str):
             reason = expected
             continue
-        away = max(_gates(item, gate) for (item, _), gate in zip(far, expected.gates, strict=True))
-        if away < _NEEDED:
+        away = max(gates_away(item, gate) for (item, _), gate in zip(far, expected.gates, strict=True))
+        if away < NEEDED:
             continue
-        gates = tuple(_widened(gate, item) for (item, _), gate in zip(far, expected.gates, strict=True))
+        gates = tuple(widened(gate, item) for (item, _), gate in zip(far, expected.gates, strict=True))
         return Spiked(
-            words=f"{len(places)} elements of input {index}, chosen in secret, of {magnitude:.3g} and more",
+            words=f"{len(places)} of input {index}'s elements, chosen in secret, {magnitude:.3g} and larger",
             drawn=changed,
             expected=replace(expected, gates=gates),
             gates_away=away,
@@ -92,19 +94,37 @@ def spiked(
     return reason
 
 
-def _magnitudes(item: torch.Tensor) -> Iterator[tuple[float, bool]]:
-    """From a hundred times the typical element to eight times all of them together; with the sign turned."""
+def _magnitudes(item: torch.Tensor) -> Iterator[tuple[tuple[float, bool], int]]:
+    """Magnitude and whether the sign is turned, from a hundred times the typical element on; of how many."""
     flat_places = torch.randint(item.numel(), (min(_SAMPLE, item.numel()),), device=item.device)
     sample = item[torch.unravel_index(flat_places, item.shape)].double().abs()
     sample = sample[(sample > 0) & torch.isfinite(sample)]
     typical = float(sample.mean()) if sample.numel() else 1.0
     largest = torch.finfo(item.dtype).max / 4
-    count = float(item.numel())
-    factors = sorted({100.0, max(100.0, 8 * math.sqrt(count)), max(100.0, 8 * count)})
-    for turned in (False, True):
-        for factor in factors:
-            if typical * factor <= largest:
-                yield typical * factor, turned
+    for count in COUNTS:
+        for turned in (False, True):
+            for factor in factors(item.numel()):
+                if max(values(typical * factor, count)) <= largest:
+                    yield (typical * factor, turned), count
+
+
+def factors(count: int) -> list[float]:
+    """How many times the typical of `count` elements to try, the next where one is not enough."""
+    return sorted({max(100.0, item) for item in (100.0, 8 * math.sqrt(count), 2.0 * count)})
+
+
+def values(magnitude: float, count: int) -> list[float]:
+    """Magnitudes of `count` elements, the largest first, each twice the next.
+
+    So no part of them, times how many were left out, comes near them all, and a maximum has no ties.
+    """
+    return [magnitude * 2.0 ** (count - 1 - number) for number in range(count)]
+
+
+def apart(lacking: torch.Tensor, full: torch.Tensor) -> Far:
+    """How far apart two exact answers are."""
+    element, l2 = correctness.distance(lacking, full)
+    return Far(element=element, l2=l2)
 
 
 def _places(item: torch.Tensor) -> list[tuple[int, ...]]:
@@ -116,7 +136,7 @@ def _places(item: torch.Tensor) -> list[tuple[int, ...]]:
         new = place not in found and _mirrored(item, place) not in found
         if new and float(item[place]) != 0.0:
             found.append(place)
-        if len(found) == _COUNT:
+        if len(found) == max(COUNTS):
             break
     return found
 
@@ -127,33 +147,26 @@ def _mirrored(item: torch.Tensor, place: tuple[int, ...]) -> tuple[int, ...]:
     return (*place[:-2], place[-1], place[-2]) if square else place
 
 
-def _with(
-    drawn: Sequence[Any],
-    index: int,
-    places: Sequence[tuple[int, ...]],
-    magnitude: float,
-    turned: bool,  # noqa: FBT001 - one of a pair from _magnitudes
-) -> list[Any]:
-    """The inputs with the elements at `places` made large, each by another factor: a maximum has no ties.
+def _with(drawn: Sequence[Any], index: int, large: Sequence[tuple[tuple[int, ...], float]]) -> list[Any]:
+    """The inputs with elements of one made so large, times their sign.
 
-    Where the last two dimensions are alike the mirrored element is changed as well, so that a symmetric
-    matrix stays one.
+    Where each equals the element across the diagonal, that one is changed as well, so that a symmetric matrix
+    stays one.
     """
     before = drawn[index]
     item = before.clone()
-    for number, place in enumerate(reversed(places)):
-        sign = math.copysign(1.0, float(before[place])) * (-1.0 if turned else 1.0)
-        value = sign * magnitude * (1.0 + (_COUNT - number) / (2 * _COUNT))
+    symmetric = all(float(before[_mirrored(before, place)]) == float(before[place]) for place, _ in large)
+    for place, size in large:
+        value = math.copysign(1.0, float(before[place])) * size
         item[place] = value
-        mirrored = _mirrored(item, place)
-        if float(before[mirrored]) != 0.0:
-            item[mirrored] = value
+        if symmetric:
+            item[_mirrored(item, place)] = value
     return [item if at == index else x for at, x in enumerate(drawn)]
 
 
 def _far(
     reference: torch.nn.Module, changed: Sequence[Any], lacking: Sequence[Any]
-) -> list[tuple[_Far, torch.dtype]] | str:
+) -> list[tuple[Far, torch.dtype]] | str:
     """By output: how far the exact answers to both lie apart; the reason where there are none."""
     wanted = comparing.tensors_of(reference(*comparing.cloned(changed)))
     answers = []
@@ -168,8 +181,7 @@ def _far(
         assert partial is not None
         if not bool(torch.isfinite(full).all()) or not bool(torch.isfinite(partial).all()):
             return "the oracle is not finite there"
-        element, l2 = correctness.distance(partial, full)
-        result.append((_Far(element=element, l2=l2), want.dtype))
+        result.append((apart(partial, full), want.dtype))
     return result
 
 
@@ -180,17 +192,17 @@ def _narrowest(dtype: torch.dtype, longest_sum: float) -> Gate:
     return Gate(element=element, l2=element / 2, reference_l2=0.0)
 
 
-def _gates(far: _Far, gate: Gate) -> float:
+def gates_away(far: Far, gate: Gate) -> float:
     """How many gates away, by the measure that tells more."""
     tiny = torch.finfo(torch.float64).tiny
     return max(far.element / max(gate.element, tiny), far.l2 / max(gate.l2, tiny))
 
 
-def _tells(far: _Far, gate: Gate) -> bool:
-    return _gates(far, gate) >= _NEEDED
+def _tells(far: Far, gate: Gate) -> bool:
+    return gates_away(far, gate) >= NEEDED
 
 
-def _widened(gate: Gate, far: _Far) -> Gate:
+def widened(gate: Gate, far: Far) -> Gate:
     """Still a quarter of what leaving one element out does; exact where outputs are integers."""
     if gate.element == 0.0:
         return gate
