@@ -45,6 +45,10 @@ _HINTS = {
     WrongKind.SCATTERED: "a race: a barrier is missing between writing and reading shared memory",
 }
 """Where each kind usually comes from."""
+_EVERYWHERE = (
+    "another computation: an operation left out, a wrong constant or operand, or one order for another"
+)
+"""Where it comes from when no element is right: a race would have spared some."""
 
 
 def poison_bits(dtype: torch.dtype) -> int | None:
@@ -293,7 +297,8 @@ def _placed(bad: torch.Tensor) -> WrongValues | None:
     indices = flat.nonzero().reshape(-1)
     count, size = indices.numel(), flat.numel()
     if count in {0, size}:
-        return _named(WrongKind.SCATTERED, "every element is wrong") if count else None
+        everywhere = replace(_named(WrongKind.SCATTERED, "every element is wrong"), hint=_EVERYWHERE)
+        return everywhere if count else None
     first, last = int(indices[0]), int(indices[-1])
     if count == last - first + 1:
         at_end = last == size - 1

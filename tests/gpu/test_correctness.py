@@ -238,6 +238,13 @@ def test_whole_tiles_are_told_from_single_threads(large):
     assert {one.bad_fraction for one in wrong.tiles} == {1.0}
 
 
+def test_no_race_is_named_where_no_element_is_right(large):
+    wrong = _wrong(large * large.roll(7, 0) + 5, large)
+    assert wrong.sentence == "every element is wrong"
+    assert "operation left out" in wrong.hint
+    assert "race" not in wrong.hint
+
+
 def test_a_share_of_each_tile_is_given_where_no_tile_is_wrong_throughout(large):
     spoiled = large.clone()
     spoiled[torch.rand(large.shape, generator=torch.Generator().manual_seed(1)) < 0.1] += 5

@@ -169,5 +169,7 @@ def test_the_first_bad_element_stands_beside_the_judgement_and_only_where_there_
     )
     bad = replace(good, matches=False, first_bad=(2,), first_bad_values=(1.0, 2.0))
     for output, headings in ((good, 0), (bad, 1)):
-        html = render(replace(ACCUSED, correctness=Correctness(outputs=(output,), seeds=(1,))), SOURCE)
+        html = render(
+            replace(ACCUSED, correctness=Correctness(checks=(), outputs=(output,), seeds=(1,))), SOURCE
+        )
         assert html.count("First bad element") == headings
