@@ -5,9 +5,9 @@ further requests of a round (diagnosis, repair). They lie in the mailbox before 
 `cutegen-nb run --author manual` takes each at once; kernels are judged on the simulator. The result is
 ``NAME.cutegen`` beside this file.
 
-A replay says where a reply was written for another prompt than today's, and the test holds a bundle to the
-prompts of this version: record again after a change of templates, guide or feedback, read what changed, and
-rewrite a reply that no longer answers its prompt.
+A replay gives each reply whatever the prompt says by then, and notes where that is not the prompt it was
+written for: record again after a change of templates, guide or feedback, so that the bundle shows today's
+prompts, and rewrite a reply that no longer answers its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def record(name: str, folder: Path) -> Path:
     for path in given:
         shutil.copy(path, mailbox / f"{name}-{path.stem}-reply.md")
     rounds = len({path.stem.partition("-")[0] for path in given})
-    problem = HERE / "problems" / f"{name}.py"
+    problem = Path("problems") / f"{name}.py"  # a bundle keeps the path as it was given
     where = ("--store", str(folder))
     _cutegen(
         "run", str(problem), "--author", "manual", "--device", "simulator", "--rounds", str(rounds), *where
@@ -55,7 +55,7 @@ def _cutegen(*arguments: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "cutegen_nb", *arguments]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, timeout=900, check=False
+        command, cwd=HERE, env=environment, stdin=subprocess.DEVNULL, timeout=900, check=False
     )
     if done.returncode:
         raise SystemExit(done.returncode)
