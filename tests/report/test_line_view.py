@@ -161,3 +161,10 @@ def test_a_terminal_has_the_same_figures_in_a_table():
     assert table.rows[0] == ("3", "a3 = '<b>'", "102 kB", "12.5 %", "100")
     assert "Global bytes: B moved" in table.note
     assert hottest_lines(profile(), SOURCE).rows == ()
+
+
+def test_the_source_keeps_a_third_of_a_table_with_five_columns_of_figures():
+    page = line_view.render(profile(launch("one", (3, STRIDED))), SOURCE, style=Style.RECORD)
+    least = int(re.search(r"table-layout:fixed;min-width:(\d+)em", page)[1]) * 12  # the font's pixels
+    columns = 5 * 80 + 60
+    assert (least - columns) / least > 1 / 3
