@@ -202,10 +202,10 @@ def _tells(far: Far, gate: Gate) -> bool:
     return gates_away(far, gate) >= NEEDED
 
 
-def widened(gate: Gate, far: Far) -> Gate:
-    """Still a quarter of what leaving one element out does; exact where outputs are integers."""
+def widened(gate: Gate, far: Far, kept: float = _KEPT) -> Gate:
+    """At least `kept` of how far apart both answers are; exact where outputs are integers."""
     if gate.element == 0.0:
         return gate
     return replace(
-        gate, element=max(gate.element, _KEPT * far.element), l2=max(gate.l2, _KEPT * min(far.l2, 1.0))
+        gate, element=max(gate.element, kept * far.element), l2=max(gate.l2, kept * min(far.l2, 1.0))
     )
