@@ -239,7 +239,7 @@ class ForkServer:
         run: Run | None = None
         try:
             run = await waiting.carry_out(asked, limits, answer)
-            if run.end is None and not await self._survived():
+            if run.end is None and not await self.survived():
                 run = None
                 raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.")
             return run
@@ -247,9 +247,12 @@ class ForkServer:
             if run is None:
                 self.discard(waiting.folder)
 
-    async def _survived(self) -> bool:
-        """Whether the template still runs, once its death has had time to show."""
-        for _ in range(10):
+    async def survived(self) -> bool:
+        """Whether the template still runs, once its death has had a second to show.
+
+        Its sockets are closed before it counts as dead: taking down its memory takes a while.
+        """
+        for _ in range(100):
             if not self.alive:
                 return False
             await asyncio.sleep(0.01)

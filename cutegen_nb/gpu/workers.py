@@ -115,7 +115,7 @@ class Workers:
         try:
             run = await server.run(request, limits, heard, files=files, spare=spare)
         except WorkerDied:
-            if server.alive:
+            if await server.survived():
                 raise
             server.close()
             if heard.stage:
