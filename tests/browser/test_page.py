@@ -44,8 +44,10 @@ class _Model(BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         text = " ".join(PAYLOADS)
+        # Code that hides its direction is refused before it is shown as a candidate.
+        shown = [item for item in PAYLOADS if "\u202e" not in item]
         source = HOSTILE_SOURCE.format(
-            text=text.replace('"""', ""), name="hostile", literal=repr("\n".join(PAYLOADS))
+            text=" ".join(shown).replace('"""', ""), name="hostile", literal=repr("\n".join(shown))
         )
         reply = f"# {PAYLOADS[0]}\n\n{text}\n\n```python\n{source}```\n"
         self.send_response(200)
