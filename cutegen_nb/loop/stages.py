@@ -62,11 +62,6 @@ def next_step(session: Session, menu: Sequence[Strategy]) -> Step:
     return Step(stage=stage, because=because, parent=parent, strategy=strategy)
 
 
-def stage_of_next(session: Session, menu: Sequence[Strategy]) -> Stage:
-    """Where the refinement stands."""
-    return next_step(session, menu).stage
-
-
 def at_plateau(rounds: Sequence[Round], k: int) -> bool:
     """Whether the last `k` passing rounds brought no gain: no interval lies above 1.0, no count fell.
 

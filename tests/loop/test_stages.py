@@ -16,7 +16,7 @@ from cutegen_nb.core.session import Budget, Plan, Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 from cutegen_nb.loop.menu import is_possible, offered
-from cutegen_nb.loop.stages import at_plateau, next_step, paper_depth, stage_of_next
+from cutegen_nb.loop.stages import at_plateau, next_step, paper_depth
 from cutegen_nb.loop.stopping import Situation, stop_reason
 from cutegen_nb.testing import examples
 
@@ -100,7 +100,7 @@ S, P, T = Stage.STRUCTURE, Stage.PROFILE, Stage.TUNE
     ],
 )
 def test_a_stage_goes_on_while_it_pays_and_the_next_begins_at_a_plateau(outcomes, stage):
-    assert stage_of_next(played(*outcomes), MENU) is stage
+    assert next_step(played(*outcomes), MENU).stage is stage
 
 
 def test_a_first_passing_kernel_is_sought_before_anything_else():
@@ -191,7 +191,7 @@ def test_the_papers_schedule_ends_at_its_depth_and_says_so():
 
 def test_a_person_who_branches_begins_anew_with_structure():
     made = played((S, LESS), (S, SAME), (S, SAME))
-    assert stage_of_next(made, MENU) is P
+    assert next_step(made, MENU).stage is P
     last = made.rounds[-1]
     choice = Decision(gate="revision", action=Action.BRANCH, by="person:ada", edited="r0")
     branched = replace(made, rounds=(*made.rounds[:-1], replace(last, decisions=(choice,))))
