@@ -269,11 +269,21 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
         "id": gate_id(live, number),
         "round": number,
         "title": f"r{number}: {visible(row.strategy) or 'first kernel'}",
-        "text": visible(f"{row.relation}: {reason}" if row.relation else reason),
+        "text": visible(
+            (f"{row.relation}: {reason}" if row.relation else reason) + _kept_only(session, live)
+        ),
         "can_approve": row.passed,
         "why_not": "" if row.passed else why_not,
         "branches": [_branch(item) for item in rows(session) if item.passed],
     }
+
+
+def _kept_only(session: Session, live: Live) -> str:
+    """What approving does where the revision is no better than the best: it is kept, not built upon."""
+    if session.best is None or live.comparison is None or live.comparison.relation.is_better:
+        return ""
+    best = f"r{session.best.number}"
+    return f" Approving keeps it, and the next round still starts from {best}."
 
 
 def _branch(item: RoundSummary) -> dict[str, object]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.notebook.safe_markdown import markdown_html
 from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, session_view, with_pending
 
@@ -71,6 +71,19 @@ def test_a_candidate_that_failed_cannot_be_approved_and_the_view_says_why():
     assert gate["can_approve"] is False
     assert "WRONG_VALUES" in gate["why_not"]
     assert "reject it, edit it or stop" in gate["why_not"]
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_gate_says_when_an_approved_revision_is_kept_and_not_built_upon(relation):
+    passed = next(item for item in WHOLE.rounds if item.evaluation and item.evaluation.passed)
+    live = Live(
+        gate="revision",
+        attempts=passed.attempts,
+        comparison=Comparison(relation=relation, reason="Some figures."),
+    )
+    text = overview(WHOLE, live, None)["gate"]["text"]
+    kept = f"Approving keeps it, and the next round still starts from r{WHOLE.best.number}"
+    assert (kept in text) is not relation.is_better
 
 
 def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
