@@ -131,7 +131,14 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
 def _server(profile: str, model: str, base_url: str) -> ServerProfile:
     if profile:
         found = find_profile(profile, config_path())
-        return replace(found, model=model or found.model, base_url=base_url or found.base_url)
+        # A profile's key is for its server alone.
+        elsewhere = bool(base_url) and base_url != found.base_url
+        return replace(
+            found,
+            model=model or found.model,
+            base_url=base_url or found.base_url,
+            key_variable="" if elsewhere else found.key_variable,
+        )
     return ServerProfile(
         name="openai",
         model=model or os.environ.get("CUTEGEN_MODEL", ""),

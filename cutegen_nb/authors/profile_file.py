@@ -94,8 +94,17 @@ def find_profile(name: str, path: Path) -> ServerProfile:
     raise ConfigurationError(message)
 
 
+_TAKEN = frozenset({"offline", "openai", "manual", "replay"})
+"""Names by which a stored session knows its author."""
+
+
 def _profile(name: str, table: Mapping[str, Any], path: Path) -> ServerProfile:
     where = f"[profile.{name}] in {path}"
+    if name in _TAKEN or ":" in name:
+        message = (
+            f"{where} is called what a session takes for an author: give it another name, without a colon"
+        )
+        raise ConfigurationError(message)
     _refuse_keys(table, where)
     _refuse_unknown(table, _KNOWN, where)
     texts = {word: _text(table[word], word, where) for word in _TEXTS if word in table}
@@ -148,6 +157,7 @@ def _table(table: Mapping[str, Any], word: str, where: str) -> Mapping[str, Any]
     if not isinstance(found, dict):
         message = f"{word} of {where} is no table: write it below [profile.NAME.{word}]"
         raise ConfigurationError(message)
+    _refuse_keys(found, f"{word} of {where}")
     return found
 
 

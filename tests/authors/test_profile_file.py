@@ -5,6 +5,7 @@ import pytest
 from cutegen_nb.authors.profile_file import EXAMPLE, config_path, find_profile, read_profiles
 from cutegen_nb.authors.server_profile import Api, Price
 from cutegen_nb.core.errors import ConfigurationError
+from cutegen_nb.wiring import settings_from_environment
 
 KEY = "sk-proj-0123456789abcdefghij"
 
@@ -47,6 +48,8 @@ def test_the_file_is_where_the_environment_says(monkeypatch, tmp_path):
         f'token = "{KEY}"',
         f'key_variable = "{KEY}"',
         f'note = "{KEY}"',
+        f'[profile.a.limits]\nretries = "{KEY}"',
+        f'[profile.a.price]\ninput = 1\noutput = 1\nas_of = "{KEY}"',
     ],
 )
 def test_a_key_in_the_file_is_refused_and_not_repeated(written, line):
@@ -61,6 +64,8 @@ def test_a_key_in_the_file_is_refused_and_not_repeated(written, line):
     ("text", "words"),
     [
         ("[profile.a", "is not TOML"),
+        ('[profile.replay]\nmodel = "m"', "give it another name"),
+        ('[profile."a:b"]\nmodel = "m"', "give it another name"),
         ("profile = 3", r"write \[profile.NAME\]"),
         ("[profile]\na = 3", r"write \[profile.NAME\]"),
         ("[profile.a]", r"\[profile.a\] in .* names no model"),
@@ -87,6 +92,16 @@ def test_openai_s_key_goes_to_no_other_server_unless_the_file_says_so(written):
     text = '[profile.a]\nmodel = "m"\n[profile.b]\nmodel = "m"\nbase_url = "https://x.example/v1"\n'
     hosted, other = read_profiles(written(text))
     assert (hosted.key_variable, other.key_variable) == ("OPENAI_API_KEY", "")
+
+
+def test_a_profile_s_key_goes_to_no_other_address_that_is_given_beside_it(written, monkeypatch):
+    path = written('[profile.a]\nmodel = "m"\n')
+    monkeypatch.setenv("CUTEGEN_CONFIG", str(path))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert settings_from_environment(profile="a").key == KEY
+    elsewhere = settings_from_environment(profile="a", base_url="http://elsewhere.example/v1")
+    assert elsewhere.server.base_url == "http://elsewhere.example/v1"
+    assert elsewhere.key == ""
 
 
 def test_a_profile_that_is_not_there_is_answered_with_the_nearest(written, tmp_path):
