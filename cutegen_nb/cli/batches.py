@@ -59,11 +59,12 @@ async def evaluate_batch(options: argparse.Namespace, terminal: Terminal) -> Ans
     """
     jobs = list(_read(options.batch, Job))
     target = Path(options.output)
-    done = _results_so_far(target)
-    left = [job for job in jobs if not (job.digest in done and done[job.digest].evaluation is not None)]
     evaluator = make_evaluator(settings_of(options))
     try:
         with _appending(target) as file:
+            # After the file was opened: a last line without its end is taken away there, and done again.
+            done = {item.job: item for item in _read(str(target), Result)}
+            left = [job for job in jobs if job.digest not in done or done[job.digest].evaluation is None]
             for number, job in enumerate(left, 1):
                 terminal.progress(f"{number} of {len(left)}: {job.revision} of {job.session}")
                 done[job.digest] = await _result(job, evaluator, terminal)
@@ -90,10 +91,6 @@ def _write(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror}") from error
-
-
-def _results_so_far(target: Path) -> dict[str, Result]:
-    return {item.job: item for item in _read(str(target), Result)} if target.exists() else {}
 
 
 def _rows(results: Sequence[Result]) -> list[dict[str, Any]]:

@@ -102,6 +102,11 @@ def test_a_batch_goes_out_is_cut_short_is_finished_and_comes_back_in_any_order(h
     whole = results.read_text().splitlines(keepends=True)
     assert whole[0] == lines[0]
     assert len(whole) == 2
+    # A last line without its end, as an editor leaves it, is evaluated again and not lost.
+    results.write_text(whole[0] + whole[1].rstrip("\n"))
+    assert cutegen(here, *batch).returncode == 0
+    whole = results.read_text().splitlines(keepends=True)
+    assert len(whole) == 2
     results.write_text(whole[1] + whole[0])
     rest = cutegen(here, "absorb", "results.jsonl", "--store", "u", "--json")
     assert [item["revision"] for item in json.loads(rest.stdout)["absorbed"]] == ["r1"]
