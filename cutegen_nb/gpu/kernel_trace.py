@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-_NOT_THE_CANDIDATES = ("at::", "cublas", "cutlass::", "cudnn", "memcpy", "memset", "nvjet", "triton_")
-"""Parts of the names of PyTorch's, the libraries' and the driver's own kernels, in lower case."""
+from cutegen_nb.gpu.kernel_names import is_a_librarys
+
 _NO_COMPUTING = ("memcpy", "memset", "fillfunctor", "copy_kernel", "catarray", "spin_kernel")
-"""Of those, the ones that allocate, fill, move or join: a candidate may do that through PyTorch."""
+"""Parts of the names of a library's kernels that allocate, fill, move or join: a candidate may use those."""
 _MARK = "spin_kernel"
 """Part of the name of the kernel behind ``torch.cuda._sleep``."""
 _MARK_CYCLES = 1000
@@ -103,11 +103,9 @@ def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event], int] | No
 
 def trace_of(events: Sequence[Event], stream: int) -> KernelTrace:
     """What one call's events come to, the clock being on `stream`."""
-    own = [event for event in events if not _named(event.name, _NOT_THE_CANDIDATES)]
+    own = [event for event in events if not is_a_librarys(event.name)]
     library = [
-        event
-        for event in events
-        if _named(event.name, _NOT_THE_CANDIDATES) and not _named(event.name, _NO_COMPUTING)
+        event for event in events if is_a_librarys(event.name) and not _named(event.name, _NO_COMPUTING)
     ]
     first = min((event.start_ns for event in own), default=0)
     last = max((event.end_ns for event in own), default=0)

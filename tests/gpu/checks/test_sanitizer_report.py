@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.gpu.checks.sanitizer_report import Kind, read_report
+from cutegen_nb.gpu.kernel_names import is_a_librarys
 
 DATA = Path(__file__).parents[1] / "data" / "sanitizer"
 KERNEL = "kernel_cutlass_relu_kernel_tensorptrf32gmemo1_tensorptrf32gmemo1__0"
@@ -112,6 +113,11 @@ def test_a_warning_is_told_from_an_error():
     text = (DATA / "racecheck_race.txt").read_text()
     assert not read_report(text).records[0].warning
     assert read_report(text.replace("Error: Race", "Warning: Race")).records[0].warning
+
+
+@pytest.mark.parametrize("name", ["my_memcpy", "memset_rows", "triton_sum", "at"])
+def test_a_candidates_kernel_is_its_own_whatever_its_function_is_called(name):
+    assert not is_a_librarys(f"kernel_cutlass_{name}_kernel_tensorptrf32gmem_0")
 
 
 def test_a_fault_in_pytorchs_own_kernel_is_a_librarys():
