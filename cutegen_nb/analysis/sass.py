@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from cutegen_nb.analysis.cubin_facts import BadCubin, sections_of, spills_of
-from cutegen_nb.analysis.debug_lines import lines_of
+from cutegen_nb.analysis.debug_lines import BadLineTable, LineTable, lines_of
 from cutegen_nb.analysis.machine_code import instructions
 from cutegen_nb.core.profile import CodeLine, CompiledCode
 
@@ -29,10 +29,10 @@ def code_of_cubin(cubin: bytes, kernel: str, architecture: str) -> CompiledCode:
     try:
         sections = sections_of(cubin)
         code = {one.name: one.data for one in sections}[f".text.{kernel}"]
-        table = lines_of(cubin).get(kernel)
         spills = spills_of(kernel, sections)
     except (struct.error, IndexError, KeyError, UnicodeDecodeError, ValueError) as problem:
         raise BadCubin(f"Cannot read the machine code of {kernel} ({problem!r}).") from problem
+    table = _line_table(cubin, kernel)
     found = list(instructions(code, architecture))
     places, moved = Counter[Place](), Counter[Place]()
     if table is not None:
@@ -43,6 +43,14 @@ def code_of_cubin(cubin: bytes, kernel: str, architecture: str) -> CompiledCode:
     return CompiledCode(
         language="SASS", instructions=by_name(name for _, name in found), lines=code_lines(places, moved)
     )
+
+
+def _line_table(cubin: bytes, kernel: str) -> LineTable | None:
+    """None where the cubin has none that can be read: instructions count without lines, too."""
+    try:
+        return lines_of(cubin).get(kernel)
+    except BadLineTable:
+        return None
 
 
 def code_lines(places: Counter[Place], moved: Counter[Place]) -> tuple[CodeLine, ...]:

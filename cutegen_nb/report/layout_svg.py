@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from cutegen_nb.report.layout_drawing import (
     Weight,
     Words,
 )
-from cutegen_nb.report.markup import visible
+from cutegen_nb.report.markup import safe
 
 _MARGIN = 12.0
 _SMALLEST = 0.85
@@ -39,13 +38,13 @@ def svg(drawing: Drawing, *, own_colors: bool = False) -> str:
     its own background and ink, light or dark as its viewer prefers.
     """
     width, height = drawing.width + 2 * _MARGIN, drawing.height + 2 * _MARGIN
-    label = _safe(" ".join(part for part in (drawing.title, drawing.description) if part))
+    label = safe(" ".join(part for part in (drawing.title, drawing.description) if part))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cutegen-drawing" '
         f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
         f'height="{_n(height)}" role="img" aria-label="{label}" font-family="{_FACE}" '
         f'style="max-width:100%;min-width:{_n(_SMALLEST * width)}px;height:auto" fill="currentColor">'
-        f"<title>{_safe(drawing.title)}</title><desc>{_safe(drawing.description)}</desc>"
+        f"<title>{safe(drawing.title)}</title><desc>{safe(drawing.description)}</desc>"
         f'{_COLORS if own_colors else ""}<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">'
         f"{''.join(_fills(drawing.cells))}{''.join(_frames(drawing.cells))}{_strokes(drawing.strokes)}"
         f"{''.join(_cell_words(drawing.cells))}{''.join(_words(one) for one in drawing.words)}</g></svg>"
@@ -114,7 +113,7 @@ def _cell_words(cells: Iterable[Cell]) -> Iterable[str]:
         for row, line in enumerate(words):
             y = one.y + one.height * (row + 0.5) / len(words) + one.text_size * _BASELINE
             middle = _n(one.x + one.width / 2)
-            lines.setdefault((one.text_size, y), []).append(f'<tspan x="{middle}">{_safe(line)}</tspan>')
+            lines.setdefault((one.text_size, y), []).append(f'<tspan x="{middle}">{safe(line)}</tspan>')
     for (size, y), found in lines.items():
         yield f'<text y="{_n(y)}" font-size="{_n(size)}" text-anchor="middle">{"".join(found)}</text>'
 
@@ -124,13 +123,9 @@ def _words(one: Words) -> str:
     anchor = f' text-anchor="{one.anchor}"' if one.anchor != "start" else ""
     y = one.y + one.size * _BASELINE
     return (
-        f'<text x="{_n(one.x)}" y="{_n(y)}" font-size="{_n(one.size)}"{anchor}{bold}>{_safe(one.text)}</text>'
+        f'<text x="{_n(one.x)}" y="{_n(y)}" font-size="{_n(one.size)}"{anchor}{bold}>{safe(one.text)}</text>'
     )
 
 
 def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _safe(text: str) -> str:
-    return html.escape(visible(text), quote=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ from cutegen_nb.analysis.lineage_graph import Lineage, Revision, lineage
 from cutegen_nb.analysis.summary import who
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.lineage_text import mark, missing
-from cutegen_nb.report.markup import visible
+from cutegen_nb.report.markup import safe
 
 _WIDTH, _ROW, _TOP, _LEFT = 900, 26, 40, 16
 _LANES_WIDTH = 130
@@ -38,7 +37,7 @@ def lineage_section(session: Session) -> str:
         else ""
     )
     said = " ".join(part for part in (fewer, missing(graph)) if part)
-    words = f'<p class="muted">{html.escape(said)}</p>' if said else ""
+    words = f'<p class="muted">{safe(said)}</p>' if said else ""
     return f'<h2>Lineage</h2><div class="wide">{_svg(session.name, kept)}</div>{words}'
 
 
@@ -116,9 +115,9 @@ def _svg(name: str, graph: Lineage) -> str:
     rows = "".join(_row(one, *places[one.label], words_at) for one in graph.revisions)
     return (
         f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        f'height="{height}" role="img" aria-label="{_safe(title)}" font-family="{_FACE}" font-size="13" '
+        f'height="{height}" role="img" aria-label="{safe(title)}" font-family="{_FACE}" font-size="13" '
         f'fill="currentColor" style="max-width:100%;min-width:760px;height:auto">'
-        f"<title>{_safe(title)}</title>"
+        f"<title>{safe(title)}</title>"
         f"{_heading(words_at)}{lines}{rows}</svg>"
     )
 
@@ -165,14 +164,13 @@ def _row(one: Revision, x: float, y: float, words_at: float) -> str:
     strategy = one.strategy or ("" if one.parents else "first kernel")
     texts = (one.label, strategy, one.verdict, one.relation, who(one.author), one.stage)
     cells = "".join(
-        f'<text x="{_n(words_at + at)}" y="{_n(y + 4.5)}"{_weight(one, name)}>'
-        f"{_safe(_cut(text, most))}</text>"
+        f'<text x="{_n(words_at + at)}" y="{_n(y + 4.5)}"{_weight(one, name)}>{safe(_cut(text, most))}</text>'
         for text, (name, at, most) in zip(texts, (*_COLUMNS, *_MORE), strict=True)
         if text
     )
     made = f" from {' and '.join(one.parents)}" if one.parents else ""
     told = ", ".join(part for part in (one.verdict, one.relation, one.decision) if part)
-    title = f"<title>{_safe(f'{one.label}{made}, by {who(one.author)}: {told}')}</title>"
+    title = f"<title>{safe(f'{one.label}{made}, by {who(one.author)}: {told}')}</title>"
     return f"<g>{title}{_mark(one, x, y)}{cells}</g>"
 
 
@@ -203,7 +201,3 @@ def _cut(text: str, most: int) -> str:
 
 def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _safe(text: str) -> str:
-    return html.escape(visible(text), quote=True)
