@@ -15,7 +15,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what `budget_of` and `plan_of` read, and the folder of a person's own prompts."""
     parser.add_argument("--tokens", type=_whole, metavar="N", help="tokens at most, asked and answered")
     parser.add_argument(
-        "--dollars", type=_positive, metavar="X", help="US dollars at most, by the profile's price"
+        "--dollars",
+        type=_positive,
+        metavar="X",
+        help="US dollars at most, by the profile's price; without one nothing is counted",
     )
     parser.add_argument("--minutes", type=_positive, metavar="M", help="minutes at most that the rounds take")
     parser.add_argument(

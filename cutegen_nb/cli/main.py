@@ -284,7 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         answer = asyncio.run(_work(options, terminal))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        kept = f"finished rounds are kept: `cutegen-nb {options.command}` again"
+        kept = f"`cutegen-nb {options.command}` again begins anew"
+        if options.command in {"demo", "run"}:
+            kept = f"finished rounds are kept: `cutegen-nb {options.command}` again"
         if options.command == "simulate":
             kept = "the program was ended and there is no report; --deadline S ends it with one"
         terminal.say(f"cutegen-nb: interrupted; {kept}")

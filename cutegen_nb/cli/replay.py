@@ -17,12 +17,11 @@ from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnRound
 from cutegen_nb.prompting.feedback import round_label
-from cutegen_nb.store.bundle import read_bundle
+from cutegen_nb.store.bundle import SUFFIX, read_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, SystemClock, library_of, make_guide, open_store
 
 SUMMARY = "show a stored session again, round by round, as it was recorded; nothing is asked and nothing runs"
-_BUNDLE = ".cutegen"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "session",
         metavar="SESSION",
-        help=f"a name that `cutegen-nb sessions` lists, or a file that ends in {_BUNDLE}",
+        help=f"a name that `cutegen-nb sessions` lists, or a file that ends in {SUFFIX}",
     )
 
 
@@ -57,7 +56,7 @@ async def replay(options: argparse.Namespace, terminal: Terminal) -> Answer:
 
 def recorded_session(name: str, store: SqliteStore) -> Session:
     """The session of a store or of a bundle. Raises StoreError when there is none."""
-    return read_bundle(Path(name)) if name.endswith(_BUNDLE) else store.load(name)
+    return read_bundle(Path(name)) if name.endswith(SUFFIX) else store.load(name)
 
 
 def recorded_words(recorded: Session) -> str:

@@ -18,7 +18,7 @@ class Budget:
     rounds: int = 6
     """Rounds."""
     wall_s: float | None = None
-    """Seconds since the session started."""
+    """Seconds that the rounds take; the time between two runs is not counted."""
     tokens: int | None = None
     """Tokens asked and answered."""
     dollars: float | None = None

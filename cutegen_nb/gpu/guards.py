@@ -1,4 +1,6 @@
-"""Bands of known bytes around every buffer that a candidate is given or allocates, looked at after each call.
+"""Bands of known bytes around the buffers that a candidate is given or has PyTorch allocate in a call.
+
+They are looked at after it. Not guarded are buffers that are empty or not dense, and what ``__init__`` made.
 
 On a GPU a write past the end of a buffer lands in the rounding of the allocator or in somebody else's memory
 and raises nothing.  Here each buffer is a view into a larger one, with a band before it and one after it;

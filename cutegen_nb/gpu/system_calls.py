@@ -1,8 +1,8 @@
 """System calls that no kernel's evaluation needs, refused by the Linux kernel for good (seccomp).
 
-They are those with which a process looks into others, changes the machine, or leaves what confines it.
-Container runtimes refuse the same ones by default, with PyTorch and CUDA at work in them. They fail with
-"operation not permitted", as on a machine where a program has no right to them.
+They are those with which a process looks into others, changes the machine or its own view of it. `clone` is
+not among them, because threads need it: what confines files and network holds in a namespace made by it too.
+They fail with "operation not permitted", as on a machine where a program has no right to them.
 """
 
 from __future__ import annotations
