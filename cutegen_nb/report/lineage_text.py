@@ -6,8 +6,7 @@ from cutegen_nb.analysis.lineage_graph import Lineage, Revision, lineage, tree
 from cutegen_nb.analysis.summary import outcome, who
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible
-
-_WIDEST = 28
+from cutegen_nb.report.text import aligned, cut
 
 
 def lineage_text(session: Session) -> str:
@@ -19,23 +18,18 @@ def lineage_text(session: Session) -> str:
         (
             name,
             " + ".join(one.parents) or "–",
-            _cut(one.strategy) or "–",
+            cut(one.strategy) or "–",
             one.verdict,
             one.relation or "–",
-            _cut(who(one.author)),
+            cut(who(one.author)),
             one.stage,
             one.decision or "–",
         )
         for name, one in drawn
     ]
-    widths = [max(len(line[index]) for line in (heading, *body)) for index in range(len(heading))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (heading, *body)
-    ]
     key = "★ best   ● approved   ○ passed   × did not pass"
     tail = [part for part in (missing(graph), key, outcome(session)) if part]
-    shown = [lines[0], "  ".join("─" * width for width in widths), *lines[1:]] if body else []
+    shown = aligned([heading, *body], right=set()) if body else []
     return visible("\n".join([*shown, "", *tail]).lstrip("\n"))
 
 
@@ -53,7 +47,3 @@ def missing(graph: Lineage) -> str:
     if not graph.without:
         return ""
     return f"No candidate came of {', '.join(graph.without)}."
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

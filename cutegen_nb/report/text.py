@@ -23,7 +23,7 @@ def table(session: Session) -> str:
     body = [_cells(item, counted=counted) for item in rows(session)]
     lines = [visible(title)]
     if body:
-        lines += _aligned([heading, *body], right={4, 5, 6})
+        lines += aligned([heading, *body], right={4, 5, 6})
     ended = [f"Ended: {visible(session.stopped)}"] if session.stopped else []
     return "\n".join([*lines, "", visible(outcome(session)), *ended]) + "\n"
 
@@ -37,7 +37,7 @@ def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:
     last = _or_dash(item.moved_over_least, times) if counted else _or_dash(item.sol_fraction, share)
     return (
         f"{item.revision}{' *' if item.best else ''}",
-        _cut(item.strategy) or "–",
+        cut(item.strategy) or "–",
         item.verdict,
         item.relation or "–",
         *figures,
@@ -54,12 +54,14 @@ def _milliseconds(value: float) -> str:
     return duration(value / 1e3)
 
 
-def _cut(name: str) -> str:
+def cut(name: str) -> str:
+    """A name on one line, made visible and no longer than a column may be."""
     shown = visible(name).replace("\n", " ").replace("\t", " ")
     return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
 
 
-def _aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
+def aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
+    """Lines in columns, the first of them a heading with a rule below; columns `right` end at the right."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     shown = [
         "  ".join(

@@ -138,3 +138,13 @@ def test_a_thousand_rounds_in_one_line_are_drawn_short():
     assert len(tree(lineage(long))) == 1000
     assert len(lineage_section(long)) < 300_000
     assert "Drawn are 200 of 1000 revisions" in lineage_section(long)
+
+
+def test_a_name_with_a_line_end_forges_no_row_of_the_tree():
+    session = examples.session_of(Relation.FIRST)
+    attempt = session.rounds[0].attempts[0]
+    candidate = replace(attempt.candidate, author="openai:m\n★ r9  –  forged")
+    told = replace(
+        session, rounds=(replace(session.rounds[0], attempts=(replace(attempt, candidate=candidate),)),)
+    )
+    assert len(lineage_text(told).splitlines()) == len(lineage_text(session).splitlines())
