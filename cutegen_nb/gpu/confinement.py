@@ -21,7 +21,7 @@ import os
 import sys
 import sysconfig
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ def confine(folder: Path, *, files: bool = True, watched: bool = False) -> Confi
     folder.mkdir(exist_ok=True)
     os.environ.update(dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(folder)))
     tempfile.tempdir = None  # asked for again, it reads TMPDIR
-    alone = watched or leave_network()
+    alone = not watched and leave_network()
     powerless = _give_up_rights()
     try:
         version = _restrict_files(folder, watched=watched) if files else 0
@@ -92,7 +92,8 @@ def confine(folder: Path, *, files: bool = True, watched: bool = False) -> Confi
     # Whoever changes its user namespace loses its wish to die with its parent.
     sandbox.die_with_parent()
     calls = "all allowed: the tool around it may need them" if watched else system_calls.refuse()
-    return _described(version, reason, calls, alone=alone, powerless=powerless)
+    found = _described(version, reason, calls, alone=alone, powerless=powerless)
+    return replace(found, network="that of the tool around it") if watched else found
 
 
 def _described(version: int, reason: str, calls: str, *, alone: bool, powerless: bool) -> Confinement:
