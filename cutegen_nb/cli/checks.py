@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from cutegen_nb.cli.commands import PASSED, Answer
 from cutegen_nb.cli.output import columns
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.gpu.checks.registry import CHECKS, Check
+from cutegen_nb.gpu.checks.registry import CHECKS
+from cutegen_nb.gpu.checks.registry.check import Check
 
 SUMMARY = "list what an evaluation checks, and what each check stops"
 

@@ -15,7 +15,8 @@ from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import CodeLine, LaunchProfile, LineCounters, Profile, ProfileSource
 from cutegen_nb.gpu.candidate_module import FILE_NAME
-from cutegen_nb.gpu.checks.registry import GUARDS, MACHINE_CHECKS
+from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
+from cutegen_nb.gpu.checks.registry.memory import GUARDS
 from cutegen_nb.gpu.comparing import plain_leaves
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
 from cutegen_nb.gpu.ground import Ground, ReadStorage

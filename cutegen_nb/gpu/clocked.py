@@ -10,7 +10,7 @@ import torch
 from cutegen_nb.core.evaluation import Exhibit, Finding, Judged, OutputComparison, Verdict
 from cutegen_nb.gpu import comparing, inputs
 from cutegen_nb.gpu.candidate_module import construct, copy_state, import_candidate, write_source
-from cutegen_nb.gpu.checks.registry import FLOOR, RECHECKED, TRACE
+from cutegen_nb.gpu.checks.registry.work import FLOOR, RECHECKED, TRACE
 from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blaming
 from cutegen_nb.gpu.harness import judge_harness

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, OutputComparison, Verdict
 from cutegen_nb.gpu import correctness, guards
-from cutegen_nb.gpu.checks.registry import CONTRACT, INPUTS_KEPT
+from cutegen_nb.gpu.checks.registry.function import CONTRACT, INPUTS_KEPT
 from cutegen_nb.gpu.record import Ending, Evidence
 
 _DEEPEST = 8

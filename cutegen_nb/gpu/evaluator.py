@@ -28,7 +28,7 @@ from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.gpu import nsight, sanitizing
-from cutegen_nb.gpu.checks.registry import SECOND_PROCESS
+from cutegen_nb.gpu.checks.registry.work import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
 from cutegen_nb.gpu.heard import Heard
 from cutegen_nb.gpu.waiting import Limits, Run

@@ -20,7 +20,7 @@ from torch.utils._device import DeviceContext
 
 from cutegen_nb.core.evaluation import Exhibit
 from cutegen_nb.gpu import comparing, correctness, custody
-from cutegen_nb.gpu.checks.registry import HARNESS
+from cutegen_nb.gpu.checks.registry.harness import HARNESS
 from cutegen_nb.gpu.interception import ForwardWatch
 from cutegen_nb.gpu.record import Ending, Evidence
 

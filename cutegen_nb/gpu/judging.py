@@ -20,7 +20,8 @@ from cutegen_nb.core.evaluation import (
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.checks.closer import look_closer
-from cutegen_nb.gpu.checks.registry import ADMISSION, PARAMETERS, SETTINGS
+from cutegen_nb.gpu.checks.registry.function import ADMISSION, PARAMETERS
+from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity

@@ -24,7 +24,9 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.gpu.checks.registry import CHECKS, UNWRITTEN, Check
+from cutegen_nb.gpu.checks.registry import CHECKS
+from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.gpu.checks.registry.memory import UNWRITTEN
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.problem_source import LoadedProblem
 

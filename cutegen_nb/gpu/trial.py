@@ -22,18 +22,17 @@ from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
 from cutegen_nb.gpu.checks.host_copies import judge_transfers
 from cutegen_nb.gpu.checks.read_origin import judge_reads
-from cutegen_nb.gpu.checks.registry import (
+from cutegen_nb.gpu.checks.registry.function import (
     AGAIN,
-    COMPUTE,
     CONTRACT,
     INPUTS_KEPT,
     ORACLE,
     POISON,
-    SAME_STORAGE,
     SEEDS,
-    THREADS,
     VALUES,
 )
+from cutegen_nb.gpu.checks.registry.harness import THREADS
+from cutegen_nb.gpu.checks.registry.work import COMPUTE, SAME_STORAGE
 from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
 from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, guarded, tensors_of
 from cutegen_nb.gpu.ground import Ground

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.gpu.checks.probing import decide, expect, probe, unjudged
-from cutegen_nb.gpu.checks.registry import ADMISSION
+from cutegen_nb.gpu.checks.registry.function import ADMISSION
 from cutegen_nb.gpu.checks.variants import named, varied
 from cutegen_nb.gpu.record import Ending, Stage
 from cutegen_nb.gpu.trial import Trial

@@ -15,18 +15,18 @@ from cutegen_nb.gpu.checks.layouts import layouts
 from cutegen_nb.gpu.checks.many_calls import many_calls
 from cutegen_nb.gpu.checks.matrix_types import matrix_types
 from cutegen_nb.gpu.checks.parts import parts
-from cutegen_nb.gpu.checks.registry import (
+from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.gpu.checks.registry.function import (
     ADMISSION,
     EXACT,
     LAYOUTS,
-    MANY_CALLS,
     MATRIX_TYPES,
     MORE_SEEDS,
     PARTS,
     SHAPES,
     STRESS,
-    Check,
 )
+from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.checks.shapes import shapes
 from cutegen_nb.gpu.checks.stress import stress
 from cutegen_nb.gpu.clocked import clock

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from cutegen_nb.gpu.checks.probing import Expected, decide, expect, probe, unjudged
-from cutegen_nb.gpu.checks.registry import EXACT
+from cutegen_nb.gpu.checks.registry.function import EXACT
 from cutegen_nb.gpu.checks.variants import is_free, small_integers, wide_integers
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial

@@ -14,7 +14,7 @@ import torch
 
 from cutegen_nb.core.evaluation import Exhibit
 from cutegen_nb.gpu.calling import Called
-from cutegen_nb.gpu.checks.registry import TRANSFERS
+from cutegen_nb.gpu.checks.registry.work import TRANSFERS
 from cutegen_nb.gpu.comparing import excerpts
 from cutegen_nb.gpu.interception import SMALL_FRACTION
 from cutegen_nb.gpu.record import Ending, Evidence

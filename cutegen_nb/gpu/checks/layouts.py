@@ -13,7 +13,7 @@ import torch
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.gpu.checks.probing import Expected, expect, flag, probe
-from cutegen_nb.gpu.checks.registry import LAYOUTS
+from cutegen_nb.gpu.checks.registry.function import LAYOUTS
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_nb.core.evaluation import Severity, Tier
 from cutegen_nb.gpu.checks.probing import Probe, decide, expect, probe
-from cutegen_nb.gpu.checks.registry import MANY_CALLS
+from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 

@@ -7,7 +7,7 @@ import re
 import torch
 
 from cutegen_nb.core.evaluation import Finding, Severity
-from cutegen_nb.gpu.checks.registry import MATRIX_TYPES
+from cutegen_nb.gpu.checks.registry.function import MATRIX_TYPES
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 

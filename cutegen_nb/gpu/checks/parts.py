@@ -18,7 +18,7 @@ import torch
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.gpu import comparing
 from cutegen_nb.gpu.checks.probing import Expected, decide, expect, probe, unjudged
-from cutegen_nb.gpu.checks.registry import PARTS
+from cutegen_nb.gpu.checks.registry.function import PARTS
 from cutegen_nb.gpu.checks.spikes import apart, spiked, widened
 from cutegen_nb.gpu.checks.variants import is_free
 from cutegen_nb.gpu.record import Ending

@@ -17,7 +17,8 @@ import torch
 
 from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, Severity, Verdict
 from cutegen_nb.gpu import comparing, correctness
-from cutegen_nb.gpu.checks.registry import MANY_CALLS, Check
+from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from cutegen_nb.core.evaluation import Exhibit, Finding, Severity, Verdict
-from cutegen_nb.gpu.checks.registry import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK, Check
+from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.gpu.checks.registry.memory import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK
 from cutegen_nb.gpu.checks.sanitizer_report import Kind, Place, Record, Report
 
 NAME = "compute-sanitizer"

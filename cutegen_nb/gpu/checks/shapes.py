@@ -22,7 +22,7 @@ from cutegen_nb.core.problem import Rewrite
 from cutegen_nb.gpu import inputs, trace
 from cutegen_nb.gpu.candidate_module import construct, share_state
 from cutegen_nb.gpu.checks.probing import Probe, decide, expect, flag, probe
-from cutegen_nb.gpu.checks.registry import SHAPES
+from cutegen_nb.gpu.checks.registry.function import SHAPES
 from cutegen_nb.gpu.checks.sizes import Size, extents, rewrites_for, sizes, thresholds
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.problem_source import load

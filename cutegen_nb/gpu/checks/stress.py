@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.checks.probing import decide, expect, flag, probe, unjudged
-from cutegen_nb.gpu.checks.registry import STRESS
+from cutegen_nb.gpu.checks.registry.function import STRESS
 from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial

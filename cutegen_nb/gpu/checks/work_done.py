@@ -14,7 +14,7 @@ import torch
 from cutegen_nb.core.evaluation import Exhibit, Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.gpu.calling import Called, Origin
-from cutegen_nb.gpu.checks.registry import LAUNCHED, SAME_LAUNCHES, WRITTEN
+from cutegen_nb.gpu.checks.registry.work import LAUNCHED, SAME_LAUNCHES, WRITTEN
 from cutegen_nb.gpu.comparing import excerpts
 from cutegen_nb.gpu.correctness import bits_equal
 from cutegen_nb.gpu.record import Ending, Evidence

@@ -26,7 +26,7 @@ from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Severity, Tier
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts, ProblemForm
-from cutegen_nb.gpu.checks.registry import POISON
+from cutegen_nb.gpu.checks.registry.function import POISON
 from cutegen_nb.gpu.evaluator import KernelEvaluator
 
 HERE = Path(__file__).parent

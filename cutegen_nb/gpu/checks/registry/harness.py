@@ -1,0 +1,37 @@
+"""Is the harness still itself? What a candidate could change around its own evaluation."""
+
+from __future__ import annotations
+
+from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.gpu.checks.registry.check import Check
+
+_INTERCEPTION = "cutegen_nb.gpu.interception"
+
+HARNESS = Check(
+    name="harness unchanged",
+    protocol="I4",
+    tier=Tier.A,
+    stops="a patched comparison, clock or event",
+    cost="free",
+    where=_INTERCEPTION,
+)
+
+SETTINGS = Check(
+    name="global settings put back",
+    protocol="I6",
+    tier=Tier.A,
+    stops="TF32 or a default dtype switched on for the reference",
+    cost="free",
+    decides=False,
+    where=_INTERCEPTION,
+)
+
+THREADS = Check(
+    name="no new threads",
+    protocol="I7",
+    tier=Tier.A,
+    stops="work in a thread, outside the clock",
+    cost="free",
+    decides=False,
+    where=_INTERCEPTION,
+)
