@@ -121,14 +121,14 @@ def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     inputs: tuple[torch.Tensor, ...],
 ) -> OutputComparison:
     """Compare one output. Shapes and dtypes are equal already; `inputs` only serve to name a pattern."""
-    truth = oracle if gate.against_oracle and oracle is not None else reference
-    found, expected, plain = _real(candidate), _real(truth), _real(reference)
+    true = compared_with(reference, oracle, gate)
+    found, expected, plain = _real(candidate), _real(true), _real(reference)
     rms = _rms(expected)
     bad_count, first_bad = _bad_elements(found, expected, plain, gate.element, rms)
     errors = _errors(found, expected, plain)
-    matches = bad_count == 0 and (errors.relative_l2 <= gate.l2 or errors.largest == 0.0)
+    matches = bad_count == 0 and _within(errors, gate)
     place = None if first_bad is None else _unravel(first_bad, tuple(found.shape))
-    wrong = None if matches else describe(candidate, truth, gate.element, rms, inputs)
+    wrong = None if matches else describe(candidate, true, gate.element, rms, inputs)
     return OutputComparison(
         index=index,
         shape=tuple(candidate.shape),
@@ -146,6 +146,36 @@ def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
         pattern=wrong.sentence if wrong else "",
         wrong=wrong,
     )
+
+
+def matches(
+    candidate: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor | None, gate: Gate, rms: float
+) -> bool:
+    """What `compare` says of a match and nothing more, up to the first part with an element outside the gate.
+
+    `rms` is `root_mean_square` of what `compared_with` gives. Wrong answers that are tried against the
+    comparison are mostly wrong from their first element on; a whole comparison of 1.6e9 elements takes 0.4 s
+    on an H200.
+    """
+    found, expected, plain = _real(candidate), _real(compared_with(reference, oracle, gate)), _real(reference)
+    for got, want, ordinary in _chunks(found, expected, plain):
+        if bool(_is_bad(got, want, ordinary, gate.element, rms).any()):
+            return False
+    return _within(_errors(found, expected, plain), gate)
+
+
+def compared_with(reference: torch.Tensor, oracle: torch.Tensor | None, gate: Gate) -> torch.Tensor:
+    """What an output is compared with: the oracle, or the reference where its gate asks for that."""
+    return oracle if gate.against_oracle and oracle is not None else reference
+
+
+def root_mean_square(tensor: torch.Tensor) -> float:
+    """Over the finite elements; real and imaginary parts count as two. 0 where there is none."""
+    return _rms(_real(tensor))
+
+
+def _within(errors: _Errors, gate: Gate) -> bool:
+    return errors.relative_l2 <= gate.l2 or errors.largest == 0.0
 
 
 def same(first: torch.Tensor, second: torch.Tensor, gate: Gate) -> bool:
@@ -225,24 +255,32 @@ def _errors(found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor | N
 def _bad_elements(
     found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor, element: float, rms: float
 ) -> tuple[int, int | None]:
-    """Number of elements outside the gate and the flat position of the first.
-
-    Where the reference is not finite, its own value or the oracle's is asked for: NaN for NaN, the same
-    infinity for an infinity.
-    """
+    """Number of elements outside the gate and the flat position of the first."""
     count, first, start = 0, None, 0
     for got, want, ordinary in _chunks(found, expected, plain):
-        bad = element_is_bad(got, want, element, rms)
-        odd = ~torch.isfinite(ordinary)
-        if bool(odd.any()):
-            alike = (got == ordinary) | (got.isnan() & ordinary.isnan())
-            bad &= ~(odd & alike)
+        bad = _is_bad(got, want, ordinary, element, rms)
         here = int(bad.sum())
         if here and first is None:
             first = start + int(bad.to(torch.uint8).argmax())
         count += here
         start += got.numel()
     return count, first
+
+
+def _is_bad(
+    got: torch.Tensor, want: torch.Tensor, ordinary: torch.Tensor, element: float, rms: float
+) -> torch.Tensor:
+    """Mask of the elements outside the gate.
+
+    Where the reference is not finite, its own value or the oracle's is asked for: NaN for NaN, the same
+    infinity for an infinity.
+    """
+    bad = element_is_bad(got, want, element, rms)
+    odd = ~torch.isfinite(ordinary)
+    if bool(odd.any()):
+        alike = (got == ordinary) | (got.isnan() & ordinary.isnan())
+        bad &= ~(odd & alike)
+    return bad
 
 
 def element_is_bad(got: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> torch.Tensor:

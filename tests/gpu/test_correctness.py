@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -305,3 +307,26 @@ def test_bits_are_compared_as_bits():
     assert correctness.bits_equal(nan, nan.clone())
     assert not correctness.bits_equal(torch.tensor([0.0]), torch.tensor([-0.0]))
     assert not correctness.bits_equal(torch.zeros(2), torch.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32])
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6, 1.0 + 3e-3, 1.5, 0.0, float("nan")])
+@pytest.mark.parametrize("part", [slice(None), slice(-1, None), slice(0, 1)])
+def test_the_short_answer_is_that_of_the_whole_comparison(monkeypatch, dtype, factor, part):
+    monkeypatch.setattr(correctness, "_CHUNK", 256)
+    generator = torch.Generator().manual_seed(7)
+    exact = (torch.randn(1000, generator=generator, dtype=torch.float64) * 30).to(
+        torch.complex128 if dtype.is_complex else torch.float64
+    )
+    reference = exact.to(dtype)
+    floating = dtype.is_floating_point or dtype.is_complex
+    oracle = exact if floating else None
+    gate = correctness.find_gate(reference, oracle, 1.0)
+    candidate = reference.clone()
+    if floating or not math.isnan(factor):
+        candidate[part] = (candidate[part].to(exact.dtype) * factor).to(dtype)
+    if floating:
+        exact[500], reference[500], candidate[500] = (float("inf"),) * 3
+    rms = correctness.root_mean_square(correctness.compared_with(reference, oracle, gate))
+    whole = correctness.compare(0, candidate, reference, oracle, gate, ())
+    assert correctness.matches(candidate, reference, oracle, gate, rms) is whole.matches

@@ -19,7 +19,7 @@ from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.checks.probing import Expected, expect
 from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
 from cutegen_nb.gpu.comparing import cloned, tensors_of
-from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.correctness import Gate, compared_with, matches, root_mean_square
 from cutegen_nb.gpu.problem_source import LoadedProblem
 from cutegen_nb.gpu.trial import Answers
 
@@ -48,6 +48,20 @@ class _Wrong:
     """In words."""
     outputs: tuple[torch.Tensor, ...]
     """Of the form of the right one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """One output, for wrong answers to miss."""
+
+    wanted: torch.Tensor
+    """The reference's."""
+    truth: torch.Tensor | None
+    """The oracle's; None where there is none."""
+    gate: Gate
+    """How close is right."""
+    rms: float
+    """Root mean square of what it is compared with."""
 
 
 def admit(loaded: LoadedProblem, device: str, longest_sum: float) -> Admitted:
@@ -94,15 +108,25 @@ def _sorted_out(
     """Names of the wrong answers that the comparison refuses, and of those that pass."""
     refused: list[str] = []
     passing: list[str] = []
+    targets = _targets(expected)
     for wrong in _wrong_answers(reference, drawn, other, expected.answers.wanted):
-        (passing if _passes(wrong, expected) else refused).append(wrong.name)
+        (passing if _passes(wrong, targets) else refused).append(wrong.name)
     return tuple(refused), tuple(passing)
 
 
-def _passes(wrong: _Wrong, expected: Expected) -> bool:
+def _targets(expected: Expected) -> tuple[_Target, ...]:
     answers = expected.answers
-    compared = comparing.compared(wrong.outputs, answers.wanted, answers.truth, expected.gates, ())
-    return all(item.matches for item in compared)
+    return tuple(
+        _Target(wanted=want, truth=true, gate=gate, rms=root_mean_square(compared_with(want, true, gate)))
+        for want, true, gate in zip(answers.wanted, answers.truth, expected.gates, strict=True)
+    )
+
+
+def _passes(wrong: _Wrong, targets: Sequence[_Target]) -> bool:
+    return all(
+        matches(got, target.wanted, target.truth, target.gate, target.rms)
+        for got, target in zip(wrong.outputs, targets, strict=True)
+    )
 
 
 def _tighten(
@@ -134,7 +158,8 @@ def _still_passing(
     if drawn is None or expected is None or isinstance(expected, str):
         return None
     wrong = _wrong_answers(reference, drawn, sets[1] if other is None else other, expected.answers.wanted)
-    return {item.name for item in wrong if _passes(item, expected)}
+    targets = _targets(expected)
+    return {item.name for item in wrong if _passes(item, targets)}
 
 
 def _wrong_answers(
