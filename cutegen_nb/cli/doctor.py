@@ -17,8 +17,9 @@ from typing import Any
 import cutegen_nb
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError
+from cutegen_nb.gpu import nsight_import
 from cutegen_nb.gpu.checks import sanitizer
-from cutegen_nb.gpu.nsight_import import locate
+from cutegen_nb.gpu.tool_run import locate
 from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
 from cutegen_nb.wiring import Settings, make_evaluator
 
@@ -114,7 +115,7 @@ async def _gpu() -> Line:
 
 
 def _ncu() -> Line:
-    if locate() is None:
+    if locate(nsight_import.NAME) is None:
         return Line(item="Nsight Compute", value="not installed (ncu): no hardware counters")
     try:
         parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")
@@ -127,7 +128,7 @@ def _ncu() -> Line:
 
 
 def _sanitizer() -> Line:
-    path = sanitizer.locate()
+    path = locate(sanitizer.NAME)
     absent = f"{sanitizer.ABSENT.removeprefix(f'{sanitizer.NAME} was ')}; tier C runs without it"
     value = f"{path}: part of tier C on a GPU" if path else absent
     return Line(item="compute-sanitizer", value=value)

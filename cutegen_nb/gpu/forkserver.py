@@ -26,7 +26,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cutegen_nb
 from cutegen_nb.core.errors import EvaluatorError, WorkerDied
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.channel import pack
@@ -71,9 +70,6 @@ class ForkServer:
         self.close()
         scratch = _new_scratch()
         here, there = socket.socketpair()
-        package_root = str(Path(cutegen_nb.__file__).parent.parent)
-        inherited = os.environ.get("PYTHONPATH", "")
-        path = [package_root, *(item for item in inherited.split(os.pathsep) if item)]
         command = [
             # -P: the folder the person works in is no place that a candidate imports from or reads.
             sys.executable, "-P", "-m", "cutegen_nb.gpu.template",
@@ -86,7 +82,7 @@ class ForkServer:
             with (scratch / "template.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     command,
-                    env=sandbox.environment(os.environ, scratch, path),
+                    env=sandbox.environment(os.environ, scratch),
                     pass_fds=[there.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -280,8 +276,7 @@ class ForkServer:
 
 def _new_scratch() -> Path:
     try:
-        # Not our name: a candidate could tell by it that it is being judged.
-        return Path(tempfile.mkdtemp(prefix="kernels-"))
+        return Path(tempfile.mkdtemp(prefix=sandbox.SCRATCH_PREFIX))
     except OSError as error:
         raise EvaluatorError(
             f"No folder could be made in {tempfile.gettempdir()} ({error}); free space there or set TMPDIR."

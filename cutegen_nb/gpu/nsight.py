@@ -1,39 +1,30 @@
 """A candidate that passed, once under Nsight Compute: its counters as a ``Profile``.
 
-``ncu`` is started around ``gpu.once``, which runs the candidate as confined as an evaluation does but for the
-network namespace, which it shares with the tool. Only kernels compiled from the candidate's own functions are
-looked at, each for itself; the clocks are left as they are, and the profile says so.
+Only kernels compiled from the candidate's own functions are looked at, each for itself; the clocks are left
+as they are, and the profile says so.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
-import json
-import os
 import re
-import secrets
-import shutil
-import sys
-import tempfile
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-import cutegen_nb
 from cutegen_nb.core import nsight_metrics as names
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import Evaluation, Finding, Severity
 from cutegen_nb.core.nsight_names import COUNTERPARTS
 from cutegen_nb.core.ports import Progress
-from cutegen_nb.core.problem import Problem, Rewrite
+from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.gpu import program, sandbox
 from cutegen_nb.gpu.nsight_errors import ABSENT, NoCounters, too_slow, why_none
-from cutegen_nb.gpu.nsight_import import import_report, locate
+from cutegen_nb.gpu.nsight_import import NAME, import_report
 from cutegen_nb.gpu.nsight_profile import CLOCKS_UNTOUCHED, profile_of
 from cutegen_nb.gpu.program import Ended
+from cutegen_nb.gpu.tool_run import Guest, locate, run, run_folder
 
 DEADLINE_S = 180.0
 """Starting PyTorch, the DSL and ncu takes about 15 s; the passes of each kernel come on top."""
@@ -94,8 +85,6 @@ class Order:
     """Its candidate, which passed."""
     detail: Detail = Detail.TUNING
     """How much is asked for."""
-    rewrites: tuple[Rewrite, ...] = ()
-    """Another size of the problem; empty for its own."""
     confine_files: bool = True
     """Whether CUDA finds the device where files are confined."""
     resident_bytes: int | None = None
@@ -132,35 +121,34 @@ async def counted(order: Order, progress: Progress) -> Profile:
     Raises:
         NoCounters: there are none to be had; the message says why and what helps.
     """
-    command = locate()
+    command = locate(NAME)
     if command is None:
         raise NoCounters(ABSENT)
     progress("counting under Nsight Compute")
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="counters-"))
-    try:
+    async with run_folder() as folder:
         report = folder / "report.ncu-rep"
         pattern = kernel_filter(order.candidate.source)
-        end = await program.run(
-            program.Program(
-                command=[command, *arguments(order.detail, pattern, report), *_once(order, folder)],
-                folder=str(folder),
-                environment=_environment(folder),
-                deadline_s=order.deadline_s,
-                alone=True,
-                resident_bytes=order.resident_bytes,
-            )
-        )
+        tool = [command, *arguments(order.detail, pattern, report)]
+        end = await run(tool, _guest(order), folder, {"CUTE_DSL_LINEINFO": "1"})
         if end.how is Ended.DEADLINE:
             raise too_slow(order.deadline_s)
         if not report.is_file():
             raise why_none(end.log, code=end.code, matching=pattern.removeprefix("regex:"))
         recorded = await asyncio.to_thread(import_report, report)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if not recorded.kernels:
         raise why_none(end.log, code=end.code, matching=pattern.removeprefix("regex:"))
     driver = (f"driver {order.driver}",) if order.driver else ()
     return profile_of(recorded, notes=(*driver, CLOCKS_UNTOUCHED))
+
+
+def _guest(order: Order) -> Guest:
+    return Guest(
+        problem=order.problem,
+        candidate=order.candidate,
+        confine_files=order.confine_files,
+        resident_bytes=order.resident_bytes,
+        deadline_s=order.deadline_s,
+    )
 
 
 def arguments(detail: Detail, pattern: str, report: Path) -> list[str]:
@@ -197,27 +185,3 @@ def _is_kernel(decorator: ast.expr) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == "kernel") or (
         isinstance(node, ast.Name) and node.id == "kernel"
     )
-
-
-def _once(order: Order, folder: Path) -> list[str]:
-    """The candidate's one run, told by two files in a folder that is not the candidate's."""
-    given, kernel = folder / "problem.json", folder / "kernel.py"
-    told = {"problem": encode(order.problem), "rewrites": encode(order.rewrites)}
-    given.write_text(json.dumps(told), encoding="utf-8")
-    kernel.write_text(order.candidate.source, encoding="utf-8")
-    return [
-        sys.executable, "-P", "-m", "cutegen_nb.gpu.once",
-        "--watched", "--seed", str(secrets.randbits(31)),
-        *(() if order.confine_files else ("--open-files",)),
-        str(given), str(kernel), str(folder / "run"),
-    ]  # fmt: skip
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """As an evaluation's, with the lines of Python in the machine code."""
-    inherited = os.environ.get("PYTHONPATH", "")
-    root = str(Path(cutegen_nb.__file__).parent.parent)
-    path = [root, *(item for item in inherited.split(os.pathsep) if item)]
-    scratch = folder / "run"
-    scratch.mkdir()
-    return sandbox.environment(os.environ, scratch, path) | {"CUTE_DSL_LINEINFO": "1"}

@@ -7,10 +7,8 @@ Our own reader needs nothing; what it cannot read (an older or a later layout) g
 from __future__ import annotations
 
 import importlib
-import os
-import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,12 @@ from cutegen_nb.core.profile import Metric
 from cutegen_nb.gpu.nsight_csv import RAW_PAGE, SOURCE_PAGE, read_raw, with_source
 from cutegen_nb.gpu.nsight_record import Recorded, RecordedInstruction, RecordedKernel, UnreadableReport
 from cutegen_nb.gpu.nsight_wire import read_report
+from cutegen_nb.gpu.tool_run import locate
 
 NAME = "ncu"
 _MODULE = "ncu_report"
 _PAGE_S = 120.0
 """For printing one page of a report; one of hundreds of kernels takes a while."""
-
-
-def locate(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Path of ``ncu``; None where there is none."""
-    folders = [environment.get("PATH", "")]
-    folders += [f"{environment[name]}/bin" for name in ("CUDA_HOME", "CUDA_PATH") if environment.get(name)]
-    return shutil.which(NAME, path=os.pathsep.join([*folders, "/usr/local/cuda/bin"]))
 
 
 def import_report(path: Path) -> Recorded:
@@ -57,7 +49,7 @@ def import_report(path: Path) -> Recorded:
 
 def _by_command(path: Path) -> Recorded | None:
     """Through ``ncu --import``; None without it, or where it refuses the file too."""
-    command = locate()
+    command = locate(NAME)
     if command is None:
         return None
     pages = []

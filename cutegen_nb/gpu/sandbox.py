@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import cutegen_nb
+
 ALLOWED_VARIABLES = (
     "CUDA_HOME",
     "CUDA_PATH",
@@ -32,6 +34,8 @@ ALLOWED_VARIABLES = (
 )
 """Variables a child gets from the person's environment. Everything else stays out, keys first of all."""
 
+SCRATCH_PREFIX = "kernels-"
+"""Begins the name of a candidate's folder: not our name, by which it could tell that it is being judged."""
 FILE_BYTES = 256 << 20
 """Largest file a candidate may write."""
 PROCESSES = 32
@@ -40,13 +44,16 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def environment(inherited: Mapping[str, str], scratch: Path, python_path: Iterable[str]) -> dict[str, str]:
+def environment(inherited: Mapping[str, str], scratch: Path) -> dict[str, str]:
     """The variables of the template process and so of every candidate.
 
-    `scratch` becomes home, temporary folder and the DSL's dump and cache folder, so that nothing a
-    candidate caches outlives the evaluator.
+    It imports this package and what the person's own process finds by PYTHONPATH. `scratch` becomes home,
+    temporary folder and the DSL's dump and cache folder, so that nothing a candidate caches outlives the
+    evaluator.
     """
     kept = {name: inherited[name] for name in ALLOWED_VARIABLES if name in inherited}
+    own = str(Path(cutegen_nb.__file__).parent.parent)
+    path = [own, *(item for item in inherited.get("PYTHONPATH", "").split(os.pathsep) if item)]
     folder = str(scratch)
     return kept | {
         "CUTE_DSL_CACHE_DIR": folder,
@@ -55,7 +62,7 @@ def environment(inherited: Mapping[str, str], scratch: Path, python_path: Iterab
         "HOME": folder,
         "OMP_NUM_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join(python_path),
+        "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": folder,
         "XDG_CACHE_HOME": folder,

@@ -10,20 +10,10 @@ has passed everything else by then, and `confinement` in the report says so.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import secrets
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import cutegen_nb
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Judged, Severity
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, Workload
@@ -32,11 +22,10 @@ from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.gpu.checks.sanitizer import Found, Tool
 from cutegen_nb.gpu.checks.sanitizer_report import Report, read_report
 from cutegen_nb.gpu.program import Ended
+from cutegen_nb.gpu.tool_run import Guest, locate, run, run_folder
 
 DEADLINE_S = 90.0
 """For one tool at one size: importing PyTorch and the DSL and compiling take 10 s under it."""
-_RUN = "run"
-"""The candidate's own folder within that of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +60,7 @@ class Look:
 
 async def through_tools(passed: Evaluation, order: Order, progress: Progress) -> Evaluation:
     """`passed` with the results of every tool; where one of them decides, those after it do not run."""
-    tool_path = sanitizer.locate()
+    tool_path = locate(sanitizer.NAME)
     evaluation = passed
     for tool in sanitizer.TOOLS:
         if tool_path is None:
@@ -115,47 +104,23 @@ def _doubted(found: Sequence[Found], why: str) -> tuple[Found, ...]:
 
 
 async def _look(tool_path: str, tool: Tool, order: Order, size: Workload) -> Look:
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="kernels-"))
-    try:
-        (folder / _RUN).mkdir()  # home and temporary folder, of the tool as well
+    async with run_folder() as folder:
         report = folder / "report.txt"
-        command = [tool_path, *sanitizer.arguments(tool, report), *_once(order, size, folder)]
-        end = await program.run(
-            program.Program(
-                command=command,
-                folder=str(folder),
-                environment=_environment(folder),
-                deadline_s=order.deadline_s,
-                alone=True,
-                resident_bytes=order.resident_bytes,
-            )
-        )
+        command = [tool_path, *sanitizer.arguments(tool, report)]
+        end = await run(command, _guest(order, size), folder, sanitizer.ENVIRONMENT)
         text = report.read_text(encoding="utf-8", errors="replace") if report.is_file() else ""
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return _read(tool, order, read_report(text), end, _words(size))
 
 
-def _once(order: Order, size: Workload, folder: Path) -> list[str]:
-    """The candidate's one run, told by two files in a folder that is not the candidate's."""
-    given, kernel = folder / "problem.json", folder / "kernel.py"
-    given.write_text(
-        json.dumps({"problem": encode(order.problem), "rewrites": encode(size.rewrites)}), encoding="utf-8"
+def _guest(order: Order, size: Workload) -> Guest:
+    return Guest(
+        problem=order.problem,
+        candidate=order.candidate,
+        rewrites=size.rewrites,
+        confine_files=order.confine_files,
+        resident_bytes=order.resident_bytes,
+        deadline_s=order.deadline_s,
     )
-    kernel.write_text(order.candidate.source, encoding="utf-8")
-    return [
-        sys.executable, "-P", "-m", "cutegen_nb.gpu.once",
-        "--watched", "--seed", str(secrets.randbits(31)),
-        *(() if order.confine_files else ("--open-files",)),
-        str(given), str(kernel), str(folder / _RUN),
-    ]  # fmt: skip
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    inherited = os.environ.get("PYTHONPATH", "")
-    root = str(Path(cutegen_nb.__file__).parent.parent)
-    path = [root, *(item for item in inherited.split(os.pathsep) if item)]
-    return sandbox.environment(os.environ, folder / _RUN, path) | sanitizer.ENVIRONMENT
 
 
 def _read(tool: Tool, order: Order, report: Report, end: program.End, words: str) -> Look:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import cutegen_nb
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.gpu import sandbox
 
@@ -23,12 +24,20 @@ def _with(judge, code):
 
 
 def test_the_environment_is_an_allow_list():
-    given = {"PATH": "/bin", "OPENAI_API_KEY": "k", "HF_TOKEN": "t", "HOME": "/home/me", "LANG": "C"}
-    seen = sandbox.environment(given, Path("/scratch"), ["/lib"])
+    given = {
+        "PATH": "/bin",
+        "PYTHONPATH": "/lib",
+        "OPENAI_API_KEY": "k",
+        "HF_TOKEN": "t",
+        "HOME": "/home/me",
+        "LANG": "C",
+    }
+    seen = sandbox.environment(given, Path("/scratch"))
     assert "OPENAI_API_KEY" not in seen
     assert "HF_TOKEN" not in seen
     assert seen["HOME"] == seen["TMPDIR"] == "/scratch"
     assert seen["PATH"] == "/bin"
+    assert seen["PYTHONPATH"] == f"{Path(cutegen_nb.__file__).parents[1]}{os.pathsep}/lib"
 
 
 def test_a_candidate_sees_no_key_and_no_home(judge):

@@ -7,10 +7,8 @@ memory), and a barrier that a part of a CTA does not reach has hung nothing: bot
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -91,13 +89,6 @@ class Found:
     """What the finding rests on."""
     verdict: Verdict | None
     """What it decides; None for a flag."""
-
-
-def locate(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Path of compute-sanitizer; None where there is none."""
-    folders = [environment.get("PATH", "")]
-    folders += [f"{environment[name]}/bin" for name in ("CUDA_HOME", "CUDA_PATH") if environment.get(name)]
-    return shutil.which(NAME, path=os.pathsep.join([*folders, "/usr/local/cuda/bin"]))
 
 
 def arguments(tool: Tool, report: Path) -> list[str]:

@@ -22,6 +22,7 @@ from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite, Workload
 from cutegen_nb.gpu import candidate_module, sanitizing
 from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.gpu.checks.sanitizer_report import read_report
+from cutegen_nb.gpu.tool_run import locate
 
 HERE = Path(__file__).parents[1]
 DATA = HERE / "data" / "sanitizer"
@@ -171,7 +172,7 @@ def test_where_there_is_no_compute_sanitizer_each_check_says_where_it_comes_from
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
-    if sanitizer.locate() is not None:
+    if locate(sanitizer.NAME) is not None:
         pytest.skip("it is in /usr/local/cuda here")
     evaluation = under()
     assert evaluation.passed
@@ -184,7 +185,7 @@ def test_it_is_found_where_the_toolkit_is_though_path_does_not_name_it(tmp_path)
     tool.parent.mkdir(parents=True)
     tool.write_text("")
     tool.chmod(0o755)
-    assert sanitizer.locate({"PATH": "", "CUDA_HOME": str(tmp_path / "cuda")}) == str(tool)
+    assert locate(sanitizer.NAME, {"PATH": "", "CUDA_HOME": str(tmp_path / "cuda")}) == str(tool)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ from cutegen_nb.gpu import sanitizing
 from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.gpu.device import find_gpu
 from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.gpu.tool_run import locate
 
 HERE = Path(__file__).parents[1]
 TOOLS = {tool.name: tool for tool in sanitizer.TOOLS}
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(find_gpu() is None, reason="nvidia-smi names no GPU on this machine"),
-    pytest.mark.skipif(sanitizer.locate() is None, reason=sanitizer.ABSENT),
+    pytest.mark.skipif(locate(sanitizer.NAME) is None, reason=sanitizer.ABSENT),
 ]
 PROBLEM = Problem(
     name="relu", source=(HERE / "problems" / "relu.py").read_text(), form=ProblemForm.KERNELBENCH
@@ -50,7 +51,7 @@ def looked(evaluator):
                 sizes=(facts.full,),
                 confine_files=evaluator._workers.confine_files,
             )
-            return await sanitizing.looked(sanitizer.locate(), TOOLS[tool], order)
+            return await sanitizing.looked(locate(sanitizer.NAME), TOOLS[tool], order)
 
         return asyncio.run(one())
 
