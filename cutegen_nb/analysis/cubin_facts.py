@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from cutegen_nb.analysis.elf import SYMBOLS, Section, sections_of, symbol_name
+from cutegen_nb.analysis.machine_code import INSTRUCTION_BYTES, accessed_bytes
 from cutegen_nb.core.profile import KernelResources
 
 _CUDA_INFO = 0x7000_0000
-_SYMBOLS = 2
-_KEPT_ELSEWHERE = 8
-"""``SHT_NOBITS``: a section with a size and no bytes in the file."""
 _SIZED = 4
 """Form of an attribute whose payload follows; the other forms hold their value in the record itself."""
 _REGISTERS, _FRAME, _STACK, _MAX_THREADS, _REQUIRED_THREADS, _ANNOTATIONS = 0x2F, 0x11, 0x12, 0x05, 0x10, 0x55
@@ -26,32 +24,13 @@ _SPILL = 1
 _RESERVED_SMEM_BYTES = 1024
 """What the system keeps of each CTA's shared memory; from sm_90 on the section's size contains it, and the
 module has a section ``.nv.shared.reserved.0``."""
-_INSTRUCTION_BYTES = 16
 _OPCODE = 0xFFF
 _LOCAL_LOAD, _LOCAL_STORE = 0x983, 0x387
 """LDL and STL in the low 12 bits of an instruction, sm_70 to sm_120."""
-_WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 16}
-"""Bits 73 to 75 of a load or store → bytes of its register or registers."""
 
 
 class BadCubin(ValueError):
     """The bytes are no cubin that this module can read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One section of the file."""
-
-    name: str
-    """As the file names it: ``.text.KERNEL``."""
-    kind: int
-    """``SHT_…`` of the ELF format."""
-    data: bytes
-    """Empty where the file holds none."""
-    size: int
-    """Bytes, also of a section that the file holds none of."""
-    link: int
-    """Number of the section that it refers to."""
 
 
 def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
@@ -72,32 +51,6 @@ def resources_of(cubin: bytes, architecture: str) -> dict[str, KernelResources]:
             f"Cannot read the compiler's machine code of {len(cubin)} bytes ({problem!r}); registers, spills "
             "and occupancy stay unknown."
         ) from problem
-
-
-def sections_of(cubin: bytes) -> list[Section]:
-    """Every section, in the order of their numbers.
-
-    Raises:
-        BadCubin: it is no 64-bit ELF file.
-        struct.error, IndexError, ValueError: it ends before its tables do.
-    """
-    if cubin[:5] != b"\x7fELF\x02":
-        raise BadCubin("no 64-bit ELF file")
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQII", cubin, table + index * entry) for index in range(count)]
-    name_bytes = cubin[headers[names][4] :]
-    return [
-        Section(
-            _text(name_bytes, name), kind, b"" if kind == _KEPT_ELSEWHERE else cubin[offset : offset + size],
-            size, link,
-        )
-        for name, kind, _, _, offset, size, link, _ in headers
-    ]  # fmt: skip
-
-
-def _text(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(b"\0", offset)].decode()
 
 
 def kernels_of(sections: list[Section]) -> list[str]:
@@ -149,15 +102,13 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _by_symbol(info: Section, sections: list[Section]) -> dict[str, dict[int, int]]:
     """Attributes of the whole module that hold a function's symbol and a number."""
     symbols = sections[info.link]
-    if symbols.kind != _SYMBOLS:
+    if symbols.kind != SYMBOLS:
         raise BadCubin("attributes without symbols")
-    strings = sections[symbols.link].data
     found: dict[str, dict[int, int]] = {}
     for attribute, payload in _attributes(info.data):
         if attribute in {_REGISTERS, _FRAME, _STACK}:
             symbol, value = struct.unpack("<II", payload)
-            (name,) = struct.unpack_from("<I", symbols.data, symbol * 24)
-            found.setdefault(_text(strings, name), {})[attribute] = value
+            found.setdefault(symbol_name(symbol, symbols, sections), {})[attribute] = value
     return found
 
 
@@ -175,9 +126,9 @@ def spills_of(kernel: str, sections: list[Section]) -> dict[int, tuple[bool, int
     code = by_name[f".text.{kernel}"].data
     found: dict[int, tuple[bool, int]] = {}
     for kind, offset in struct.iter_unpack("<II", annotations[: len(annotations) // 8 * 8]):
-        if kind != _SPILL or offset % _INSTRUCTION_BYTES or offset + _INSTRUCTION_BYTES > len(code):
+        if kind != _SPILL or offset % INSTRUCTION_BYTES or offset + INSTRUCTION_BYTES > len(code):
             continue
         low, high = struct.unpack_from("<QQ", code, offset)
         if low & _OPCODE in {_LOCAL_STORE, _LOCAL_LOAD}:
-            found[offset] = low & _OPCODE == _LOCAL_STORE, _WIDTHS.get(high >> 9 & 7, 0)
+            found[offset] = low & _OPCODE == _LOCAL_STORE, accessed_bytes(high)
     return found

@@ -12,10 +12,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-_RELOCATED = 4
-"""``SHT_RELA``."""
-_NO_BYTES = 8
-"""``SHT_NOBITS``: a section with a size and no bytes in the file."""
+from cutegen_nb.analysis.elf import RELOCATIONS, Section, sections_of, symbol_section, text_at
+
+_VERSIONS = range(2, 6)
+_COUNTS_OPERATIONS = 4
+"""From this version on the header has the most operations of an instruction."""
+_LISTS_FILES = 5
+"""From this version on files and directories are listed by a form that the header describes."""
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
 _LINE_STRINGS, _BLOCK16, _STRING, _UDATA, _DATA1, _DATA2, _DATA4, _DATA8, _STRINGS = (
@@ -51,15 +54,6 @@ class _Row:
     kernel: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    name: str
-    kind: int
-    data: bytes
-    link: int
-    info: int
-
-
 def lines_of(cubin: bytes) -> dict[str, LineTable]:
     """The line table of every kernel of a cubin, by the kernel's name; empty where it was built without.
 
@@ -67,7 +61,7 @@ def lines_of(cubin: bytes) -> dict[str, LineTable]:
         BadLineTable: it is no 64-bit ELF file, or its line table ends early or is of an unknown version.
     """
     try:
-        sections = _sections(cubin)
+        sections = sections_of(cubin)
         table = next((one.data for one in sections if one.name == ".debug_line"), b"")
         kernels = _relocations(sections)
         only = [one.name.removeprefix(".text.") for one in sections if one.name.startswith(".text.")]
@@ -91,42 +85,21 @@ def lines_of(cubin: bytes) -> dict[str, LineTable]:
     }
 
 
-def _sections(cubin: bytes) -> list[_Section]:
-    if cubin[:5] != b"\x7fELF\x02":
-        raise BadLineTable("no 64-bit ELF file")
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + index * entry) for index in range(count)]
-    strings = cubin[headers[names][4] : headers[names][4] + headers[names][5]]
-    return [
-        _Section(
-            _text(strings, name), kind, b"" if kind == _NO_BYTES else cubin[offset : offset + size], link,
-            info,
-        )
-        for name, kind, _, _, offset, size, link, info, _, _ in headers
-    ]  # fmt: skip
-
-
-def _text(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(b"\0", offset)].decode()
-
-
-def _strings(sections: list[_Section]) -> dict[int, bytes]:
+def _strings(sections: list[Section]) -> dict[int, bytes]:
     """String sections that version 5 refers to, by the form that does."""
     by_name = {one.name: one.data for one in sections}
     return {_LINE_STRINGS: by_name.get(".debug_line_str", b""), _STRINGS: by_name.get(".debug_str", b"")}
 
 
-def _relocations(sections: list[_Section]) -> dict[int, str]:
+def _relocations(sections: list[Section]) -> dict[int, str]:
     """The kernel whose address belongs at an offset of the line table."""
     found: dict[int, str] = {}
     for one in sections:
-        if one.kind != _RELOCATED or one.name != ".rela.debug_line":
+        if one.kind != RELOCATIONS or one.name != ".rela.debug_line":
             continue
         symbols = sections[one.link]
         for offset, info, _ in struct.iter_unpack("<QQq", one.data):
-            (section,) = struct.unpack_from("<H", symbols.data, (info >> 32) * 24 + 6)
-            found[offset] = sections[section].name.removeprefix(".text.")
+            found[offset] = symbol_section(info >> 32, symbols, sections).name.removeprefix(".text.")
     return found
 
 
@@ -137,21 +110,21 @@ class _Program:
         self._table, self._end, self._strings = table, end, strings
         self._at = start + 4
         self.version = self._number("<H")
-        if not 2 <= self.version <= 5:  # noqa: PLR2004 - versions of DWARF
+        if self.version not in _VERSIONS:
             raise BadLineTable(f"version {self.version}")
-        if self.version >= 5:  # noqa: PLR2004
+        if self.version >= _LISTS_FILES:  # it has the sizes of addresses and segments first
             self._at += 2
         length = self._number("<I")
         self._body = self._at + length
         self._step = self._number("<B")
-        if self.version >= 4:  # noqa: PLR2004
+        if self.version >= _COUNTS_OPERATIONS:
             self._at += 1
         self._at += 1
         self._base = self._number("<b")
         self._range = self._number("<B")
         first = self._number("<B")
         self._arguments = [self._number("<B") for _ in range(first - 1)]
-        self._files = self._listed() if self.version >= 5 else self._counted()  # noqa: PLR2004
+        self._files = self._listed() if self.version >= _LISTS_FILES else self._counted()
 
     def rows(self, kernels: dict[int, str], only: str) -> list[tuple[str, int, tuple[str, int]]]:
         """Kernel, offset and place of each row; `only` is the kernel of sequences without a relocation."""
@@ -231,7 +204,7 @@ class _Program:
         if form == _STRING:
             return self._string()
         if form in self._strings:
-            return _text(self._strings[form], self._number("<I"))
+            return text_at(self._strings[form], self._number("<I"))
         if form == _UDATA:
             return self._unsigned()
         if form == _BLOCK16:
@@ -240,7 +213,7 @@ class _Program:
         return self._number({_DATA1: "<B", _DATA2: "<H", _DATA4: "<I", _DATA8: "<Q"}[form])
 
     def _string(self) -> str:
-        text = _text(self._table, self._at)
+        text = text_at(self._table, self._at)
         self._at += len(text.encode()) + 1
         return text
 

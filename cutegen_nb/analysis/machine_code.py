@@ -49,8 +49,8 @@ _EARLIER = {0x035: "HFMA2"}
 _NEW_FROM = 100
 _COPY = "LDGSTS"
 _SIZED = frozenset({"LD", "LDG", "LDS", "LDL", "ST", "STG", "STS", "STL"})
-"""Accesses that carry the bits each thread moves."""
-_BITS = {0: 8, 1: 8, 2: 16, 3: 16, 4: 32, 5: 64, 6: 128}
+"""Accesses that carry the bytes each thread moves."""
+_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 8, 6: 16}
 """Bits 73 to 75 of such an access."""
 _COPY_BITS = {0: 32, 1: 64, 2: 128}
 """Bits 73 and 74 of an asynchronous copy; from sm_100 on bits 74 and 75."""
@@ -70,10 +70,15 @@ def instructions(code: bytes, architecture: str) -> Iterator[tuple[int, str]]:
         name = names.get(low & _OPERATION, OTHER)
         if name == "NOP":
             continue
-        bits = _BITS.get(high >> 9 & 7, 0) if name in _SIZED else 0
+        bits = 8 * accessed_bytes(high) if name in _SIZED else 0
         if name == _COPY:
             bits = _COPY_BITS.get(high >> (10 if is_new else 9) & 3, 0)
         yield number * INSTRUCTION_BYTES, f"{name}.{bits}" if bits else name
+
+
+def accessed_bytes(high: int) -> int:
+    """Bytes that each thread moves by a load or store; `high` is the upper half of its code. 0 if unknown."""
+    return _BYTES.get(high >> 9 & 7, 0)
 
 
 def _number(architecture: str) -> int:

@@ -6,8 +6,9 @@ import struct
 from collections import Counter
 from collections.abc import Iterable
 
-from cutegen_nb.analysis.cubin_facts import BadCubin, sections_of, spills_of
+from cutegen_nb.analysis.cubin_facts import BadCubin, spills_of
 from cutegen_nb.analysis.debug_lines import BadLineTable, LineTable, lines_of
+from cutegen_nb.analysis.elf import sections_of
 from cutegen_nb.analysis.machine_code import instructions
 from cutegen_nb.core.profile import CodeLine, CompiledCode
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.analysis.cubin_facts import resources_of, sections_of
+from cutegen_nb.analysis.cubin_facts import resources_of
+from cutegen_nb.analysis.elf import sections_of
 from cutegen_nb.analysis.machine_code import instructions
 from cutegen_nb.core.profile import CodeLine
 from cutegen_nb.simulator import ptx
