@@ -9,20 +9,17 @@ by the element and by the root mean square of the output, and one on the relativ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from cutegen_nb.core.evaluation import OutputComparison
+from cutegen_nb.gpu.distances import Distance, measure, real, root_mean_square
 from cutegen_nb.gpu.patterns import describe
 
 MULTIPLE = 8.0
 """Gates are this many times the reference's own error. A kernel sums in another order than the library,
 and a plain loop is a few times worse than the pairwise sum that libraries use."""
-_CHUNK = 1 << 24
-"""Elements compared at a time: at full size an output in float64 does not fit twice."""
-
 _CAPS = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
 """Widest element gate by dtype, relative to the element plus the output's root mean square."""
 
@@ -39,15 +36,6 @@ class Gate:
     """The reference's own relative L2 error."""
     against_oracle: bool = True
     """False where the reference itself lies outside the cap: then only the reference can be compared with."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Errors:
-    """Distance of one tensor from the oracle."""
-
-    largest: float
-    largest_scaled: float
-    relative_l2: float
 
 
 def floor(dtype: torch.dtype, reduction_length: float) -> float:
@@ -99,7 +87,7 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
     if oracle is None:
         element = min(MULTIPLE * narrow, wide)
         return Gate(element=element, l2=element / 2, reference_l2=math.nan, against_oracle=False)
-    errors = _errors(_real(reference), _real(oracle))
+    errors = measure(reference, oracle, reference)
     beyond = errors.largest_scaled > wide or errors.relative_l2 > wide / 2
     if not math.isfinite(errors.largest_scaled) or beyond:
         element = min(MULTIPLE * narrow, wide)
@@ -122,25 +110,24 @@ def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of
 ) -> OutputComparison:
     """Compare one output. Shapes and dtypes are equal already; `inputs` only serve to name a pattern."""
     true = compared_with(reference, oracle, gate)
-    found, expected, plain = _real(candidate), _real(true), _real(reference)
-    rms = _rms(expected)
-    bad_count, first_bad = _bad_elements(found, expected, plain, gate.element, rms)
-    errors = _errors(found, expected, plain)
-    matches = bad_count == 0 and _within(errors, gate)
-    place = None if first_bad is None else _unravel(first_bad, tuple(found.shape))
-    wrong = None if matches else describe(candidate, true, gate.element, rms, inputs)
+    found, expected = real(candidate), real(true)
+    rms = root_mean_square(true)
+    errors = measure(candidate, true, reference, element=gate.element, rms=rms)
+    place = None if errors.first_bad is None else _unravel(errors.first_bad, tuple(found.shape))
+    right = _within(errors, gate)
+    wrong = None if right else describe(candidate, true, gate.element, rms, inputs)
     return OutputComparison(
         index=index,
         shape=tuple(candidate.shape),
         dtype=str(candidate.dtype).removeprefix("torch."),
-        matches=matches,
+        matches=right,
         max_abs_error=errors.largest,
         relative_l2_error=errors.relative_l2,
         reference_relative_l2_error=gate.reference_l2,
         tolerance_abs=gate.element * rms,
         tolerance_rel=gate.element,
         tolerance_l2=gate.l2,
-        bad_fraction=bad_count / max(1, found.numel()),
+        bad_fraction=errors.bad_count / max(1, found.numel()),
         first_bad=None if place is None else place[: candidate.dim()],
         first_bad_values=None if place is None else (float(found[place]), float(expected[place])),
         pattern=wrong.sentence if wrong else "",
@@ -157,11 +144,9 @@ def matches(
     comparison are mostly wrong from their first element on; a whole comparison of 1.6e9 elements takes 0.4 s
     on an H200.
     """
-    found, expected, plain = _real(candidate), _real(compared_with(reference, oracle, gate)), _real(reference)
-    for got, want, ordinary in _chunks(found, expected, plain):
-        if bool(_is_bad(got, want, ordinary, gate.element, rms).any()):
-            return False
-    return _within(_errors(found, expected, plain), gate)
+    true = compared_with(reference, oracle, gate)
+    errors = measure(candidate, true, reference, element=gate.element, rms=rms, to_first_bad=True)
+    return _within(errors, gate)
 
 
 def compared_with(reference: torch.Tensor, oracle: torch.Tensor | None, gate: Gate) -> torch.Tensor:
@@ -169,26 +154,21 @@ def compared_with(reference: torch.Tensor, oracle: torch.Tensor | None, gate: Ga
     return oracle if gate.against_oracle and oracle is not None else reference
 
 
-def root_mean_square(tensor: torch.Tensor) -> float:
-    """Over the finite elements; real and imaginary parts count as two. 0 where there is none."""
-    return _rms(_real(tensor))
-
-
-def _within(errors: _Errors, gate: Gate) -> bool:
-    return errors.relative_l2 <= gate.l2 or errors.largest == 0.0
+def _within(errors: Distance, gate: Gate) -> bool:
+    return errors.bad_count == 0 and (errors.relative_l2 <= gate.l2 or errors.largest == 0.0)
 
 
 def same(first: torch.Tensor, second: torch.Tensor, gate: Gate) -> bool:
     """Whether two runs of a candidate agree: bit for bit, or within the gate (atomics add in any order)."""
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
-    bad, _ = _bad_elements(_real(second), _real(first), _real(first), gate.element, _rms(_real(first)))
-    return bad == 0
+    errors = measure(second, first, element=gate.element, rms=root_mean_square(first), to_first_bad=True)
+    return errors.bad_count == 0
 
 
 def distance(found: torch.Tensor, expected: torch.Tensor) -> tuple[float, float]:
     """Largest error relative to the element plus the root mean square, and the relative L2 error."""
-    errors = _errors(_real(found), _real(expected))
+    errors = measure(found, expected, found)
     return errors.largest_scaled, errors.relative_l2
 
 
@@ -205,89 +185,12 @@ def bits_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     )
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
-
-
 def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     place: list[int] = []
     for extent in reversed(shape):
         position, rest = divmod(position, extent)
         place.append(rest)
     return tuple(reversed(place))
-
-
-def _chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    for start in range(0, flat[0].numel(), _CHUNK):
-        yield tuple(part[start : start + _CHUNK].double() for part in flat)
-
-
-def _rms(tensor: torch.Tensor) -> float:
-    total, count = 0.0, 0
-    for (part,) in _chunks(tensor):
-        finite = part[torch.isfinite(part)]
-        total += float((finite * finite).sum())
-        count += finite.numel()
-    return math.sqrt(total / count) if count else 0.0
-
-
-def _errors(found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor | None = None) -> _Errors:
-    """Distances over the elements where the reference is finite; elsewhere only the kind of value counts."""
-    rms = _rms(expected)
-    largest, scaled, squares, norm = 0.0, 0.0, 0.0, 0.0
-    for got, want, ordinary in _chunks(found, expected, found if plain is None else plain):
-        finite = torch.isfinite(want) & torch.isfinite(ordinary)
-        error = torch.where(finite, (got - want).abs(), 0.0)
-        error = torch.nan_to_num(error, nan=math.inf, posinf=math.inf)
-        if error.numel():
-            largest = max(largest, float(error.max()))
-            ratio = error / (want.abs() + rms).clamp_min(torch.finfo(torch.float64).tiny)
-            scaled = max(scaled, float(torch.where(finite, ratio, 0.0).max()))
-        squares += float((error * error).sum())
-        norm += float(torch.where(finite, want * want, 0.0).sum())
-    relative = 0.0
-    if squares > 0.0:
-        relative = math.sqrt(squares / norm) if norm > 0.0 else math.inf
-    return _Errors(largest=largest, largest_scaled=scaled, relative_l2=relative)
-
-
-def _bad_elements(
-    found: torch.Tensor, expected: torch.Tensor, plain: torch.Tensor, element: float, rms: float
-) -> tuple[int, int | None]:
-    """Number of elements outside the gate and the flat position of the first."""
-    count, first, start = 0, None, 0
-    for got, want, ordinary in _chunks(found, expected, plain):
-        bad = _is_bad(got, want, ordinary, element, rms)
-        here = int(bad.sum())
-        if here and first is None:
-            first = start + int(bad.to(torch.uint8).argmax())
-        count += here
-        start += got.numel()
-    return count, first
-
-
-def _is_bad(
-    got: torch.Tensor, want: torch.Tensor, ordinary: torch.Tensor, element: float, rms: float
-) -> torch.Tensor:
-    """Mask of the elements outside the gate.
-
-    Where the reference is not finite, its own value or the oracle's is asked for: NaN for NaN, the same
-    infinity for an infinity.
-    """
-    bad = element_is_bad(got, want, element, rms)
-    odd = ~torch.isfinite(ordinary)
-    if bool(odd.any()):
-        alike = (got == ordinary) | (got.isnan() & ordinary.isnan())
-        bad &= ~(odd & alike)
-    return bad
-
-
-def element_is_bad(got: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> torch.Tensor:
-    """Mask of the elements outside the element gate; NaN matches NaN and an infinity itself."""
-    alike = (got == want) | (got.isnan() & want.isnan())
-    close = (got - want).abs() <= element * (want.abs() + rms)
-    return ~(alike | (close & torch.isfinite(want)))
 
 
 def sentence(item: OutputComparison) -> str:

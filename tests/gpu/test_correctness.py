@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cutegen_nb.core.wrong_values import WrongKind
-from cutegen_nb.gpu import correctness, patterns
+from cutegen_nb.gpu import correctness, distances, patterns
 
 
 def _compare(candidate, reference, oracle=None, inputs=(), reduction_length=1.0):
@@ -313,7 +313,7 @@ def test_bits_are_compared_as_bits():
 @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6, 1.0 + 3e-3, 1.5, 0.0, float("nan")])
 @pytest.mark.parametrize("part", [slice(None), slice(-1, None), slice(0, 1)])
 def test_the_short_answer_is_that_of_the_whole_comparison(monkeypatch, dtype, factor, part):
-    monkeypatch.setattr(correctness, "_CHUNK", 256)
+    monkeypatch.setattr(distances, "_PART", 256)
     generator = torch.Generator().manual_seed(7)
     exact = (torch.randn(1000, generator=generator, dtype=torch.float64) * 30).to(
         torch.complex128 if dtype.is_complex else torch.float64
@@ -327,6 +327,6 @@ def test_the_short_answer_is_that_of_the_whole_comparison(monkeypatch, dtype, fa
         candidate[part] = (candidate[part].to(exact.dtype) * factor).to(dtype)
     if floating:
         exact[500], reference[500], candidate[500] = (float("inf"),) * 3
-    rms = correctness.root_mean_square(correctness.compared_with(reference, oracle, gate))
+    rms = distances.root_mean_square(correctness.compared_with(reference, oracle, gate))
     whole = correctness.compare(0, candidate, reference, oracle, gate, ())
     assert correctness.matches(candidate, reference, oracle, gate, rms) is whole.matches

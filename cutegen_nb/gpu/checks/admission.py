@@ -19,7 +19,8 @@ from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.checks.probing import Expected, expect
 from cutegen_nb.gpu.checks.variants import VARIANTS, Variant, varied
 from cutegen_nb.gpu.comparing import cloned, tensors_of
-from cutegen_nb.gpu.correctness import Gate, compared_with, matches, root_mean_square
+from cutegen_nb.gpu.correctness import Gate, compared_with, matches
+from cutegen_nb.gpu.distances import root_mean_square
 from cutegen_nb.gpu.problem_source import LoadedProblem
 from cutegen_nb.gpu.trial import Answers
 
