@@ -7,31 +7,23 @@ names, types and sizes the caller decides or checks; nothing that the worker wro
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from cutegen_nb.core.codec import decode
-from cutegen_nb.core.errors import EvaluatorError, UsageError
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.gpu import problem_source
+from cutegen_nb.gpu import problem_source, tensor_files
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, write_source
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
 from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.tensor_files import Packed
 
-_FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-_OTHERS = ("complex64", "complex128", "int64", "int32", "int16", "int8", "uint8", "bool")
-_DTYPES = frozenset({*_FLOATS, *_OTHERS})
-_LARGEST_BYTES = 16 << 30
 _SEED = 0
-Packed = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +64,13 @@ class ServedModule:
 
 def pack(call: Call, folder: Path) -> dict[str, Any]:
     """Write the tensors of a call into `folder`; the members of its request."""
-    arguments = [_pack(item, folder, f"argument-{i}") for i, item in enumerate(call.arguments)]
+    arguments = [tensor_files.pack(item, folder, f"argument-{i}") for i, item in enumerate(call.arguments)]
     state = None
     if call.state is not None:
-        state = {name: _pack(item, folder, f"state-{i}") for i, (name, item) in enumerate(call.state.items())}
+        state = {
+            name: tensor_files.pack(item, folder, f"state-{i}")
+            for i, (name, item) in enumerate(call.state.items())
+        }
     return {"arguments": arguments, "state": state}
 
 
@@ -86,7 +81,9 @@ def unpack_outputs(record: Mapping[str, Any], folder: Path, like: Sequence[Any])
     """
     device = next((item.device for item in like if isinstance(item, torch.Tensor)), torch.device("cpu"))
     found = [
-        _unpack({**item, "file": f"output-{i}"}, folder).to(device)
+        tensor_files.read_tensor(
+            folder / f"output-{i}", str(item["dtype"]), [int(extent) for extent in item["shape"]]
+        ).to(device)
         for i, item in enumerate(record["outputs"])
     ]
     return found[0] if record["single"] else tuple(found)
@@ -105,7 +102,7 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None
         return
     single = isinstance(outputs, torch.Tensor)
     tensors = [outputs] if single else list(outputs)
-    packed = [_pack(item, folder, f"output-{i}") for i, item in enumerate(tensors)]
+    packed = [tensor_files.pack(item, folder, f"output-{i}") for i, item in enumerate(tensors)]
     channel.send("outputs", outputs=packed, single=single)
 
 
@@ -116,7 +113,7 @@ def _run(
     folder: Path,
     path: Path,
 ) -> Any:  # noqa: ANN401 - whatever forward gives
-    given = [_unpack(item, folder) for item in request["arguments"]]
+    given = [tensor_files.unpack(item, folder) for item in request["arguments"]]
     module = import_candidate(path, str(request["digest"]))
     model = construct(module, loaded.init_inputs(), _SEED, ground.device, path)
     _set_state(model, loaded, request["state"], folder)
@@ -153,7 +150,7 @@ def _set_state(
     if not isinstance(model, torch.nn.Module):
         return
     if state is not None:
-        source = {name: _unpack(item, folder) for name, item in state.items()}
+        source = {name: tensor_files.unpack(item, folder) for name, item in state.items()}
     elif loaded.problem.form is ProblemForm.FUNCTION:
         return
     else:
@@ -168,42 +165,3 @@ def _set_state(
 def _label(fault: CandidateFault) -> str:
     outcome = fault.outcome
     return str(getattr(outcome, "verdict", None) or getattr(outcome, "reason", "failed"))
-
-
-def _pack(item: Any, folder: Path, name: str) -> Packed:  # noqa: ANN401 - checked here
-    if isinstance(item, bool | int | float) or item is None:
-        return {"value": item}
-    if not isinstance(item, torch.Tensor):
-        raise UsageError(
-            f"a kernel takes tensors and numbers, and {name.replace('-', ' ')} is a {type(item).__name__}"
-        )
-    kind = str(item.dtype).removeprefix("torch.")
-    if kind not in _DTYPES:
-        raise UsageError(f"a tensor of {kind} cannot be sent to the worker: convert it first")
-    flat = item.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    flat.numpy().tofile(folder / name)
-    return {"file": name, "dtype": kind, "shape": list(item.shape)}
-
-
-def _unpack(packed: Packed, folder: Path) -> Any:  # noqa: ANN401 - a tensor or a number
-    if "file" not in packed:
-        return packed["value"]
-    kind, shape = str(packed["dtype"]), [int(extent) for extent in packed["shape"]]
-    if kind not in _DTYPES or any(extent < 0 for extent in shape):
-        raise EvaluatorError(f"the worker named a tensor of {kind} and shape {shape}: call it again")
-    dtype = getattr(torch, kind)
-    wanted = int(np.prod(shape, dtype=object)) * dtype.itemsize if shape else dtype.itemsize
-    data = _bytes(folder / str(packed["file"]), wanted)
-    return torch.from_numpy(data).view(dtype).reshape(shape) if data.size else torch.empty(shape, dtype=dtype)
-
-
-def _bytes(path: Path, wanted: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """A regular file of exactly `wanted` bytes; a link or another size is no output of ours."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size != wanted or wanted > _LARGEST_BYTES:
-            raise EvaluatorError(
-                f"the worker left {found.st_size} bytes where {wanted} were announced: call it again"
-            )
-        return np.fromfile(file, dtype=np.uint8)

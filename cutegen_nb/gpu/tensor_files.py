@@ -1,0 +1,120 @@
+"""Arguments and outputs between processes: plain values in the record, tensors as raw bytes in files.
+
+Nothing is pickled, so that reading what a stranger's process left runs nothing of it.  Whoever reads says
+which name, type and size a file has; a link, a folder or a file of another size is none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cutegen_nb.core.errors import EvaluatorError, UsageError
+
+_FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+_OTHERS = ("complex64", "complex128", "int64", "int32", "int16", "int8", "uint8", "bool")
+DTYPES = frozenset({*_FLOATS, *_OTHERS})
+"""Types of the tensors that travel."""
+LARGEST_BYTES = 16 << 30
+"""Largest file that is read."""
+_DEEPEST = 8
+Packed = dict[str, Any]
+"""One value as it stands in a record."""
+
+
+def pack(item: Any, folder: Path, name: str) -> Packed:  # noqa: ANN401 - checked here
+    """A tensor or number: a tensor's elements go into the file `name` of `folder`, in their order.
+
+    Raises UsageError for anything else, and for a tensor of a type that does not travel.
+    """
+    if isinstance(item, bool | int) or item is None:
+        return {"value": item}
+    if isinstance(item, float):
+        return {"float": item.hex()}  # JSON knows no infinity
+    if not isinstance(item, torch.Tensor):
+        raise UsageError(
+            f"a kernel takes tensors and numbers, and {name.replace('-', ' ')} is a {type(item).__name__}"
+        )
+    kind = str(item.dtype).removeprefix("torch.")
+    if kind not in DTYPES:
+        raise UsageError(f"a tensor of {kind} cannot be sent to the worker: convert it first")
+    flat = item.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    flat.numpy().tofile(folder / name)
+    # Those of a clone: an expanded tensor has elements that share memory.
+    strides = torch.empty_like(item, device="meta").stride()
+    return {"file": name, "dtype": kind, "shape": list(item.shape), "stride": list(strides)}
+
+
+def pack_nested(item: Any, folder: Path, name: str, depth: int = 0) -> Packed:  # noqa: ANN401 - checked here
+    """The same for a constructor's argument, which may be text, a dtype, or a container of such.
+
+    Raises UsageError for anything else.
+    """
+    if isinstance(item, str):
+        return {"value": item}
+    if isinstance(item, torch.dtype):
+        return {"torch": str(item).removeprefix("torch.")}
+    if depth < _DEEPEST and type(item) in {list, tuple, torch.Size}:
+        parts = [pack_nested(part, folder, f"{name}-{i}", depth + 1) for i, part in enumerate(item)]
+        return {"list" if type(item) is list else "tuple": parts}
+    if depth < _DEEPEST and type(item) is dict and all(isinstance(key, str) for key in item):
+        parts = [pack_nested(part, folder, f"{name}-{i}", depth + 1) for i, part in enumerate(item.values())]
+        return {"keys": list(item), "values": parts}
+    return pack(item, folder, name)
+
+
+def unpack(packed: Packed, folder: Path) -> Any:  # noqa: ANN401 - whatever was packed
+    """What was packed, tensors in memory of their own with their strides.
+
+    Raises EvaluatorError where a file is not what the record says, OSError where there is none.
+    """
+    if "float" in packed:
+        return float.fromhex(packed["float"])
+    if "torch" in packed:
+        return getattr(torch, packed["torch"])
+    if "keys" in packed:
+        return dict(zip(packed["keys"], (unpack(one, folder) for one in packed["values"]), strict=True))
+    for kind, make in (("list", list), ("tuple", tuple)):
+        if kind in packed:
+            return make(unpack(one, folder) for one in packed[kind])
+    if "file" not in packed:
+        return packed["value"]
+    read = read_tensor(folder / packed["file"], packed["dtype"], packed["shape"])
+    # In torch's own memory: another library's, where the file was read, is less aligned.
+    return torch.empty_strided(read.shape, packed["stride"], dtype=read.dtype).copy_(read)
+
+
+def read_tensor(path: Path, kind: str, shape: Sequence[int]) -> torch.Tensor:
+    """A contiguous tensor of type `kind` and `shape` from the file `path`.
+
+    Raises EvaluatorError where the file is something else, OSError where there is none.
+    """
+    if kind not in DTYPES or any(extent < 0 for extent in shape):
+        raise EvaluatorError(f"the worker named a tensor of {kind} and shape {shape}: call it again")
+    dtype = getattr(torch, kind)
+    wanted = int(np.prod(shape, dtype=object)) * dtype.itemsize if shape else dtype.itemsize
+    data = _bytes(path, wanted)
+    return torch.from_numpy(data).view(dtype).reshape(shape) if data.size else torch.empty(shape, dtype=dtype)
+
+
+def form(tensor: torch.Tensor) -> Packed:
+    """A tensor's type and shape, as they stand in a record."""
+    return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+
+
+def _bytes(path: Path, wanted: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A regular file of exactly `wanted` bytes; a link or another size is no output of ours."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != wanted or wanted > LARGEST_BYTES:
+            raise EvaluatorError(
+                f"the worker left {found.st_size} bytes where {wanted} were announced: call it again"
+            )
+        return np.fromfile(file, dtype=np.uint8)
