@@ -60,11 +60,11 @@ def layouts(
     for item in shown:
         if item.after is None:
             continue
-        figure = _figure(item, names) if len(parts) <= _MOST else None
-        if figure is None:
-            left.append(item)
+        part = _presented(item, names, style, drawn=drawn) if len(parts) <= _MOST else ""
+        if part:
+            parts.append(part)
         else:
-            parts.append(_figured(figure, item, names, style, drawn=drawn))
+            left.append(item)
     if left:
         lines = "".join(f"<li>{_in_words(item, names)}</li>" for item in left)
         parts.append(folded(style, f"{_count(len(left))} more in words", f"<ul>{lines}</ul>"))
@@ -100,15 +100,17 @@ def _figure(item: LayoutChange, names: tuple[str, str]) -> Drawing | None:
     return beside(columns, title=f"{item.record.name} in {names[0]} and {names[1]}", description=said)
 
 
-def _figured(
-    figure: Drawing, item: LayoutChange, names: tuple[str, str], style: Style, *, drawn: bool
-) -> str:
+def _presented(item: LayoutChange, names: tuple[str, str], style: Style, *, drawn: bool) -> str:
+    """One layout, drawn or in words; empty where it should be drawn and cannot be."""
+    if not drawn:
+        return f"<p>{_in_words(item, names)}</p>"
+    figure = _figure(item, names)
+    if figure is None:
+        return ""
     record = item.record
     where = f", line {record.line}" if record.line else ""
     what = f"{record.kind.value} {record.name}".strip()
     caption = f"<b>{safe(what)}</b>{where}"
-    if not drawn:
-        return f"<p>{_in_words(item, names)}</p>"
     return (
         f'<figure style="margin:1rem 0;overflow-x:auto">{svg(figure)}'
         f"<figcaption{look(style, 'muted')}>{caption}</figcaption></figure>"
