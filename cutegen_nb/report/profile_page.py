@@ -18,8 +18,6 @@ from cutegen_nb.report.counts_text import table_text
 from cutegen_nb.report.markup import Style, folded, safe, visible
 from cutegen_nb.report.page import page
 
-_LONGEST = 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSection:
@@ -70,10 +68,8 @@ def _origin(profile: Profile) -> str:
 
 def _heading(launch: LaunchProfile) -> str:
     took = launch.duration_s
-    name = kernel_name(launch)
-    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     extent = f"grid {'×'.join(map(str, launch.grid))}, block {'×'.join(map(str, launch.block))}"
-    return f"{visible(shown)}: {extent}" + (f", {duration(took)}" if took is not None else "")
+    return f"{visible(kernel_name(launch))}: {extent}" + (f", {duration(took)}" if took is not None else "")
 
 
 def _tables(section: KernelSection, *, lines: bool) -> tuple[CountTable, ...]:

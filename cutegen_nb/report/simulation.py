@@ -16,7 +16,6 @@ from cutegen_nb.report.markup import visible
 
 _LINES_SHOWN = 12
 _LAUNCHES_SHOWN = 40
-_KERNEL_WIDTH = 44
 _SOURCE_WIDTH = 56
 _REPEATED = 10
 """From this many launches of one kind on, the program is probably timing them."""
@@ -97,8 +96,7 @@ def ctas(item: Launches) -> int:
 
 def short_name(item: Launches) -> str:
     """The kernel's name as the program writes it, as in the other tables."""
-    name = kernel_name(item.profile).removeprefix("kernel_cutlass_")
-    return name if len(name) <= _KERNEL_WIDTH else f"{name[: _KERNEL_WIDTH - 1]}…"
+    return kernel_name(item.profile).removeprefix("kernel_cutlass_")
 
 
 def _section(lines: Iterable[str]) -> Iterator[str]:
