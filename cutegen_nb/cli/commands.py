@@ -31,7 +31,8 @@ from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.facts import workload_text
-from cutegen_nb.prompting.feedback import evaluation_text, round_label
+from cutegen_nb.prompting.feedback import evaluation_text
+from cutegen_nb.prompting.memory import round_label
 from cutegen_nb.report.lineage_text import lineage_text
 from cutegen_nb.wiring import (
     Settings,

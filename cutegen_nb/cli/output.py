@@ -21,7 +21,7 @@ from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.prompting.facts import tensor_text
-from cutegen_nb.prompting.feedback import round_label
+from cutegen_nb.prompting.memory import round_label
 
 
 def session_json(session: Session, report: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnRound
-from cutegen_nb.prompting.feedback import round_label
+from cutegen_nb.prompting.memory import round_label
 from cutegen_nb.store.bundle import SUFFIX, read_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, SystemClock, library_of, make_guide, open_store

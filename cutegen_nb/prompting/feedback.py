@@ -11,7 +11,6 @@ from cutegen_nb.core.profile import Counters, Profile, ProfileSource, is_own
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.prompting.costly import costly_text
 from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
-from cutegen_nb.prompting.memory import round_label as round_label  # noqa: PLC0414 - its place before
 from cutegen_nb.prompting.wrong import wrong_text
 
 _MANGLED = re.compile(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*")
