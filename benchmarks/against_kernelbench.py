@@ -4,10 +4,10 @@
 
 CHECKOUT is a copy of https://github.com/ScalingIntelligence/KernelBench, of which ``src/`` is used as it is,
 with the settings of its own scripts: 5 correctness trials, 100 timed ones, CUDA events, the reference timed
-too. Ours is tier A with eager as baseline, in a new evaluator for each case: its wall time holds the start
-of its processes, the tracing of the problem and the admission of wrong answers, while theirs counts from
-the call on, torch imported before. What is measured once a device (bandwidth and peaks) stands apart. The
-ratio is ours ÷ theirs.
+too. Ours is tier A with eager as baseline. Each side is a Python process of its own, timed from its start to
+its verdict: imports, CUDA's start and the compilation are in both; ours also traces the problem and tries
+wrong answers against the comparison, once a problem, and ``again`` is a second verdict of the same evaluator,
+as in a session. What is measured once a device (bandwidth and peaks) stands apart. Ratios: ours ÷ theirs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import importlib
 import json
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 from types import ModuleType
@@ -90,6 +92,10 @@ CASES = {
     "copy": "x",
 }
 """What a thread stores. ``copy`` is no ReLU, and equals one on the problem's own inputs, from [0, 1)."""
+SIDES = {"ours": "ours", "kernelbench": "KernelBench"}
+"""What each is called where it is printed."""
+_ANSWER = "the answer: "
+"""Before what a side's process says; evaluations print as well."""
 _UNNEEDED = {
     "dotenv": ("load_dotenv",),
     "litellm": ("completion",),
@@ -137,12 +143,12 @@ def theirs(checkout: Path, problem: str, kernel: str) -> dict:
         backend="cute",
         precision=torch.float32,
     )
-    wall_s = time.monotonic() - started
+    call_s = time.monotonic() - started
     verdict = "correct" if result and result.correctness else "incorrect"
     return {
         "verdict": verdict if result and result.compiled else "not compiled",
         "passed": bool(result and result.correctness),
-        "wall_s": wall_s,
+        "call_s": call_s,
         "kernel_ms": result.runtime if result else None,
         "reference_ms": result.ref_runtime if result else None,
         "said": {key: str(value)[:300] for key, value in (result.metadata if result else {}).items()},
@@ -150,51 +156,77 @@ def theirs(checkout: Path, problem: str, kernel: str) -> dict:
     }
 
 
-def in_a_process(checkout: Path, problem: str, kernel: str, timeout: float) -> dict:
-    """Their evaluation in a process of its own, whose memory is gone when it ends."""
-    command = [sys.executable, __file__, "--kernelbench", str(checkout), "--theirs"]
-    try:
-        done = subprocess.run(
-            command, input=json.dumps([problem, kernel]), capture_output=True, text=True, timeout=timeout,
-            check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return {"verdict": f"none within {timeout:.0f} s", "passed": None, "wall_s": timeout}
-    if done.returncode:
-        sys.exit(f"KernelBench's evaluator did not run:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+def in_a_process(side: str, options: argparse.Namespace, problem: str, kernel: str) -> dict:
+    """One side's evaluation in a process of its own, and the seconds from its start to its verdict."""
+    command = [sys.executable, __file__, "--kernelbench", str(options.kernelbench), "--side", side]
+    with tempfile.TemporaryFile("w+") as errors:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        late = threading.Timer(options.timeout, process.kill)
+        late.start()
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(json.dumps([problem, kernel]))
+        process.stdin.close()
+        found: dict = {}
+        for line in process.stdout:
+            if line.startswith(_ANSWER):
+                answered = json.loads(line.removeprefix(_ANSWER))
+                # The first says that there is a verdict, later ones add to it.
+                found = found | answered | ({} if found else {"wall_s": time.monotonic() - started})
+        process.wait()
+        late.cancel()
+        errors.seek(0)
+        said = errors.read()
+    if found:
+        return found
+    if time.monotonic() - started >= options.timeout:
+        return {"verdict": f"none within {options.timeout:.0f} s", "passed": None, "wall_s": options.timeout}
+    sys.exit(f"The evaluation by {side} did not run:\n{said[-2000:]}")
 
 
-async def ours(problem: str, kernel: str) -> dict:
+async def ours(problem: str, kernel: str) -> None:
     """Our evaluation: the first verdict of a new evaluator, and a second one of the same."""
+    sys.path.insert(0, str(ROOT))
     from cutegen_nb.core.candidate import Candidate
     from cutegen_nb.core.problem import Problem, ProblemForm
     from cutegen_nb.gpu.evaluator import KernelEvaluator
 
     evaluator = KernelEvaluator(device="cuda", baselines=("eager",))
-    started = time.monotonic()
-    await evaluator.device()
-    device_s = time.monotonic() - started
-    await evaluator.close()
     given = Problem(name="relu", source=problem, form=ProblemForm.KERNELBENCH)
     candidate = Candidate(source=kernel, author="benchmark")
-    walls = []
-    for _ in range(2):
-        started = time.monotonic()
-        evaluation = await evaluator.evaluate(given, candidate, lambda _: None)
-        walls.append(time.monotonic() - started)
-    await evaluator.close()
+    started = time.monotonic()
+    evaluation = await evaluator.evaluate(given, candidate, lambda _: None)
     timing = evaluation.timing
-    return {
+    _answer({
         "verdict": evaluation.label,
         "passed": evaluation.passed,
-        "wall_s": walls[0],
-        "again_s": walls[1],
-        "device_s": device_s,
+        "call_s": time.monotonic() - started,
         "kernel_ms": timing.median_ms if timing else None,
         "reference_ms": timing.baselines[0].median_ms if timing and timing.baselines else None,
         "said": evaluation.summary,
-    }
+    })  # fmt: skip
+    started = time.monotonic()
+    await evaluator.evaluate(given, candidate, lambda _: None)
+    _answer({"again_s": time.monotonic() - started})
+    await evaluator.close()
+
+
+async def measure_device() -> float:
+    """What is kept of a device between sessions, so that no verdict waits for it."""
+    from cutegen_nb.gpu.evaluator import KernelEvaluator
+
+    evaluator = KernelEvaluator(device="cuda")
+    started = time.monotonic()
+    await evaluator.device()
+    await evaluator.close()
+    return time.monotonic() - started
+
+
+def _answer(found: dict) -> None:
+    print(_ANSWER + json.dumps(found), flush=True)
 
 
 def _line(name: str, row: dict) -> str:
@@ -207,13 +239,15 @@ def compare(options: argparse.Namespace) -> dict:
     """Each case through both, printed as it comes."""
     problem = options.problem.read_text() if options.problem else RELU
     rows = {}
+    device_s = asyncio.run(measure_device())
+    print(f"the device measured in {device_s:.1f} s; in no figure below", flush=True)
     for name in options.cases.split(","):
         kernel = KERNEL.replace("ANSWER", CASES[name])
-        row = {"ours": asyncio.run(ours(problem, kernel))}
         print(f"{name}: store {CASES[name]}", flush=True)
-        print(_line("ours", row["ours"]), flush=True)
-        row["kernelbench"] = in_a_process(options.kernelbench, problem, kernel, options.timeout)
-        print(_line("KernelBench", row["kernelbench"]), flush=True)
+        row = {}
+        for side, words in SIDES.items():
+            row[side] = in_a_process(side, options, problem, kernel)
+            print(_line(words, row[side]), flush=True)
         ratio = row["ours"]["wall_s"] / row["kernelbench"]["wall_s"]
         row |= {"ratio": ratio, "same_verdict": row["ours"]["passed"] == row["kernelbench"]["passed"]}
         same = "same verdict" if row["same_verdict"] else "verdicts differ"
@@ -222,7 +256,7 @@ def compare(options: argparse.Namespace) -> dict:
     missing = sorted({item for row in rows.values() for item in row["kernelbench"].get("empty_modules", ())})
     if missing:
         print(f"Empty modules stood in for {', '.join(missing)}: imported by their evaluation, never used.")
-    return {"date": time.strftime("%Y-%m-%d"), "device": _device(), "cases": rows}
+    return {"date": time.strftime("%Y-%m-%d"), "device": _device(), "device_s": device_s, "cases": rows}
 
 
 def _device() -> str:
@@ -240,11 +274,14 @@ def main() -> None:
     parser.add_argument("--cases", default="right,wrong", help=f"of {', '.join(CASES)}")
     parser.add_argument("--timeout", type=float, default=200, help="seconds for each of their evaluations")
     parser.add_argument("--json", type=Path, help="write everything to this file")
-    parser.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=tuple(SIDES), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.theirs:
+    if options.side:
         problem, kernel = json.load(sys.stdin)
-        print(json.dumps(theirs(options.kernelbench, problem, kernel)))
+        if options.side == "ours":
+            asyncio.run(ours(problem, kernel))
+        else:
+            _answer(theirs(options.kernelbench, problem, kernel))
         return
     sys.path.insert(0, str(ROOT))
     from cutegen_nb.core.errors import CutegenError
