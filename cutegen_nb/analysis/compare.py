@@ -1,4 +1,4 @@
-"""Is a candidate better than its parent?
+"""Is a candidate better than the best before it?
 
 On a GPU: faster, slower or cannot tell, from the two timed in the same turns of one run, paired call by call.
 Where the parent was not timed beside the candidate, from the speedups each had over the same baseline in its
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cutegen_nb.analysis.quantity import change, count, share, times
+from cutegen_nb.analysis.quantity import change, count, interval, interval_parts, share, times
 from cutegen_nb.core.evaluation import BaselineTiming, Evaluation, Timing
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import SECTOR_BYTES, Counters, Profile, ProfileSource
@@ -69,10 +69,8 @@ def _by_pairs(timing: Timing) -> tuple[Relation, str]:
     """From parent and candidate called by turns, each pair under the same clocks and temperature."""
     rival = timing.rival
     assert rival is not None
-    figures = (
-        f"{times(rival.speedup)} its parent's speed, 95 % interval {times(rival.speedup_low)} to "
-        f"{times(rival.speedup_high)}, both timed in the same turns"
-    )
+    value, span = interval_parts(rival.speedup, rival.speedup_low, rival.speedup_high)
+    figures = f"{value} the speed of the best before it, 95 % interval {span}, both timed in the same turns"
     return _told(rival.speedup, rival.speedup_low, rival.speedup_high, timing.noise_fraction or 0.0, figures)
 
 
@@ -87,9 +85,10 @@ def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
     before, after = pair
     ratio = after.speedup / before.speedup
     low, high = _interval(before, after)
+    value, span = interval_parts(ratio, low, high)
     figures = (
-        f"{times(ratio)} its parent's speed, 95 % interval {times(low)} to {times(high)} "
-        f"(over {after.name}: {times(after.speedup)}, parent {times(before.speedup)})"
+        f"{value} the speed of the best before it, 95 % interval {span} "
+        f"(over {after.name}: {times(after.speedup)}, the best {times(before.speedup)})"
     )
     noise = max(parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
     return _told(ratio, low, high, max(ACROSS_FRACTION, noise), figures)
@@ -166,7 +165,10 @@ def _over_least(profile: Profile, facts: ProblemFacts) -> str:
 def _first_reason(candidate: Evaluation, facts: ProblemFacts) -> str:
     reason = "The first passing revision"
     if candidate.timing:
-        over = "".join(f", {times(item.speedup)} over {item.name}" for item in candidate.timing.baselines)
+        over = "".join(
+            f", {interval(item.speedup, item.speedup_low, item.speedup_high)} over {item.name}"
+            for item in candidate.timing.baselines
+        )
         return f"{reason}: {candidate.timing.median_ms:.3g} ms{over}."
     if candidate.profile:
         sectors = count(candidate.profile.counters.gmem_sectors)

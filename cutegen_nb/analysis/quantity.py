@@ -8,6 +8,8 @@ import re
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _MILLI = 1e-3
 _MICRO = 1e-6
+_PLACES = 4
+"""Decimals at most: no interval is known more exactly."""
 
 
 def count(value: float) -> str:
@@ -41,6 +43,20 @@ def duration(seconds: float) -> str:
 def times(value: float) -> str:
     """A ratio: ``1.05×``, ``32×``."""
     return f"{value:,.2f}×" if value < 10 else f"{value:,.3g}×" if value < 1000 else f"{value:,.0f}×"  # noqa: PLR2004
+
+
+def interval(ratio: float, low: float, high: float) -> str:
+    """A ratio with its interval: ``0.989× (0.985–0.993)``."""
+    value, span = interval_parts(ratio, low, high)
+    return f"{value} ({span})"
+
+
+def interval_parts(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """The same in two: ``0.989×`` and ``0.985–0.993``, in as many places as tell the ends apart."""
+    places = 2 if ratio < 10 else 1 if ratio < 100 else 0  # noqa: PLR2004
+    if 0 < high - low < math.inf:
+        places = min(max(places, math.ceil(-math.log10(high - low))), _PLACES)
+    return f"{ratio:,.{places}f}×", f"{low:,.{places}f}–{high:,.{places}f}"
 
 
 def figure(value: float) -> str:

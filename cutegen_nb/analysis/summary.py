@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.quantity import change, count, duration, times
+from cutegen_nb.analysis.quantity import change, count, duration, interval, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
@@ -37,7 +37,7 @@ class RoundSummary:
     passed: bool
     """Whether the verdict is PASSED."""
     relation: str
-    """Against its parent: ``faster``, ``less work`` …; empty when nothing passed."""
+    """Against the best before it: ``faster``, ``less work`` …; empty when nothing passed."""
     reason: str
     """The figures behind the relation, or why there is no candidate."""
     decision: str
@@ -64,6 +64,10 @@ class RoundSummary:
     """Measured latency; None without a GPU."""
     speedup: float | None = None
     """Over `baseline`; None without a GPU."""
+    speedup_low: float | None = None
+    """Lower end of its 95 % interval; None without a GPU."""
+    speedup_high: float | None = None
+    """Upper end."""
     baseline: str = ""
     """What the speedup is over."""
     sol_fraction: float | None = None
@@ -169,7 +173,10 @@ def _gain(session: Session, first: Round, best: Round) -> str:
     if start is None or end is None:
         return ""
     if end.timing:
-        over = "".join(f", {times(item.speedup)} over {item.name}" for item in end.timing.baselines)
+        over = "".join(
+            f", {interval(item.speedup, item.speedup_low, item.speedup_high)} over {item.name}"
+            for item in end.timing.baselines
+        )
         return f"It takes {end.timing.median_ms:.3g} ms{over}."
     if not start.profile or not end.profile:
         return ""
@@ -183,6 +190,13 @@ def _gain(session: Session, first: Round, best: Round) -> str:
         f"{_step(before.gmem_sectors, after.gmem_sectors)}{least}; "
         f"warp instructions {_step(before.warp_instructions, after.warp_instructions)}."
     )
+
+
+def sped(item: RoundSummary) -> str:
+    """The speedup with its interval; empty without one."""
+    if item.speedup is None or item.speedup_low is None or item.speedup_high is None:
+        return ""
+    return interval(item.speedup, item.speedup_low, item.speedup_high)
 
 
 def _step(before: int, after: int) -> str:
@@ -216,6 +230,8 @@ def _row(session: Session, item: Round, *, is_best: bool) -> RoundSummary:
         moved_over_least=roof.moved_over_least,
         median_ms=timing.median_ms if timing else None,
         speedup=baseline.speedup if baseline else None,
+        speedup_low=baseline.speedup_low if baseline else None,
+        speedup_high=baseline.speedup_high if baseline else None,
         baseline=baseline.name if baseline else "",
         sol_fraction=roof.sol_fraction,
     )

@@ -37,7 +37,7 @@ class Gate:
     attempts: tuple[Attempt, ...] = ()
     """At the revision gate: the round's exchanges."""
     comparison: Comparison | None = None
-    """At the revision gate: the candidate against its parent."""
+    """At the revision gate: the candidate against the best before it."""
 
     @property
     def number(self) -> int:

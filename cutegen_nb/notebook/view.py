@@ -10,7 +10,7 @@ import base64
 from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.quantity import count, duration, times
-from cutegen_nb.analysis.summary import RoundSummary, hardware, outcome, rows, simulated, who
+from cutegen_nb.analysis.summary import RoundSummary, hardware, outcome, rows, simulated, sped, who
 from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round, Stage
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
@@ -36,7 +36,7 @@ class Live:
     attempts: tuple[Attempt, ...] = ()
     """At the revision gate: the exchanges of the round, the last candidate being the one to decide on."""
     comparison: Comparison | None = None
-    """At the revision gate: the candidate against its parent."""
+    """At the revision gate: the candidate against the best before it."""
     notice: str = ""
     """A sentence for the person: what a decision did, or what went wrong."""
     ended: str = ""
@@ -173,7 +173,7 @@ def _columns(session: Session) -> tuple[str, ...]:
     return (
         ("Sectors", "Warp instr.", "Bytes ÷ least")
         if simulated(session)
-        else ("Latency", "Speedup", "Of roof")
+        else ("Latency", "Speedup (95 %)", "Of roof")
     )
 
 
@@ -238,7 +238,7 @@ def _counted(item: RoundSummary) -> tuple[str, str, str]:
 def _timed(item: RoundSummary) -> tuple[str, str, str]:
     return (
         "–" if item.median_ms is None else duration(item.median_ms / 1e3),
-        "–" if item.speedup is None else f"{times(item.speedup)} {visible(item.baseline)}",
+        f"{sped(item)} {visible(item.baseline)}" if sped(item) else "–",
         "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
     )
 
@@ -261,6 +261,7 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
         return None
     row = rows(whole)[number]
     reason = row.reason if row.passed else f"{row.verdict}: {row.reason}"
+    is_told = row.relation and row.relation != Relation.FIRST.value  # "first: The first passing revision"
     why_not = (
         f"r{number} is {row.verdict}, and only what passed can be built upon: reject it, edit it or stop."
     )
@@ -269,9 +270,7 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
         "id": gate_id(live, number),
         "round": number,
         "title": f"r{number}: {visible(row.strategy) or 'first kernel'}",
-        "text": visible(
-            (f"{row.relation}: {reason}" if row.relation else reason) + _kept_only(session, live)
-        ),
+        "text": visible((f"{row.relation}: {reason}" if is_told else reason) + _kept_only(session, live)),
         "can_approve": row.passed,
         "why_not": "" if row.passed else why_not,
         "branches": [_branch(item) for item in rows(session) if item.passed],

@@ -15,6 +15,8 @@ _AROUND = 2
 """Lines shown before and after one that has figures."""
 _LEAST_GAP = 4
 """Fewer lines without figures are not folded away: a reader would open them."""
+_CODE = 80
+"""Characters of a line that are quoted beside its figures."""
 _HEAT = {Style.PAGE: "var(--heat)", Style.RECORD: "40,140,200"}
 """Blue, one hue whose depth tells, seen alike by every kind of colour vision. The page has one for light and
 one for dark (blue and sky blue of the Okabe–Ito palette); a notebook takes the one between, on either."""
@@ -55,7 +57,7 @@ def _said(found: KernelHeat, profile: Profile, style: Style, *, alone: bool) -> 
         f"<p>Hottest line{name}: <b>{found.hottest}</b>, {safe(found.because)}: {safe(line.full)}.</p>"
         f"<p{look(style, 'muted')}>{safe(_source(profile))}, all launches of a kernel together. Shade: share "
         f"of its column’s largest, none <span{look(style, 'name')}>{ramp}</span> largest. Point at a figure "
-        "for all of its line.</p>"
+        "for all of its line, or open the list below.</p>"
     )
 
 
@@ -76,7 +78,20 @@ def _listing(found: KernelHeat, source: str, style: Style) -> str:
         title = f"{len(numbers)} {'line' if len(numbers) == 1 else 'lines'} without counts"
         parts.append(body if is_near else gap(style, title, body))
     rest = _elsewhere(found.elsewhere, style)
-    return f"<div{look(style, 'card')}>{''.join(parts)}</div>{rest}"
+    return f"<div{look(style, 'card')}>{''.join(parts)}</div>{_in_words(found, source, style)}{rest}"
+
+
+def _in_words(found: KernelHeat, source: str, style: Style) -> str:
+    """Every line with its figures, costliest first, for who cannot point: keyboards and screen readers."""
+    code = source.split("\n")
+    ranked = sorted(found.lines.items(), key=lambda item: (item[0] != found.hottest, -item[1].cost, item[0]))
+    items = "".join(
+        f"<li><b>Line {number}</b> <code>{safe(code[number - 1].strip()[:_CODE])}</code>: "
+        f"{safe(line.full)}.</li>"
+        for number, line in ranked
+        if 0 < number <= len(code)
+    )
+    return folded(style, "Every line’s figures in words, the costliest first", f"<ul>{items}</ul>")
 
 
 def _near(own: set[int], total: int) -> set[int]:

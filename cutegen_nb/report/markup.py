@@ -26,6 +26,10 @@ _INLINE: dict[str, str] = {
     "border-bottom:1px solid rgba(128,128,128,0.3)",
     "figure": "padding:2px 10px;text-align:right;vertical-align:top;border:0;white-space:nowrap;"
     "font-variant-numeric:tabular-nums;border-bottom:1px solid rgba(128,128,128,0.3)",
+    "cell-head": "padding:2px 10px;text-align:left;vertical-align:bottom;border:0;white-space:normal;"
+    "border-bottom:1px solid rgba(128,128,128,0.3)",
+    "figure-head": "padding:2px 10px;text-align:right;vertical-align:bottom;border:0;white-space:normal;"
+    "border-bottom:1px solid rgba(128,128,128,0.3)",
     "caption": "text-align:left;padding:4px 8px;font-weight:600;caption-side:top",
     "listing": f"{_MONO};border-collapse:collapse;width:100%;margin:0",
     "lines": f"{_MONO};border-collapse:collapse;width:100%;margin:0;table-layout:fixed;min-width:64em",
@@ -124,10 +128,14 @@ def table(
 ) -> str:
     """A table of HTML cells; a column is its heading and whether it holds figures; first cells name rows."""
 
-    def css(index: int) -> str:
-        return look(style, "figure" if columns[index][1] else "cell")
+    def css(index: int, kind: str = "") -> str:
+        return look(style, f"{'figure' if columns[index][1] else 'cell'}{kind}")
 
-    head = "".join(f'<th scope="col"{css(i)}>{safe(title)}</th>' for i, (title, _) in enumerate(columns))
+    # The page has rules for headings; elsewhere one may break, or it would be wider than its figures.
+    kind = "" if style is Style.PAGE else "-head"
+    head = "".join(
+        f'<th scope="col"{css(i, kind)}>{safe(title)}</th>' for i, (title, _) in enumerate(columns)
+    )
     lines = []
     for cells in body:
         first = f'<th scope="row"{css(0)}>{cells[0]}</th>'

@@ -17,6 +17,7 @@ from cutegen_nb.analysis.summary import (
     revision,
     rows,
     simulated,
+    sped,
     who,
 )
 from cutegen_nb.core.candidate import Candidate
@@ -37,13 +38,13 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> str:
     figures = (
         (("Sectors", True), ("Warp instr.", True), ("Bytes ÷ least", True))
         if counted
-        else (("Latency", True), ("Speedup", True), ("Of roof", True))
+        else (("Latency", True), ("Speedup (95 %)", True), ("Of roof", True))
     )
     columns = (
         ("Round", False),
         ("Strategy and stage", False),
         ("Verdict", False),
-        ("Against its parent", False),
+        ("Against the best before it", False),
         *figures,
         ("Decision", False),
     )
@@ -144,7 +145,7 @@ def _counted(item: RoundSummary) -> tuple[str, str, str]:
 def _timed(item: RoundSummary) -> tuple[str, str, str]:
     return (
         "–" if item.median_ms is None else duration(item.median_ms / 1e3),
-        "–" if item.speedup is None else f"{times(item.speedup)} {safe(item.baseline)}",
+        f"{safe(sped(item))} {safe(item.baseline)}" if sped(item) else "–",
         "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cutegen_nb.analysis.quantity import count, duration, share, times
-from cutegen_nb.analysis.summary import RoundSummary, outcome, rows, simulated
+from cutegen_nb.analysis.summary import RoundSummary, outcome, rows, simulated, sped
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible
 
@@ -19,7 +19,7 @@ def table(session: Session) -> str:
     source = "simulated counts, no times" if counted else f"measured on {session.device.name}"
     title = f"{session.name}: {session.facts.workload_class.value}, {source}"
     figures = ("sectors", "warp instr.", "÷ least") if counted else ("latency", "speedup", "of roof")
-    heading = ("round", "strategy", "verdict", "against parent", *figures, "decision")
+    heading = ("round", "strategy", "verdict", "against best", *figures, "decision")
     body = [_cells(item, counted=counted) for item in rows(session)]
     lines = [visible(title)]
     if body:
@@ -32,7 +32,7 @@ def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:
     figures = (
         (_or_dash(item.gmem_sectors, count), _or_dash(item.warp_instructions, count))
         if counted
-        else (_or_dash(item.median_ms, _milliseconds), _or_dash(item.speedup, times))
+        else (_or_dash(item.median_ms, _milliseconds), sped(item) or "–")
     )
     last = _or_dash(item.moved_over_least, times) if counted else _or_dash(item.sol_fraction, share)
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import quantiles
 
-from cutegen_nb.analysis.quantity import duration, scaled, share, times
+from cutegen_nb.analysis.quantity import duration, interval, scaled, share
 from cutegen_nb.analysis.roofline import Roofline
 from cutegen_nb.analysis.timing_words import host_words, is_host_bound, method_note, method_words
 from cutegen_nb.core.evaluation import Timing
@@ -25,8 +25,8 @@ def render(timing: Timing, roof: Roofline, *, style: Style = Style.RECORD) -> st
     for item in (*timing.baselines, *((timing.rival,) if timing.rival else ())):
         known = roof.floor_ms and item.median_ms
         floor_share = share(roof.floor_ms / item.median_ms) if known else "–"
-        interval = f"{times(item.speedup)} ({times(item.speedup_low)} to {times(item.speedup_high)})"
-        body.append((safe(item.name), duration(item.median_ms / 1e3), "–", interval, floor_share))
+        faster = interval(item.speedup, item.speedup_low, item.speedup_high)
+        body.append((safe(item.name), duration(item.median_ms / 1e3), "–", faster, floor_share))
     if timing.host_ms is not None:
         body.append(("host, queueing a call", duration(timing.host_ms / 1e3), "–", "–", "–"))
     columns = (

@@ -102,7 +102,7 @@ def test_times_need_an_interval_that_excludes_one(before, after, relation):
 
 def test_the_interval_is_told():
     reason = compare(timed(1.0), timed(1.5), FACTS).reason
-    assert "1.50× its parent's speed, 95 % interval 1.49× to 1.51×" in reason
+    assert "1.50× the speed of the best before it, 95 % interval 1.49–1.51" in reason
 
 
 def test_a_slow_machine_that_slows_the_baseline_too_changes_nothing():
@@ -161,7 +161,7 @@ def beside(
 @pytest.mark.parametrize(
     ("candidate", "relation", "words"),
     [
-        (beside(1.03), Relation.FASTER, "1.03× its parent's speed"),
+        (beside(1.03), Relation.FASTER, "1.030× the speed of the best before it"),
         (beside(0.97), Relation.SLOWER, "in the same turns"),
         (beside(1.004), Relation.CANNOT_TELL, "1.0 %"),
         (beside(1.03, 0.05), Relation.CANNOT_TELL, "holds 1.00×"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.analysis.quantity import moment, scaled
+from cutegen_nb.analysis.quantity import interval, moment, scaled
 
 
 @pytest.mark.parametrize("stamp", ["2026-11-21T06:10:00Z", "2026-11-21T06:10:00+00:00"])
@@ -23,3 +23,17 @@ def test_other_text_is_left_as_it_is(text):
 )
 def test_few_bytes_are_written_whole_and_many_in_three_figures(value, text):
     assert scaled(value, "B") == text
+
+
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ((1.05, 1.04, 1.06), "1.05× (1.04–1.06)"),
+        ((0.989, 0.985, 0.993), "0.989× (0.985–0.993)"),
+        ((1.00004, 1.00003, 1.00005), "1.0000× (1.0000–1.0001)"),
+        ((32.16, 31.9, 32.4), "32.2× (31.9–32.4)"),
+        ((1.0, 1.0, 1.0), "1.00× (1.00–1.00)"),
+    ],
+)
+def test_an_interval_has_the_places_that_tell_its_ends_apart(figures, text):
+    assert interval(*figures) == text

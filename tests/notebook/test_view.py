@@ -110,7 +110,7 @@ def test_simulated_sessions_show_counts_and_measured_ones_times():
     counted, timed = overview(WHOLE, Live(), None), overview(SAMPLES.gpu_rounds(), Live(), None)
     assert counted["columns"] == ["Sectors", "Warp instr.", "Bytes ÷ least"]
     assert counted["session"]["mark"] == "simulated counts, no times"
-    assert timed["columns"] == ["Latency", "Speedup", "Of roof"]
+    assert timed["columns"] == ["Latency", "Speedup (95 %)", "Of roof"]
     assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.99× eager"]
 
 

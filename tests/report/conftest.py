@@ -518,7 +518,7 @@ def gpu_rounds() -> Session:
         (attempt("optimise", second, passed(None, timing(3.07, 0.989))),),
         Comparison(
             relation=Relation.FASTER,
-            reason="1.53× its parent's speed, 95 % interval 1.52× to 1.55×.",
+            reason="1.53× the speed of the best before it, 95 % interval 1.52–1.55.",
             against=first.digest,
         ),
         approved("person:ada"),

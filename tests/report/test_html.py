@@ -221,7 +221,7 @@ def test_measured_sessions_tell_times_with_intervals(gpu_session):
     text = "".join(Reader(render(gpu_session)).text)
     assert "Measured on NVIDIA H200" in text
     assert "simulated" not in text
-    assert "0.99× (0.99× to 0.99×)" in text
+    assert "0.989× (0.985–0.993)" in text
     assert "Compilation" in text or "compilation 420 ms" in text
 
 
