@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+from typing import Any
 
 from cutegen_nb.core import errors
-from cutegen_nb.core.errors import EvaluatorError, ProblemError
+from cutegen_nb.core.errors import EvaluatorError, ProblemError, WorkerDied
 from cutegen_nb.core.evaluation import Evaluation, Exhibit, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.heard import Heard
@@ -17,6 +18,8 @@ _FRAME = re.compile(r'File "[^"]*/candidate\.py", line (\d+)')
 _MEMORY = re.compile(r"bad_alloc|MemoryError|out of memory|[Cc]an(?:'t|not) allocate memory")
 STARTING = "starting"
 """What a worker that has said nothing is doing."""
+_LAST_LINES = 3
+_LAST_CHARACTERS = 600
 LOG_CHARACTERS = 8000
 """Tail of the candidate's output that is kept with the evaluation."""
 
@@ -71,13 +74,34 @@ def _cause(run: Run, limits: Limits, stage: str, log: str) -> tuple[Verdict, str
     if _MEMORY.search(log[-2000:]) and how is End.SIGNALLED:
         return Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {stage}."
     if how is End.SIGNALLED:
-        name = signal.Signals(-code).name
-        hint = "; the system kills so when memory runs out" if name == "SIGKILL" else ""
+        name, hint = _signal(code)
         return Verdict.CRASHED, "signal", f"It was ended by {name} while {stage}{hint}."
     if run.malformed:
         message = f"It wrote into the result channel: {run.malformed[:200]}."
         return Verdict.CHEATED, "forged-result", message
     return Verdict.EXITED, "exited", f"The process ended with status {code} and no result while {stage}."
+
+
+def _signal(code: int) -> tuple[str, str]:
+    """Name of the signal that ended a process, and what it hints at."""
+    name = signal.Signals(-code).name
+    return name, "; the system kills so when memory runs out" if name == "SIGKILL" else ""
+
+
+def before_it_began(end: dict[str, Any] | None) -> WorkerDied:
+    """What is raised for a worker that ended before it touched its candidate.
+
+    `end` is its warden's report, None where none came.
+    """
+    how, log = "and nothing tells how", ""
+    if end is not None:
+        how, log = f"with status {end['code']}", str(end["log"])
+        if end["how"] == End.SIGNALLED:
+            name, hint = _signal(end["code"])
+            how = f"by {name}{hint}"
+    last = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
+    said = f" It printed at the end: {' | '.join(last)[-_LAST_CHARACTERS:]}" if last else ""
+    return WorkerDied(f"The worker ended before it began, {how}; evaluate again.{said}")
 
 
 def _line(log: str) -> int:

@@ -29,6 +29,7 @@ from typing import Any
 from cutegen_nb.core.errors import EvaluatorError, WorkerDied
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.channel import pack
+from cutegen_nb.gpu.endings import before_it_began
 from cutegen_nb.gpu.waiting import Answer, Limits, NeverBegan, Run, Waiting
 
 _START_S = 120.0
@@ -168,8 +169,8 @@ class ForkServer:
                 return await self._carried_out(waiting, request, limits, answer, files)
         try:
             return await self._carried_out(self._fork(warm=False), request, limits, answer, files)
-        except NeverBegan:
-            raise WorkerDied("The worker ended before it began; evaluate again.") from None
+        except NeverBegan as error:
+            raise before_it_began(error.end) from None
 
     def _take_spare(self) -> Waiting | None:
         spare, self._spare = self._spare, None

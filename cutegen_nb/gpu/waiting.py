@@ -49,6 +49,11 @@ class Run:
 class NeverBegan(Exception):
     """A worker ended before it had begun with its request, of which nothing was tried so."""
 
+    def __init__(self, end: dict[str, Any] | None) -> None:
+        super().__init__(end)
+        self.end = end
+        """The warden's report; None where none came."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
@@ -84,7 +89,8 @@ class Waiting:
         worker = await asyncio.open_connection(sock=self.worker)
         warden = await asyncio.open_connection(sock=self.warden)
         try:
-            await _ready(worker, self.nonce)
+            if not await _ready(worker, self.nonce):
+                raise NeverBegan(await _reported(warden, _GRACE_S))
             asked = request() | {
                 "folder": self.folder,
                 "address_space_bytes": limits.address_space_bytes,
@@ -111,28 +117,32 @@ class Waiting:
 
         listening = asyncio.ensure_future(_listen(*worker, self.nonce, hear))
         try:
-            try:
-                end = await asyncio.wait_for(receive(warden[0]), limits.deadline_s + _GRACE_S)
-            except (TimeoutError, MalformedRecord):
-                end = None
+            end = await _reported(warden, limits.deadline_s + _GRACE_S)
             # The family is dead, so that the worker's channel is at its end.
             malformed = await asyncio.wait_for(listening, _GRACE_S)
         finally:
             listening.cancel()
-        if not begun and not malformed and (end is None or end.get("how") == End.SIGNALLED):
+        if not begun and not malformed and (end is None or end.get("how") in {End.SIGNALLED, End.EXITED}):
             # It says that it begins before it touches the candidate, which so had no part in this.
-            raise NeverBegan
+            raise NeverBegan(end)
         return Run(end=end, malformed=malformed, folder=self.folder)
 
 
-async def _ready(worker: Ends, nonce: str) -> None:
-    """Until the worker is ready for its request. Raises NeverBegan where it ended instead."""
+async def _ready(worker: Ends, nonce: str) -> bool:
+    """Wait until the worker is ready for its request; False where it ended instead, or hangs."""
     try:
         record = await asyncio.wait_for(receive(worker[0]), _WARM_S)
     except (TimeoutError, MalformedRecord):
-        record = None
-    if record is None or record.get("nonce") != nonce:
-        raise NeverBegan
+        return False
+    return record is not None and record.get("nonce") == nonce
+
+
+async def _reported(warden: Ends, within_s: float) -> dict[str, Any] | None:
+    """How the worker ended, as its warden tells; None where it does not tell in time."""
+    try:
+        return await asyncio.wait_for(receive(warden[0]), within_s)
+    except (TimeoutError, MalformedRecord):
+        return None
 
 
 async def _listen(

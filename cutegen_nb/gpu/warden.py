@@ -17,7 +17,9 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -130,6 +132,9 @@ def _fork_worker(
         try:
             serve(worker)
         finally:
+            if sys.exc_info()[0] is not None:
+                # It did not come as far as its own last line of defence; the tail of its output says why.
+                traceback.print_exc(file=sys.__stderr__)
             os._exit(1)
     os.close(output_write)
     os.set_blocking(output_read, False)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import statistics
 import time
 from pathlib import Path
 
 import pytest
 
+from cutegen_nb.core.errors import WorkerDied
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.device import find_gpu
+from cutegen_nb.gpu.endings import before_it_began
+from cutegen_nb.gpu.waiting import Limits, NeverBegan, Waiting
+from cutegen_nb.gpu.warden import guard
 
 PROBE = """
 import gc, hashlib, os, sys
@@ -149,6 +155,47 @@ def test_closing_ends_it(spared):
     spared.close()
     _assert_gone(*family)
     assert not scratch.exists()
+
+
+def test_a_worker_that_is_killed_before_it_began_is_no_verdict_and_says_how_it_ended(judge):
+    assert judge("relu", "relu").passed
+
+    def killed(_):
+        """Called once the worker is ready and before it has its request."""
+        os.kill(sandbox.descendants(judge.template)[1], signal.SIGKILL)
+        return {}
+
+    request = {"kind": "facts"}
+    with pytest.raises(WorkerDied, match="before it began, by SIGKILL; the system kills so when memory"):
+        asyncio.run(_server(judge).run(request, Limits(deadline_s=20.0), lambda _: None, files=killed))
+    assert judge("relu", "relu").passed
+
+
+def test_a_worker_that_fails_before_it_is_ready_leaves_its_traceback(tmp_path):
+    """A warden and a worker of ours, forked as the template forks them."""
+    worker_here, worker_there = socket.socketpair()
+    warden_here, warden_there = socket.socketpair()
+
+    def fail(_):
+        raise OSError("no such device: landlock0")
+
+    warden = os.fork()
+    if warden == 0:
+        worker_here.close()
+        warden_here.close()
+        guard(warden_there, worker_there, fail)
+        os._exit(0)
+    worker_there.close()
+    warden_there.close()
+    waiting = Waiting(
+        worker=worker_here, warden=warden_here, nonce="n", folder=str(tmp_path), confine_files=False
+    )
+    with pytest.raises(NeverBegan) as caught:
+        asyncio.run(waiting.carry_out(dict, Limits(deadline_s=20.0), lambda _: None))
+    os.waitpid(warden, 0)
+    said = str(before_it_began(caught.value.end))
+    assert "ended before it began, with status 1" in said
+    assert said.endswith("OSError: no such device: landlock0")
 
 
 @pytest.mark.gpu
