@@ -1,12 +1,14 @@
 """Which kernels a call really launched, how long they ran and what was copied, as the CUDA profiler saw it.
 
 Two equal calls are traced, each followed by a kernel of PyTorch's that only waits: it parts them, and tells
-"nothing was launched" from "nothing is recorded on this machine".
+"nothing was launched" from "nothing is recorded on this machine". A candidate may wait in the same way, as
+often as it likes: how long our two wait is drawn for each trace.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ _NO_COMPUTING = ("memcpy", "memset", "fillfunctor", "copy_kernel", "catarray", "
 """Parts of the names of a library's kernels that allocate, fill, move or join: a candidate may use those."""
 _MARK = "spin_kernel"
 """Part of the name of the kernel behind ``torch.cuda._sleep``."""
-_MARK_CYCLES = 1000
+_MARK_CYCLES = 50_000
+"""Least that a mark waits; up to three times as long is drawn, 25 to 75 µs on an H200."""
 _MS = 1e-6
 
 
@@ -72,11 +75,12 @@ def warm_up() -> None:
 
 def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] | None:
     """The kernels of `call` and of a second, equal one; None where the profiler records nothing."""
+    cycles = _MARK_CYCLES + secrets.randbelow(2 * _MARK_CYCLES)
     with _profiler() as profile:
         for _ in range(2):
             call()
             torch.cuda.synchronize()
-            torch.cuda._sleep(_MARK_CYCLES)  # noqa: SLF001
+            torch.cuda._sleep(cycles)  # noqa: SLF001 - as in `warm_up`
             torch.cuda.synchronize()
     parts = parted(_events(profile))
     if parts is None:
@@ -88,17 +92,19 @@ def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] |
 def parted(events: Sequence[Event]) -> tuple[list[Event], list[Event], int] | None:
     """The events of the first call and of the second, and the stream of the marks after each.
 
-    None where there are no marks.
-
-    A candidate that waits in the same way has more marks: the last two are ours, and what lies before them
-    is the first call's.
+    None where there are no marks. The last wait is ours; of the others the one that took as long as it.
     """
     ordered = sorted(events, key=lambda event: event.start_ns)
-    marks = [place for place, event in enumerate(ordered) if _MARK in event.name]
-    if len(marks) < 2:  # noqa: PLR2004 - one after each call
+    *waits, last = [place for place, event in enumerate(ordered) if _MARK in event.name] or [-1]
+    if not waits:
         return None
-    middle, last = marks[-2:] if len(marks) == 2 else (marks[len(marks) // 2 - 1], marks[-1])  # noqa: PLR2004
+    long = _took_ns(ordered[last])
+    middle = min(waits, key=lambda place: abs(_took_ns(ordered[place]) - long))
     return ordered[:middle], ordered[middle + 1 : last], ordered[last].stream
+
+
+def _took_ns(event: Event) -> int:
+    return event.end_ns - event.start_ns
 
 
 def trace_of(events: Sequence[Event], stream: int) -> KernelTrace:
@@ -173,4 +179,4 @@ def _named(name: str, parts: tuple[str, ...]) -> bool:
 
 
 def _total_ms(events: Sequence[Event]) -> float:
-    return sum(event.end_ns - event.start_ns for event in events) * _MS
+    return sum(_took_ns(event) for event in events) * _MS

@@ -154,13 +154,18 @@ def test_without_marks_nothing_was_recorded():
     assert parted([event("mine", 1, 2)]) is None
 
 
-def test_marks_of_a_candidates_own_leave_the_calls_apart():
-    each = [event(MARK, 0, 1), event("mine", 2, 3), event(MARK, 4, 5)]
-    events = [
-        event(item.name, item.start_ns + shift, item.end_ns + shift) for shift in (0, 10) for item in each
-    ]
+@pytest.mark.parametrize("waits", [(1, 1), (3, 0), (0, 3), (5, 2)], ids=str)
+def test_waits_of_a_candidates_own_leave_the_calls_apart(waits):
+    """Ours take 40 µs each here, give or take the profiler's own uncertainty."""
+    events, now = [], 0
+    for number, ours in zip(waits, (40_000, 40_300), strict=True):
+        for name, long in [*[(MARK, 25_000)] * number, ("mine", 9000), (MARK, ours)]:
+            events.append(event(name, now, now + long))
+            now += long + 1000
     first, second, stream = parted(events)
-    assert trace_of(first, stream).names == trace_of(second, stream).names == ("mine",)
+    for found, number in zip((first, second), waits, strict=True):
+        assert [item.name for item in found] == [*[MARK] * number, "mine"]
+        assert trace_of(found, stream).names == ("mine",)
 
 
 def trace(names, down=0, up=0):
