@@ -8,6 +8,7 @@ candidate's line, because a kernel that lets PyTorch compute is no kernel.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -37,6 +38,10 @@ _ALLOWED = _UNINITIALISED | frozenset({
 """Allocation, views, metadata and copies: what a wrapper around a kernel needs."""
 
 _MOVING = frozenset({"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"})
+_REARRANGING = frozenset({
+    "cat", "concat", "constant_pad_nd", "flip", "repeat", "roll", "rot90", "stack", "tile",
+})  # fmt: skip
+"""Copies to other places, decided by shapes alone: a kernel's inputs padded to its tile, say."""
 
 SMALL_FRACTION = 1 / 16
 """A PyTorch operation on fewer elements than this share of the problem's is shown, not condemned: the last
@@ -53,6 +58,8 @@ class TorchCompute:
     """Elements it read and wrote."""
     line: int
     """Line of the candidate that called it; 0 when the call came from elsewhere."""
+    only_moves: bool = False
+    """Whether it only puts values elsewhere: shown, never condemned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +110,8 @@ class ForwardWatch(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name == "as_strided" and self._guards is not None:
             args = beyond_the_band(args)
+        if func.namespace not in _TORCHS_OWN and written_in_python(func):
+            return self._own(func, args, kwargs or {})
         result = self._guarded(name, func, args, kwargs or {})
         if result is None:
             result = func(*args, **(kwargs or {}))
@@ -118,10 +127,20 @@ class ForwardWatch(TorchDispatchMode):
         elif name not in _ALLOWED or func.namespace not in {"aten", "prim"}:
             leaves = tree_leaves((args, kwargs, result))
             elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-            self.computed.append(TorchCompute(op=str(func), elements=elements, line=calling_line(self._path)))
+            moves = name in _REARRANGING and func.namespace == "aten"
+            line = calling_line(self._path)
+            self.computed.append(TorchCompute(op=str(func), elements=elements, line=line, only_moves=moves))
         if name not in _UNINITIALISED:
             self._provenance.passed_on(name, (args, kwargs), result)
         return result
+
+    def _own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+        """An operator that the candidate defined around its kernel: its inside is watched instead."""
+        leaves = tree_leaves((args, kwargs))
+        on_gpu = any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in leaves)
+        key = torch._C.DispatchKey.CUDA if on_gpu else torch._C.DispatchKey.CPU  # noqa: SLF001
+        with self:
+            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)  # noqa: SLF001
 
     def _guarded(
         self,
@@ -150,6 +169,16 @@ class ForwardWatch(TorchDispatchMode):
         self.moved.append(HostCopy(down=down, size_bytes=size, address=address, line=line))
 
 
+_TORCHS_OWN = frozenset({"aten", "prim", "prims"})
+_REGISTERED = re.compile(r"^(?!debug)\S+: registered at (.*?):\d+ ::", re.MULTILINE)
+
+
+def written_in_python(func: Any) -> bool:  # noqa: ANN401 - an OpOverload
+    """Whether every kernel of an operator was registered from Python (``torch.library.custom_op``)."""
+    places = _REGISTERED.findall(torch._C._dispatch_dump(func.name()))  # noqa: SLF001 - no public way
+    return bool(places) and all(place.endswith(".py") for place in places)
+
+
 def calling_line(path: str) -> int:
     """Line of the innermost frame of file `path` on this thread's stack; 0 when there is none."""
     frame = sys._getframe(1)  # noqa: SLF001 - the documented way to look at the stack
@@ -161,18 +190,26 @@ def calling_line(path: str) -> int:
 
 
 def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[Finding, ...]:
-    """Findings on PyTorch's share of a forward: decisive for a real share, a flag for a small one."""
+    """Findings on PyTorch's share of a forward: decisive for a real share, a flag for a small one.
+
+    Where values are only put elsewhere (padded, joined) it is a flag whatever its share.
+    """
     findings: dict[tuple[str, int], Finding] = {}
     for item in computed:
         share = item.elements / max(1, problem_elements)
-        decides = share >= SMALL_FRACTION
+        decides = share >= SMALL_FRACTION and not item.only_moves
+        rest = (
+            "its time counts, and a kernel could do without"
+            if item.only_moves
+            else "the kernel has to do the work"
+        )
         findings.setdefault(
             (item.op, item.line),
             Finding(
-                kind="torch-compute",
+                kind="torch-movement" if item.only_moves else "torch-compute",
                 message=(
                     f"PyTorch's {item.op} ran inside forward on {item.elements} elements "
-                    f"({share:.0%} of the problem's inputs and outputs); the kernel has to do the work."
+                    f"({share:.0%} of the problem's inputs and outputs); {rest}."
                 ),
                 severity=Severity.DECIDES if decides else Severity.FLAG,
                 line=item.line,

@@ -40,6 +40,7 @@ from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
 from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
+from cutegen_nb.gpu.second_look import second_look
 
 __all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
@@ -167,8 +168,14 @@ class Trial:
         if ended is not None:
             return state.settle_doubts(differ=True) or ended
         state.passed(VALUES)
-        ended = self._compute(called, drawn, wanted) or judge_work(called, drawn, which, state)
-        return ended or judge_transfers(called, drawn, which, state)
+        if which != _ORDINALS[0]:
+            ended = self._compute(called, drawn, wanted)
+        ended = ended or judge_work(called, drawn, which, state)
+        ended = ended or judge_transfers(called, drawn, which, state)
+        if ended is not None and which == _ORDINALS[0]:
+            # PyTorch may prepare something in the first call; where no kernel works after it, it did not.
+            return self._compute(called, drawn, wanted) or ended
+        return ended
 
     def secret_seed(self) -> int:
         """A seed that no candidate can know."""
@@ -267,6 +274,19 @@ class Trial:
                 for want, true in zip(wanted, truth, strict=True)
             )
         state.outputs = comparing.compared(called.leaves, wanted, truth, state.gates, drawn)
+        if not all(item.matches for item in state.outputs):
+            again = second_look(
+                reference=self.reference,
+                drawn=drawn,
+                leaves=called.leaves,
+                wanted=wanted,
+                truth=truth,
+                gates=state.gates,
+                outputs=state.outputs,
+            )
+            state.outputs = again.outputs
+            if again.note:
+                state.ran(VALUES, again.note)
         wrong = next((item for item in state.outputs if not item.matches), None)
         if wrong is None:
             return None
@@ -307,12 +327,28 @@ class Trial:
         self.history.repeat = replace(called, leaves=[])
         ended = self._agree(first.called.leaves, called.leaves)
         ended = self.state.settle_doubts(differ=ended is not None) or ended
+        ended = ended or self._compute(called, first.drawn, first.wanted)
         ended = ended or judge_work(called, given, _ORDINALS[1], self.state)
-        return ended or judge_reads(called, given, _ORDINALS[1], self.state)
+        if ended is None:
+            self._note_preparation(first)
+        return ended
+
+    def _note_preparation(self, first: Compared) -> None:
+        """A flag for what PyTorch computed in the first call and not again: packed weights, tables."""
+        elements = element_count(first.drawn) + element_count(first.wanted)
+        for item in judge_compute(first.called.computed, elements):
+            if all(known.line != item.line or known.kind != item.kind for known in self.state.findings):
+                message = f"{item.message.rpartition(';')[0]}; only in the first call, to prepare later ones."
+                self.state.flag(COMPUTE, replace(item, message=message, severity=Severity.FLAG))
 
     def _reads(self, drawn: list[Any], which: str) -> Ending | None:
-        latest = self.history.latest
-        return None if latest is None else judge_reads(latest.called, drawn, which, self.state)
+        """Of a call on other inputs than the first two: what those read as well is no answer."""
+        latest, repeat = self.history.latest, self.history.repeat
+        if latest is None:
+            return None
+        constant = set() if repeat is None else {(one.size_bytes, one.digest) for one in repeat.unexplained}
+        left = tuple(one for one in latest.called.unexplained if (one.size_bytes, one.digest) not in constant)
+        return judge_reads(replace(latest.called, unexplained=left), drawn, which, self.state)
 
     def _agree(self, firsts: Sequence[Any], seconds: Sequence[Any]) -> Ending | None:
         state = self.state

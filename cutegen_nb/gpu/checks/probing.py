@@ -23,10 +23,12 @@ from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending, Evidence
+from cutegen_nb.gpu.second_look import says_nothing
 from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
+_HANGS = "the answer hangs on the last bits of these inputs"
 _REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 
 
@@ -54,8 +56,13 @@ class Probe:
     """What was seen."""
 
 
-def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float) -> Expected | str:
-    """What the reference gives for `drawn`; the reason, where these inputs are not to be used."""
+def expect(
+    reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float, *, own: bool = False
+) -> Expected | str:
+    """What the reference gives for `drawn`; the reason, where these inputs are not to be used.
+
+    `own` says that the problem draws such inputs, on which the candidate was right before.
+    """
     after = cloned(drawn)
     try:
         wanted = tensors_of(reference(*after))
@@ -66,6 +73,8 @@ def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float)
     truth, reason = comparing.oracle(reference, drawn, wanted)
     if reason:
         return f"no float64 oracle: {reason}"
+    if not own and says_nothing(reference, drawn, wanted):
+        return _HANGS
     gates = []
     moved = _moved(reference, drawn)
     for index, (want, true) in enumerate(zip(wanted, truth, strict=True)):
@@ -75,7 +84,7 @@ def expect(reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float)
             continue
         gate = _gate(want, true, moved[index], longest_sum)
         if gate is None:
-            return "the answer hangs on the last bits of these inputs"
+            return _HANGS
         gates.append(gate)
     answers = Answers(wanted=wanted, truth=truth, inputs_after=after)
     return Expected(answers=answers, gates=tuple(gates))
@@ -159,7 +168,7 @@ def _own_inputs(trial: Trial, found: Probe) -> Probe | None:
     if found.ending is None or found.ending[0] != Judged(verdict=Verdict.WRONG_VALUES):
         return None
     drawn = trial.draw(trial.secret_seed())
-    expected = expect(trial.reference, drawn, trial.task.longest_sum)
+    expected = expect(trial.reference, drawn, trial.task.longest_sum, own=True)
     if isinstance(expected, str):
         return None
     return probe(trial, drawn, replace(expected, gates=trial.state.gates), "a call")

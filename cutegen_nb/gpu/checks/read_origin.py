@@ -1,8 +1,9 @@
 """Did the kernels work on the inputs, or on an answer that something unseen had put into memory?
 
-Asked from the second call on: in the first one a candidate may prepare tables and packed weights as it
-likes. What later calls read has to be explained by inputs, parameters, operations that were seen, and
-earlier kernels.
+Asked from the third call on: in the first one a candidate may prepare tables and packed weights as it
+likes, and what it read in the second, on other inputs, bit for bit as well is no answer to these but a
+constant (a list of extents, say). What later calls read has to be explained by inputs, parameters,
+operations that were seen, and earlier kernels.
 """
 
 from __future__ import annotations

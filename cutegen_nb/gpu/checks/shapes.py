@@ -120,7 +120,7 @@ def _judged(trial: Trial, module: ModuleType, rewrites: Sequence[Rewrite]) -> Pr
     except CandidateFault as fault:
         return f"refused ({fault.finding.message[:100]})"
     share_state(loaded, reference, candidate, seed)
-    expected = expect(reference, drawn, trial.task.longest_sum)
+    expected = expect(reference, drawn, trial.task.longest_sum, own=True)
     if isinstance(expected, str):
         return expected
     there = replace(

@@ -1,0 +1,194 @@
+"""A second look at an output outside its gates: does the answer hang on the last bits of these inputs?
+
+Gates are found once a problem.  A sum that happens to come out near zero, a value that is rounded to an
+integer and lies on the edge, the order of two equal elements: there any implementation differs from any
+other.  How far is found by moving each input by its last bits and asking the oracle again.  Asked only of
+what failed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_nb.core.evaluation import OutputComparison
+from cutegen_nb.gpu import comparing, correctness
+from cutegen_nb.gpu.comparing import element_count, tensors_of
+from cutegen_nb.gpu.correctness import Gate
+
+_MULTIPLE = 8.0
+"""Gates may be so many times what the last bits of the inputs do to the answer."""
+_WIDEST = 16.0
+"""Times the usual cap: one draw that is ill-conditioned is no licence."""
+_MOST_EXCUSED = 1 / 8
+"""Share of an output's elements that may hang on last bits; one drawn at random has more."""
+_STEPS = 4
+"""Units in the last place by which an input is moved at most."""
+_DRAWS = 16
+_FEWER_DRAWS = 4
+_MANY_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondLook:
+    """What came of it."""
+
+    outputs: tuple[OutputComparison, ...]
+    """As they are to be reported."""
+    note: str = ""
+    """What was let pass and why; empty where nothing was."""
+
+
+def second_look(  # noqa: PLR0913 - what a comparison is made of
+    *,
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    leaves: Sequence[torch.Tensor],
+    wanted: Sequence[torch.Tensor],
+    truth: Sequence[torch.Tensor | None],
+    gates: Sequence[Gate],
+    outputs: tuple[OutputComparison, ...],
+) -> SecondLook:
+    """The comparisons `outputs` with those taken back whose difference the last bits of `drawn` explain."""
+    notes: list[str] = []
+    result = list(outputs)
+    wrong = [index for index, item in enumerate(outputs) if not item.matches]
+    try:
+        draws = _DRAWS if element_count(list(drawn)) <= _MANY_ELEMENTS else _FEWER_DRAWS
+        answers = (
+            _moved_answers(reference, drawn, wanted, draws=draws, steps=_STEPS)
+            if _may_help(truth, wanted, wrong)
+            else []
+        )
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        answers = []  # where no oracle runs, nothing is known
+    for index in wrong if answers else ():
+        moved = [one[index] for one in answers]
+        true, want = truth[index], wanted[index]
+        if true is not None and want.is_floating_point() and gates[index].against_oracle:
+            gate = _widened(gates[index], moved, true, want.dtype)
+            again = comparing.compared([leaves[index]], [want], [true], [gate], drawn)[0]
+            if again.matches:
+                result[index] = replace(again, index=index)
+                notes.append(
+                    f"output {index} on inputs whose last bits move it by {gate.element / _MULTIPLE:.2g}"
+                )
+                continue
+        count = _excused(
+            leaves[index], want if true is None or not want.is_floating_point() else true, moved, gates[index]
+        )
+        if count:
+            result[index] = replace(outputs[index], matches=True, pattern="", wrong=None)
+            notes.append(f"{count} elements of output {index}, which the last bits of the inputs turn")
+    return SecondLook(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
+
+
+def says_nothing(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]) -> bool:
+    """Whether much of an integer answer turns with the last bits of its inputs, or no standard defines it.
+
+    Equal elements may be sorted in any order; what no integer type holds may become any integer.
+    """
+    whole = [index for index, item in enumerate(wanted) if item.numel() and not item.is_floating_point()]
+    if not whole or any(wanted[index].is_complex() for index in whole):
+        return False
+    with _Conversions() as conversions:
+        first, *rest = _moved_answers(reference, drawn, wanted, draws=2, steps=1) or [()]
+    return conversions.undefined or any(
+        bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
+        for one in rest
+        for index in whole
+    )
+
+
+class _Conversions(TorchDispatchMode):
+    """Watches for numbers made integers that no integer of the type stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undefined = False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 - torch's own signature
+        types: Any,  # noqa: ANN401
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """The operation, after a look at what it converts."""
+        result = func(*args, **(kwargs or {}))
+        source = args[0] if args else None
+        if not isinstance(source, torch.Tensor) or func.overloadpacket.__name__ != "_to_copy":
+            return result
+        if source.is_floating_point() and result.dtype in _INTEGERS:
+            limits = torch.iinfo(result.dtype)
+            # NaN is in no range.
+            self.undefined |= not bool(((source > limits.min - 1) & (source < limits.max + 1)).all())
+        return result
+
+
+_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+
+
+def _may_help(
+    truth: Sequence[torch.Tensor | None], wanted: Sequence[torch.Tensor], wrong: Sequence[int]
+) -> bool:
+    return any(truth[index] is not None and not wanted[index].is_complex() for index in wrong)
+
+
+def _moved_answers(
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    wanted: Sequence[torch.Tensor],
+    *,
+    draws: int,
+    steps: int,
+) -> list[tuple[torch.Tensor, ...]]:
+    """The exact answers to several sets of inputs, each moved by a few units in the last place."""
+    if not any(isinstance(item, torch.Tensor) and item.is_floating_point() for item in drawn):
+        return []
+    model = copy.deepcopy(reference).double()
+    forms = [item.shape for item in wanted]
+    answers = [tensors_of(model(*[_moved(item, steps) for item in drawn])) for _ in range(draws)]
+    return [one for one in answers if [item.shape for item in one] == forms]
+
+
+def _moved(item: Any, most: int) -> Any:  # noqa: ANN401 - an input may be a number
+    if not isinstance(item, torch.Tensor):
+        return item
+    if not item.is_floating_point():
+        return item.clone()
+    steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int8)
+    moved = item.double() * (1.0 + torch.finfo(item.dtype).eps * steps.double())
+    return torch.where(item == 0, torch.finfo(item.dtype).tiny * steps.double(), moved)
+
+
+def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, dtype: torch.dtype) -> Gate:
+    """The gate, at least a multiple of what moving the inputs by one unit does."""
+    apart = [correctness.distance(one, true) for one in moved[:_FEWER_DRAWS]]
+    # Moves are of up to `_STEPS` units, of half as many at the mean.
+    scale = _MULTIPLE * 2 / _STEPS
+    widest = min(_WIDEST * correctness.cap(dtype), 0.1)
+    element = min(scale * max(one for one, _ in apart), widest)
+    l2 = min(scale * max(two for _, two in apart), widest)
+    return replace(gate, element=max(gate.element, element), l2=max(gate.l2, l2, element))
+
+
+def _excused(found: torch.Tensor, want: torch.Tensor, moved: Sequence[torch.Tensor], gate: Gate) -> int:
+    """How many elements are outside the gate, where each lies between answers to moved inputs; else 0."""
+    if found.is_complex():
+        return 0
+    got, expected = found.double(), want.double()
+    room = gate.element * (expected.abs() + expected.square().mean().sqrt())
+    bad = ~((got - expected).abs() <= room)
+    count = int(bad.sum())
+    if count > _MOST_EXCUSED * found.numel():
+        return 0
+    low = torch.stack([one.double()[bad] for one in moved]).amin(dim=0)
+    high = torch.stack([one.double()[bad] for one in moved]).amax(dim=0)
+    inside = (low - room[bad] <= got[bad]) & (got[bad] <= high + room[bad]) & (low < high)
+    return count if bool(inside.all()) else 0
