@@ -1,12 +1,13 @@
 """Other inputs made from a problem's own, element by element.
 
-Each change is a function of the element's value alone that leaves zero where it is.  So whatever structure
-the problem gives its inputs (a triangle of zeros, a symmetry, one-hot rows, a mask) stays, and a kernel that
-relies on that structure is not held to inputs that the problem excludes.
+Each change is a function of the element's value alone that leaves zero where it is, or makes whole slices
+zero.  So whatever structure the problem gives its inputs (a triangle of zeros, a symmetry, a mask) stays, and
+a kernel that relies on that structure is not held to inputs that the problem excludes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,11 @@ _SAMPLE = 4096
 _CHUNK = 1 << 24
 """Elements changed at a time."""
 _FEW_VALUES = 8
+_OFFSET = 100.0
+"""Times the typical value."""
+_FAR = 300.0
+"""Times the value and the typical one: beyond exp's range, and few enough digits before the point for a softmax
+to be right within its gate."""
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -114,6 +120,51 @@ def _few(elements: int) -> int:
     return min(elements, max(8, elements // 256))
 
 
+def _typical(item: torch.Tensor) -> float:
+    return float(item.abs().mean(dtype=torch.float64))
+
+
+def _of_one_sign(factor: float) -> Change:
+    """All of one sign and far from zero: a maximum that does not start at minus infinity stays where it starts."""
+
+    def changed(item: torch.Tensor) -> torch.Tensor:
+        away = _typical(item)
+        return _by_parts(
+            lambda part: torch.where(
+                part == 0, part.double(), (part.double().abs() + away) * factor
+            ).to(part.dtype)
+        )(item)
+
+    return changed
+
+
+def _rounded(item: torch.Tensor) -> torch.Tensor:
+    """Multiples of half the typical value: many are equal, so that a maximum is reached in several places."""
+    step = _typical(item) / 2
+    if step == 0.0 or not math.isfinite(step):
+        return item
+    return _by_parts(lambda part: ((part.double() / step).round() * step).to(part.dtype))(item)
+
+
+def _beside_an_offset(item: torch.Tensor) -> torch.Tensor:
+    """Far from zero: a variance as the difference of two squares loses four of seven digits there."""
+    offset = _OFFSET * _typical(item)
+    return _by_parts(
+        lambda part: torch.where(part == 0, part.double(), part.double() + offset).to(part.dtype)
+    )(item)
+
+
+def _some_slices_zero(item: torch.Tensor) -> torch.Tensor:
+    """Every fourth slice along the first dimension; of a square matrix the columns as well."""
+    if item.dim() < 2 or item.shape[0] < 2:  # noqa: PLR2004 - slices of more than one number, and not all
+        return item
+    changed = item.clone()
+    changed[1::4] = 0
+    if item.dim() == 2 and item.shape[0] == item.shape[1]:  # noqa: PLR2004
+        changed[:, 1::4] = 0
+    return changed
+
+
 def _masked(item: torch.Tensor) -> torch.Tensor:
     hidden = (pseudo_random(item) % 4 == 0) & (item != 0)
     return item.masked_fill(hidden, -torch.inf)
@@ -141,9 +192,15 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(name="scaled by 1/1000", change=_scaled(1e-3)),
     Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),
     Variant(name="of one value", change=_one_value, repeats=True),
+    Variant(name="made negative, far from zero", change=_of_one_sign(-_FAR)),
+    Variant(name="with every fourth slice along the first dimension zeros", change=_some_slices_zero),
+    Variant(name="made positive, far from zero", change=_of_one_sign(_FAR)),
     Variant(name="with signs flipped", change=torch.neg),
+    Variant(name="rounded, so that many are equal", change=_rounded, decides=False),
+    Variant(name="beside an offset a hundred times as large", change=_beside_an_offset, decides=False),
     Variant(name="with a quarter masked to minus infinity", change=_by_parts(_masked), decides=False),
     Variant(name="scaled by 1e18", change=_scaled(1e18), decides=False),
+    Variant(name="made negative and scaled by 1e9", change=_of_one_sign(-1e9), decides=False),
     Variant(name="scaled to denormal numbers", change=_scaled(1e-40), decides=False),
 )
 """Stress inputs, those that show most first."""
