@@ -78,12 +78,16 @@ def share_state(loaded: LoadedProblem, reference: torch.nn.Module, candidate: ob
     complete = all(name in theirs and theirs[name].shape == tensor.shape for name, tensor in ours.items())
     with torch.no_grad():
         if not complete:
-            seed_everything(seed)
-            with torch.device(_device_of(ours)):
-                plain = loaded.namespace["Model"](*loaded.init_inputs())
-            reference.load_state_dict(plain.state_dict())
+            reference.load_state_dict(plain_state(loaded, seed, _device_of(ours)))
     copy_state(reference, candidate)
     return complete
+
+
+def plain_state(loaded: LoadedProblem, seed: int, device: torch.device) -> dict[str, torch.Tensor]:
+    """The state that ``Model`` gives itself under `seed`, none of it redrawn."""
+    seed_everything(seed)
+    with torch.device(device):
+        return dict(loaded.namespace["Model"](*loaded.init_inputs()).state_dict())
 
 
 def copy_state(reference: torch.nn.Module, candidate: object) -> None:

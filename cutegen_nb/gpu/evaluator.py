@@ -27,7 +27,7 @@ from cutegen_nb.core.evaluation import (
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.gpu import nsight, sanitizing
+from cutegen_nb.gpu import nsight, outside, sanitizing
 from cutegen_nb.gpu.checks.registry.work import SECOND_PROCESS
 from cutegen_nb.gpu.endings import LOG_CHARACTERS, STARTING, leftovers, raise_ours, unusable, without_result
 from cutegen_nb.gpu.heard import Heard
@@ -174,6 +174,8 @@ class KernelEvaluator:
             )
         facts = await self.facts(problem, progress)
         evaluation = await self._judged_in_child(problem, candidate, facts, name, progress, tier, rival)
+        if tier.includes(Tier.B) and evaluation.passed:
+            evaluation = await self._outside(evaluation, problem, candidate, facts, progress)
         if tier is Tier.C and evaluation.passed:
             evaluation = await self._once_more(evaluation, problem, candidate, facts, progress)
             evaluation = await self._under_tools(evaluation, problem, candidate, facts, progress)
@@ -241,6 +243,27 @@ class KernelEvaluator:
         finally:
             server.discard(run.folder)
             server.keep_spare()
+
+    async def _outside(
+        self,
+        passed: Evaluation,
+        problem: Problem,
+        candidate: Candidate,
+        facts: ProblemFacts,
+        progress: Progress,
+    ) -> Evaluation:
+        """A passing candidate's values judged where it cannot reach the judge."""
+        simulated = (await self._workers.choice()).kind is DeviceKind.SIMULATOR
+        workload = facts.scaled if simulated else facts.full
+        order = outside.Order(
+            problem=problem,
+            candidate=candidate,
+            workload=workload,
+            longest_sum=longest_sum(workload.graph),
+            gates=self._gates.get(problem.digest, []),
+            added_inputs=facts.admission.added_inputs if facts.admission else (),
+        )
+        return await outside.judged_outside(passed, order, self._workers, progress)
 
     async def _once_more(
         self,

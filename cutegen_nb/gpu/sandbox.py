@@ -41,6 +41,7 @@ FILE_BYTES = 256 << 20
 PROCESSES = 32
 """More processes than this under one worker end the evaluation. A kernel needs none but its own."""
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -69,14 +70,14 @@ def environment(inherited: Mapping[str, str], scratch: Path) -> dict[str, str]:
     }
 
 
-def limit_worker(memory_bytes: int | None) -> None:
+def limit_worker(memory_bytes: int | None, file_bytes: int = FILE_BYTES) -> None:
     """Set this process's limits: no core dump, bounded files, bounded address space where one is given.
 
     A CUDA context maps more address space than any sensible limit, so that on a GPU `memory_bytes` is
     None here and the warden watches resident memory instead.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _lower(resource.RLIMIT_FSIZE, FILE_BYTES)
+    _lower(resource.RLIMIT_FSIZE, file_bytes)
     if memory_bytes is not None:
         _lower(resource.RLIMIT_AS, virtual_bytes(os.getpid()) + memory_bytes)
 
@@ -102,6 +103,11 @@ def die_with_parent() -> bool:
 def outlive_parent() -> bool:
     """Take `die_with_parent` back. False where that cannot be."""
     return _prctl(_PR_SET_PDEATHSIG, 0)
+
+
+def close_memory() -> bool:
+    """Let no other process of the same person look into this one's memory. False where that cannot be."""
+    return _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _prctl(option: int, value: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ _GRACE_S = 15.0
 """After the deadline, for the warden to end a family and report."""
 _WARM_S = 60.0
 """For a worker to say that it waits: several times what a CUDA context and a compilation take."""
-Answer = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""Given each record of the worker; what it returns is sent back."""
+Reply = dict[str, Any] | None
+"""What is sent back to a worker; None for nothing."""
+Answer = Callable[[dict[str, Any]], Reply | Awaitable[Reply]]
+"""Given each record of the worker; what it returns, at once or awaited, is sent back."""
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 """One channel."""
 
@@ -108,7 +110,7 @@ class Waiting:
         worker[1].write(pack(request))
         begun = False
 
-        def hear(record: dict[str, Any]) -> dict[str, Any] | None:
+        def hear(record: dict[str, Any]) -> Reply | Awaitable[Reply]:
             nonlocal begun
             if begun:
                 return answer(record)
@@ -158,6 +160,7 @@ async def _listen(
             return ""
         if record.get("nonce") != nonce:
             return "a record came without the nonce of this evaluation"
-        reply = answer(record)
+        answered = answer(record)
+        reply = answered if answered is None or isinstance(answered, dict) else await answered
         if reply is not None:
             writer.write(pack(reply))

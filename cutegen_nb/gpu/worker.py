@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,17 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, Rewrite
-from cutegen_nb.gpu import confinement, custody, problem_source, sandbox, serving, trace, warming
+from cutegen_nb.gpu import (
+    confinement,
+    custody,
+    outside_call,
+    outside_judge,
+    problem_source,
+    sandbox,
+    serving,
+    trace,
+    warming,
+)
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.checks.admission import admit
@@ -99,16 +109,11 @@ def serve(sock: socket.socket, surroundings: Surroundings) -> None:
     if request is None:
         os._exit(0)
     channel.send("begun")
-    sandbox.limit_worker(request["address_space_bytes"])
+    sandbox.limit_worker(request["address_space_bytes"], request.get("file_bytes", sandbox.FILE_BYTES))
     try:
-        if request["kind"] == "facts":
-            _facts(request, channel)
-        elif request["kind"] == "admit":
-            _admit(request, channel, surroundings.ground)
-        elif request["kind"] == "measure":
-            _measure(channel)
-        elif request["kind"] == "call":
-            serving.answer(request, channel, surroundings.ground)
+        answer = _ANSWERS.get(request["kind"])
+        if answer is not None:
+            answer(request, channel, surroundings.ground)
         else:
             _evaluate(request, channel, surroundings, confined)
     except CutegenError as error:
@@ -168,6 +173,17 @@ def _measure(channel: Channel) -> None:
         sm_count=int(properties.multi_processor_count),
         l2_bytes=int(properties.L2_cache_size),
     )
+
+
+_ANSWERS: dict[str, Callable[[dict[str, Any], Channel, Ground], None]] = {
+    "facts": lambda request, channel, _: _facts(request, channel),
+    "admit": _admit,
+    "measure": lambda _, channel, __: _measure(channel),
+    "call": serving.answer,
+    "outside-judge": outside_judge.answer,
+    "outside-call": outside_call.answer,
+}
+"""Every kind of request but an evaluation."""
 
 
 def _evaluate(request: dict[str, Any], channel: Channel, surroundings: Surroundings, confined: str) -> None:

@@ -16,7 +16,7 @@ from cutegen_nb.gpu import measured
 from cutegen_nb.gpu.endings import raise_ours
 from cutegen_nb.gpu.forkserver import Files, ForkServer
 from cutegen_nb.gpu.heard import Heard
-from cutegen_nb.gpu.waiting import Limits, Run
+from cutegen_nb.gpu.waiting import Answer, Limits, Run
 
 FACTS_DEADLINE_S = 60.0
 """For tracing a problem; its file is the person's own and may still loop."""
@@ -102,18 +102,20 @@ class Workers:
         limits: Limits,
         heard: Heard,
         *,
+        answer: Answer | None = None,
         files: Files | None = None,
         spare: bool = True,
         keep: bool = False,
     ) -> Run:
         """One request in one worker; once more with a new template when the old one was lost.
 
+        `answer` hears its records in place of `heard`, which it hands them on to.
         With `keep` what the worker left in its folder stays until ``ForkServer.discard``.
         """
         server = await self.forks()
         server.confine_files = self.confine_files
         try:
-            run = await server.run(request, limits, heard, files=files, spare=spare)
+            run = await server.run(request, limits, answer or heard, files=files, spare=spare)
         except WorkerDied:
             if await server.survived():
                 raise
@@ -121,7 +123,7 @@ class Workers:
             if heard.stage:
                 # It died with the worker at work: that was the worker's doing, not ours.
                 return Run(end=None)
-            run = await server.run(request, limits, heard, files=files)
+            run = await server.run(request, limits, answer or heard, files=files)
         if not keep:
             server.discard(run.folder)
         return run

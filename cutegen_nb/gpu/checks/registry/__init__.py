@@ -26,7 +26,7 @@ from cutegen_nb.gpu.checks.registry.function import (
     STRESS,
     VALUES,
 )
-from cutegen_nb.gpu.checks.registry.harness import HARNESS, SETTINGS, THREADS
+from cutegen_nb.gpu.checks.registry.harness import HARNESS, OUTSIDE, SETTINGS, THREADS
 from cutegen_nb.gpu.checks.registry.memory import (
     ASYNC_COPIES,
     BARRIERS,
@@ -59,7 +59,7 @@ CHECKS: tuple[Check, ...] = (
     SEEDS, CONTRACT, VALUES, ORACLE, POISON, INPUTS_KEPT, AGAIN, SAME_STORAGE, COMPUTE, LAUNCHED, WRITTEN,
     READ, TRANSFERS, GUARDS, SAME_LAUNCHES, RACES, ASYNC_COPIES, UNWRITTEN, CTA_ORDER, BARRIERS, LIMITS,
     HARNESS, SETTINGS, THREADS, PARAMETERS, ADMISSION, TRACE, RECHECKED, FLOOR, MORE_SEEDS,
-    EXACT, STRESS, PARTS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, SECOND_PROCESS,
+    EXACT, STRESS, PARTS, MANY_CALLS, MATRIX_TYPES, LAYOUTS, SHAPES, OUTSIDE, SECOND_PROCESS,
     MEMCHECK, RACECHECK, INITCHECK, SYNCCHECK,
 )  # fmt: skip
 """In the order in which they are listed."""

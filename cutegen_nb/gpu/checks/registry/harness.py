@@ -35,3 +35,12 @@ THREADS = Check(
     decides=False,
     where=_INTERCEPTION,
 )
+
+OUTSIDE = Check(
+    name="values judged outside the candidate's process",
+    protocol="I9, W12",
+    tier=Tier.B,
+    stops="a verdict forged or a comparison patched inside; a kernel that is right only where it is judged",
+    cost="three calls: two processes, one of which compiles",
+    where="cutegen_nb.gpu.outside",
+)

@@ -1,0 +1,341 @@
+"""A judgement that nothing in the candidate's process can forge.
+
+Inside, the candidate shares a process with the judge, and whoever finds the judge's channel there can send a
+verdict of his own.  So before a candidate may become the best, its outputs are judged once more by a process
+into which it never comes:
+
+- `outside_judge` draws inputs from fresh seeds and keeps them; it computes the right answers only after the
+  candidate's process has ended;
+- `outside_call` gets the candidate, and after its import the inputs as bytes, and leaves outputs as bytes;
+- this module, in the person's process, carries file names from one to the other.
+
+What this shows is that the *values* are right.  What was seen of the kernel's work and of its time rests on
+what the candidate's process said, as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.errors import CutegenError, WorkerDied
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Correctness,
+    Evaluation,
+    Exhibit,
+    Finding,
+    Judged,
+    Severity,
+    Verdict,
+)
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, Workload
+from cutegen_nb.gpu import sandbox
+from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
+from cutegen_nb.gpu.endings import STARTING, raise_ours, without_result
+from cutegen_nb.gpu.heard import Heard
+from cutegen_nb.gpu.waiting import Limits, Reply, Run
+from cutegen_nb.gpu.workers import Workers
+
+LARGEST_BYTES = 16 << 30
+"""Inputs, parameters and outputs of one call, at most: they pass through files, at some 1 GB/s."""
+_SEVERAL_CALLS_BYTES = 256 << 20
+"""Up to here there are three calls, beyond it one."""
+_LONGER_S = 240.0
+"""What the judge may take beyond the candidate's own time."""
+_OUTPUT = re.compile(r"output-\d{1,2}-\d{1,2}")
+_DIGEST_CHARACTERS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is judged."""
+
+    problem: Problem
+    """The reference."""
+    candidate: Candidate
+    """Passed inside."""
+    workload: Workload
+    """The problem at the size that was judged."""
+    longest_sum: int
+    """About how many terms its longest sum has."""
+    gates: list[dict[str, Any]]
+    """Found for the problem before; empty where none were."""
+    added_inputs: tuple[str, ...] = ()
+    """Kinds of inputs that tell wrong answers from right ones where the problem's own do not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What one judgement came to."""
+
+    evaluation: Evaluation | None
+    """None where it could not be made."""
+    note: str
+    """What ran, or why nothing did."""
+
+    @property
+    def passed(self) -> bool:
+        return self.evaluation is not None and self.evaluation.passed
+
+
+async def judged_outside(
+    passed: Evaluation, order: Order, workers: Workers, progress: Progress
+) -> Evaluation:
+    """`passed`, or what became of the candidate where another process finds otherwise.
+
+    A second judgement tells what happens always from what happens now and then: wrong values in one of the
+    two decide, a fault only in both. Raises EvaluatorError where the judge itself came to nothing.
+    """
+    reason = await asyncio.to_thread(_too_large, order, (await workers.forks()).folder(""))
+    if reason:
+        return _with_check(passed, CheckState.NOT_RUN, reason)
+    progress("judging outside the candidate's process")
+    first = await _once(order, workers, progress)
+    if first.evaluation is None:
+        return _with_check(passed, CheckState.NOT_RUN, first.note)
+    if first.passed:
+        return _with_check(passed, CheckState.RAN, first.note)
+    progress("judging outside the candidate's process once more")
+    second = await _once(order, workers, progress)
+    return _disagreeing(passed, first.evaluation, second)
+
+
+def _too_large(order: Order, scratch: Path) -> str:
+    size = order.workload.least_bytes
+    held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = min(LARGEST_BYTES, held // 4, shutil.disk_usage(scratch).free // 4)
+    if size <= limit:
+        return ""
+    return (
+        f"a call's inputs and outputs hold {size / 2**30:.1f} GiB, and {limit / 2**30:.1f} GiB may pass "
+        "through files here"
+    )
+
+
+@dataclass(slots=True)
+class _Calling(Heard):
+    """Hears the candidate's process, and gives it the inputs once it has imported the candidate."""
+
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """What the judge said it drew."""
+    judges: Path = Path()
+    """The judge's folder."""
+    folder: Path = Path()
+    """The process's own, known when its request is sent."""
+    lost: bool = False
+    """Whether the inputs were gone: the judge has ended."""
+
+    def at(self, folder: Path) -> dict[str, Any]:
+        """Note the process's folder."""
+        self.folder = folder
+        return {}
+
+    def __call__(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Take one record in; the answer to the first ``imported`` is the inputs."""
+        if record.get("kind") != "imported":
+            return Heard.__call__(self, record)
+        names, self.drawn["files"] = self.drawn["files"], []
+        try:
+            for name in names:
+                (self.judges / name).rename(self.folder / name)
+        except OSError:
+            self.lost = True
+        given: dict[str, Any] = self.drawn["given"]
+        return given
+
+
+@dataclass(slots=True, kw_only=True)
+class _Exchange:
+    """Hears the judge; in between it has the candidate's process run from its beginning to its end."""
+
+    order: Order
+    workers: Workers
+    heard: Heard
+    """What the judge says else."""
+    model_seed: int
+    """Of the parameters."""
+    folder: Path = Path()
+    """The judge's, known when its request is sent."""
+    ended: Evaluation | None = None
+    """What became of the candidate where it left no outputs."""
+    failed: CutegenError | None = None
+    """Ours, to be raised once the judge has ended."""
+
+    def at(self, folder: Path) -> dict[str, Any]:
+        """Note the judge's folder."""
+        self.folder = folder
+        return {}
+
+    def __call__(self, record: dict[str, Any]) -> Reply | Awaitable[Reply]:
+        """Take one record in; the answer to ``drawn`` is what the candidate's process left."""
+        return self._between(record) if record.get("kind") == "drawn" else self.heard(record)
+
+    async def _between(self, drawn: dict[str, Any]) -> Reply:
+        try:
+            return await self._called(drawn)
+        except CutegenError as error:
+            self.failed = error
+            return {"sets": None}
+
+    async def _called(self, drawn: dict[str, Any]) -> Reply:
+        """Run the candidate and bring its outputs to the judge, once nobody can change them any more."""
+        limits = await self.workers.limits()
+        calling = _Calling(self.heard.progress, drawn=drawn, judges=self.folder)
+        request = {
+            "kind": "outside-call",
+            "source": self.order.candidate.source,
+            "digest": self.order.candidate.digest,
+            "seed": self.model_seed,
+            "deadline_s": limits.deadline_s,
+            "file_bytes": max(sandbox.FILE_BYTES, self.order.workload.least_bytes),
+        }
+        run = await self.workers.run(request, limits, calling, files=calling.at, keep=True)
+        try:
+            if calling.lost:
+                raise WorkerDied("The process that judges outside ended too early; evaluate again.")
+            self.ended = _ended(calling, run, limits)
+            if self.ended is not None or calling.result is None:
+                return {"sets": None}
+            for path in calling.folder.iterdir():
+                if _OUTPUT.fullmatch(path.name):
+                    path.rename(self.folder / path.name)
+            return {"sets": calling.result.get("sets"), "complete": calling.result.get("complete")}
+        finally:
+            (await self.workers.forks()).discard(run.folder)
+
+
+def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
+    """What became of a candidate that left no outputs; None where it says that it left some."""
+    record, malformed = calling.result or {}, run.malformed or calling.forged
+    raise_ours(calling)
+    kind = record.get("kind")
+    if kind == "refused" and not malformed:
+        try:
+            refused = decode(Evaluation, record["evaluation"])
+        except (KeyError, TypeError, ValueError) as error:
+            malformed = f"a refusal that cannot be read ({error})"
+        else:
+            malformed = "a refusal that says PASSED" if refused.passed else ""
+            if not malformed:
+                return refused
+    if kind == "outputs" and not malformed:
+        return None
+    if record and kind not in {"outputs", "refused"}:
+        malformed = malformed or f"a record of kind {str(kind)[:40]!r}, which none but a judge sends"
+    return without_result(replace(run, malformed=malformed), limits, calling.stage or STARTING, "")
+
+
+async def _once(order: Order, workers: Workers, progress: Progress) -> _Found:
+    """One outside judgement from fresh seeds. Raises EvaluatorError where the judge came to nothing."""
+    began, limits = time.monotonic(), await workers.limits()
+    several = order.workload.least_bytes <= _SEVERAL_CALLS_BYTES
+    seeds = [secrets.randbits(31) for _ in range(4 if several else 2)]
+    exchange = _Exchange(order=order, workers=workers, heard=Heard(progress), model_seed=seeds[0])
+    request = {
+        "kind": "outside-judge",
+        "problem": encode(order.problem),
+        "rewrites": encode(order.workload.rewrites),
+        "longest_sum": order.longest_sum,
+        "gates": order.gates,
+        "seeds": seeds,
+        "added_inputs": list(order.added_inputs),
+        "file_bytes": LARGEST_BYTES,
+    }
+    longer = replace(limits, deadline_s=limits.deadline_s + _LONGER_S)
+    heard = exchange.heard
+    try:
+        await workers.run(request, longer, heard, answer=exchange, files=exchange.at, spare=False)
+    except TimeoutError:
+        heard.result = None  # it ended while the candidate still ran
+    finally:
+        (await workers.forks()).keep_spare()
+    if exchange.failed is not None:
+        raise exchange.failed
+    if exchange.ended is not None:
+        return _Found(evaluation=exchange.ended, note=exchange.ended.summary)
+    result = heard.result or {}
+    if result.get("kind") in {"impossible", "error"}:
+        return _Found(evaluation=None, note=str(result.get("reason") or result.get("message"))[:300])
+    raise_ours(heard)
+    if result.get("kind") != "compared":
+        raise WorkerDied(f"The process that judges outside ended while {heard.stage}; evaluate again.")
+    found = decode(Evaluation, result["evaluation"])
+    digest = hashlib.sha256(repr(seeds).encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    note = f"{found.summary}; digest of the seeds {digest}; {time.monotonic() - began:.1f} s"
+    return _Found(evaluation=found, note=note)
+
+
+_DECIDING = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.CHEATED}
+"""Found once they decide; a crash or a time-out may be this machine's."""
+
+
+def _disagreeing(passed: Evaluation, first: Evaluation, second: _Found) -> Evaluation:
+    """What becomes of a candidate that passed inside and did not outside, the first time at least."""
+    failing = [item for item in (first, second.evaluation) if item is not None and not item.passed]
+    decided = next((item for item in failing if _decides(item)), first)
+    seen = ("outside, first: " + first.summary, "outside, second: " + second.note)
+    if second.passed and not _decides(decided):
+        message = (
+            f"In a process of its own it ended otherwise once and was right the second time: {first.summary}"
+        )
+        flag = Finding(kind="outside-once", message=message, severity=Severity.FLAG)
+        kept = replace(passed, findings=(*passed.findings, flag))
+        return _with_check(kept, CheckState.FOUND, message)
+    times = "in both of two judgements" if len(failing) > 1 else "in one of two judgements"
+    message = f"Right in the judge's process and not in one of its own, {times}: {decided.summary}"
+    statement = (
+        f"{message} What depends on what it finds in its process does this; so do a race and memory that "
+        "nobody wrote."
+    )
+    cause = decided.findings[0]
+    shown = decided.exhibits[0] if decided.exhibits else Exhibit(kind=cause.kind, statement=statement)
+    exhibit = replace(shown, statement=statement, trace=(f"inside: {passed.summary}", *seen, *shown.trace))
+    found = replace(
+        passed,
+        outcome=decided.outcome,
+        summary=message,
+        findings=(replace(cause, message=message), *passed.findings),
+        exhibits=(exhibit, *passed.exhibits),
+        correctness=decided.correctness or passed.correctness,
+        timing=None,
+    )
+    return _with_check(found, CheckState.FOUND, message)
+
+
+def _decides(found: Evaluation) -> bool:
+    return isinstance(found.outcome, Judged) and found.outcome.verdict in _DECIDING
+
+
+def _with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
+    """The evaluation with what became of this check in place of what the candidate's process said of it."""
+    result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
+    at = next((n for n, item in enumerate(evaluation.checks) if item.name == OUTSIDE.name), None)
+    before = evaluation.checks if at is None else evaluation.checks[:at]
+    after = () if at is None else evaluation.checks[at + 1 :]
+    checks = (*before, result, *after)
+    correctness = evaluation.correctness
+    return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))
+
+
+def _listing(correctness: Correctness, checks: tuple[CheckResult, ...]) -> Correctness:
+    return replace(
+        correctness,
+        checks=tuple(item.name for item in checks if item.state is not CheckState.NOT_RUN),
+        checks_not_run=tuple(
+            f"{item.name}: {item.note}" for item in checks if item.state is CheckState.NOT_RUN
+        ),
+    )

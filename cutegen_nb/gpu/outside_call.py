@@ -1,0 +1,99 @@
+"""The candidate's side of the outside judgement: it gets inputs and leaves outputs, and that is all.
+
+This process holds neither the reference nor a seed of any input: what it needs of the problem comes as data,
+after the candidate was imported.  It says which outputs it left; `outside_judge`, in another process, says
+whether they are right.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.codec import encode
+from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
+from cutegen_nb.gpu import custody, tensor_files
+from cutegen_nb.gpu.calling import Caller
+from cutegen_nb.gpu.candidate_module import construct, import_candidate, write_source
+from cutegen_nb.gpu.channel import Channel
+from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.record import Evidence
+
+_LAUNCHES_FRACTION = 0.9
+"""Share of the deadline after which the simulator gives a kernel up."""
+Given = Mapping[str, Any]
+"""What `outside_judge` drew, as it stands in a record."""
+
+
+def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None:
+    """In the worker: import the candidate, ask for inputs, run it on each set, send what it left."""
+    folder = Path.cwd() / str(request["folder"])
+    if ground.simulation is not None:
+        ground.simulation.stop_at = time.monotonic() + _LAUNCHES_FRACTION * float(request["deadline_s"])
+    path = write_source(str(request["source"]), folder)
+    # As inside, so that a candidate cannot tell by what it finds in which of the two it is.
+    custody.take(channel.send, path)
+    try:
+        with ground.habits(), torch.no_grad():
+            channel.send("stage", text="importing the candidate outside")
+            module = import_candidate(path, str(request["digest"]))
+            channel.send("imported")
+            given = channel.receive()
+            if given is None:
+                os._exit(0)
+            channel.send("stage", text="running the candidate outside")
+            init = [tensor_files.unpack(item, folder) for item in given["init"]]
+            candidate = construct(module, init, int(request["seed"]), ground.device, path)
+            complete = _set_state(candidate, given, folder)
+            caller = Caller(candidate=candidate, path=path, ground=ground, state=Evidence())
+            left = [_run(caller, one, number, folder) for number, one in enumerate(given["sets"])]
+    except CandidateFault as fault:
+        channel.send("refused", evaluation=encode(_refused(fault, ground)))
+        return
+    channel.send("outputs", complete=complete, sets=left)
+
+
+def _run(
+    caller: Caller, packed: Sequence[tensor_files.Packed], number: int, folder: Path
+) -> list[tensor_files.Packed]:
+    """One call; the forms of the outputs that it left in files."""
+    device, given = caller.ground.device, [tensor_files.unpack(item, folder) for item in packed]
+    leaves = caller([item.to(device) if isinstance(item, torch.Tensor) else item for item in given]).leaves
+    for index, leaf in enumerate(leaves):
+        if type(leaf) not in {torch.Tensor, torch.nn.Parameter}:
+            message = f"Output {index} is a {type(leaf).__name__}; a plain torch.Tensor is expected."
+            raise CandidateFault(
+                Judged(verdict=Verdict.WRONG_DTYPE), Finding(kind="wrong-type", message=message)
+            )
+        tensor_files.pack(leaf, folder, f"output-{number}-{index}")
+    return [tensor_files.form(leaf) for leaf in leaves]
+
+
+def _set_state(candidate: object, given: Given, folder: Path) -> bool:
+    """Copy the reference's parameters by name and shape; False where the candidate's are others.
+
+    Those get the initialisation that the common seed gives the reference, as they do inside.
+    """
+    own = candidate.state_dict() if isinstance(candidate, torch.nn.Module) else {}
+    complete = all(
+        name in own and list(own[name].shape) == packed["shape"] for name, packed in given["state"].items()
+    )
+    for name, packed in given["state" if complete else "plain"].items():
+        if name in own and list(own[name].shape) == packed["shape"]:
+            own[name].copy_(tensor_files.unpack(packed, folder))
+    return complete
+
+
+def _refused(fault: CandidateFault, ground: Ground) -> Evaluation:
+    return Evaluation(
+        outcome=fault.outcome,
+        summary=fault.finding.message,
+        device=ground.name,
+        findings=(fault.finding,),
+    )
