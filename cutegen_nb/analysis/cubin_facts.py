@@ -13,17 +13,14 @@ from collections.abc import Iterator
 
 from cutegen_nb.analysis.elf import SYMBOLS, Section, sections_of, symbol_name
 from cutegen_nb.analysis.machine_code import INSTRUCTION_BYTES, accessed_bytes
+from cutegen_nb.analysis.occupancy import RESERVED_SMEM_BYTES
 from cutegen_nb.core.profile import KernelResources
 
-_CUDA_INFO = 0x7000_0000
 _SIZED = 4
 """Form of an attribute whose payload follows; the other forms hold their value in the record itself."""
 _REGISTERS, _FRAME, _STACK, _MAX_THREADS, _REQUIRED_THREADS, _ANNOTATIONS = 0x2F, 0x11, 0x12, 0x05, 0x10, 0x55
 _SPILL = 1
 """Kind of annotation: the instruction at the offset that follows spills or refills."""
-_RESERVED_SMEM_BYTES = 1024
-"""What the system keeps of each CTA's shared memory; from sm_90 on the section's size contains it, and the
-module has a section ``.nv.shared.reserved.0``."""
 _OPCODE = 0xFFF
 _LOCAL_LOAD, _LOCAL_STORE = 0x983, 0x387
 """LDL and STL in the low 12 bits of an instruction, sm_70 to sm_120."""
@@ -83,9 +80,10 @@ def _size(by_name: dict[str, Section], name: str) -> int:
 
 
 def _static_smem(by_name: dict[str, Section], name: str) -> int:
+    """What the kernel declares; from sm_90 on the section's size contains what the system keeps of it."""
     size = _size(by_name, f".nv.shared.{name}")
     reserved = any(one.startswith(".nv.shared.reserved") for one in by_name)
-    return max(0, size - _RESERVED_SMEM_BYTES) if reserved else size
+    return max(0, size - RESERVED_SMEM_BYTES) if reserved else size
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from cutegen_nb.core.profile import LaunchProfile
 
 WARP_THREADS = 32
-MAX_THREADS_PER_CTA = 1024
 MAX_REGISTERS_PER_THREAD = 255
 REGISTERS_PER_SM = 65_536
 """32-bit registers of a multiprocessor, and the most that one CTA may have."""

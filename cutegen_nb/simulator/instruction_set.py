@@ -116,8 +116,3 @@ def refusal_of(example: str) -> str:
         return f"{type(problem).__name__}: {problem}"
     stops = [one.fault for part in program.segments for one in part.operations if isinstance(one, Stop)]
     return str(stops[0]) if stops else ""
-
-
-def registered_heads() -> frozenset[str]:
-    """First part of every opcode that the machine executes, control flow included."""
-    return frozenset(REGISTRY) | frozenset(CONTROL)
