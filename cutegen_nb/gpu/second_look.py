@@ -32,6 +32,7 @@ _STEPS = 4
 _DRAWS = 16
 _FEWER_DRAWS = 4
 _MANY_ELEMENTS = 1 << 22
+_FULL = {torch.float32, torch.float64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ def second_look(  # noqa: PLR0913 - what a comparison is made of
         moved = [one[index] for one in answers]
         true, want = truth[index], wanted[index]
         if true is not None and want.is_floating_point() and gates[index].against_oracle:
-            gate = _widened(gates[index], moved, true, want.dtype)
+            gate = _widened(gates[index], moved, true, want)
             again = comparing.compared([leaves[index]], [want], [true], [gate], drawn)[0]
             if again.matches:
                 result[index] = replace(again, index=index)
@@ -79,9 +80,9 @@ def second_look(  # noqa: PLR0913 - what a comparison is made of
                     f"output {index} on inputs whose last bits move it by {gate.element / _MULTIPLE:.2g}"
                 )
                 continue
-        count = _excused(
-            leaves[index], want if true is None or not want.is_floating_point() else true, moved, gates[index]
-        )
+        known = want if true is None or not want.is_floating_point() else true
+        also = [want] if true is None else [want, true]
+        count = _excused(leaves[index], known, [*moved, *also], gates[index])
         if count:
             result[index] = replace(outputs[index], matches=True, pattern="", wrong=None)
             notes.append(f"{count} elements of output {index}, which the last bits of the inputs turn")
@@ -163,19 +164,23 @@ def _moved(item: Any, most: int) -> Any:  # noqa: ANN401 - an input may be a num
     if not item.is_floating_point():
         return item.clone()
     steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int8)
-    moved = item.double() * (1.0 + torch.finfo(item.dtype).eps * steps.double())
-    return torch.where(item == 0, torch.finfo(item.dtype).tiny * steps.double(), moved)
+    # Half-precision inputs are taken as they are and computed with in float32: its last bits count.
+    precision = torch.finfo(torch.float64 if item.dtype is torch.float64 else torch.float32)
+    moved = item.double() * (1.0 + precision.eps * steps.double())
+    return torch.where(item == 0, precision.tiny * steps.double(), moved)
 
 
-def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, dtype: torch.dtype) -> Gate:
-    """The gate, at least a multiple of what moving the inputs by one unit does."""
-    apart = [correctness.distance(one, true) for one in moved[:_FEWER_DRAWS]]
+def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, want: torch.Tensor) -> Gate:
+    """The gate, at least a multiple of what moving the inputs does and of the reference's error on them."""
+    usual = correctness.cap(want.dtype)
+    widest = min(_WIDEST * usual, 0.1) if want.dtype in _FULL else usual
     # Moves are of up to `_STEPS` units, of half as many at the mean.
-    scale = _MULTIPLE * 2 / _STEPS
-    widest = min(_WIDEST * correctness.cap(dtype), 0.1)
-    element = min(scale * max(one for one, _ in apart), widest)
-    l2 = min(scale * max(two for _, two in apart), widest)
-    return replace(gate, element=max(gate.element, element), l2=max(gate.l2, l2, element))
+    apart = [correctness.distance(one, true) for one in moved[:_FEWER_DRAWS]]
+    element, l2 = (max(one[at] for one in apart) * _MULTIPLE * 2 / _STEPS for at in (0, 1))
+    own = correctness.distance(want, true)
+    element = min(max(element, min(correctness.MULTIPLE * own[0], usual)), widest)
+    l2 = min(max(l2, min(correctness.MULTIPLE * own[1], usual / 2)), widest)
+    return replace(gate, element=max(gate.element, element), l2=max(gate.l2, l2))
 
 
 def _excused(found: torch.Tensor, want: torch.Tensor, moved: Sequence[torch.Tensor], gate: Gate) -> int:

@@ -83,6 +83,8 @@ def expect(
             gates.append(correctness.find_gate(want, true, longest_sum))
             continue
         gate = _gate(want, true, moved[index], longest_sum)
+        if gate is None and own:
+            gate = correctness.find_gate(want, true, longest_sum)
         if gate is None:
             return _HANGS
         gates.append(gate)
