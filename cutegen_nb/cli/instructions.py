@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cutegen_nb.cli.commands import PASSED, Answer
 from cutegen_nb.cli.output import columns
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.simulator.instruction_table import ARCHITECTURES
+from cutegen_nb.simulator.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
     from cutegen_nb.simulator.instruction_set import InstructionForm

@@ -18,14 +18,8 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.report.page import check_target, write_whole
 from cutegen_nb.report.simulation import text
-from cutegen_nb.simulator.script_run import (
-    ARCHITECTURES,
-    DEFAULT_ARCHITECTURE,
-    Program,
-    Streams,
-    check,
-    run_program,
-)
+from cutegen_nb.simulator.architectures import ARCHITECTURES, DEFAULT_ARCHITECTURE
+from cutegen_nb.simulator.script_run import Program, Streams, check, run_program
 
 FOUND = 3
 """Exit status when a finding stands against one of the program's kernels."""

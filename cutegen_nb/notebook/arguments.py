@@ -14,7 +14,7 @@ from typing import NoReturn
 from cutegen_nb.cli.limits import add_options as add_limits
 from cutegen_nb.core.session import Schedule
 from cutegen_nb.notebook.faults import NotebookUsageError
-from cutegen_nb.simulator.script_run import ARCHITECTURES, DEFAULT_ARCHITECTURE
+from cutegen_nb.simulator.architectures import ARCHITECTURES, DEFAULT_ARCHITECTURE
 from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
 DEFAULT_ROUNDS = 6

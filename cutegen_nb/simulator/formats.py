@@ -17,7 +17,8 @@ from cutegen_nb.simulator.values import F32, F64, S64, U32, U64, Array, Value
 U16 = np.dtype(np.uint16)
 F16 = np.dtype(np.float16)
 _HALF_TO_SINGLE: Array = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
-_SMALLEST_NORMAL = np.float32(2.0**-126)
+SMALLEST_NORMAL = np.float32(2.0**-126)
+"""Of float32."""
 _DROPPED = 29
 """Fraction bits that float64 has more than float32."""
 CANONICAL_NAN: np.float32 = np.uint32(0x7FFFFFFF).view(np.float32)
@@ -63,7 +64,7 @@ def single_to_bfloat(x: Value) -> Value:
 
 def flushed(x: Value) -> Value:
     """float32 with subnormals replaced by zeros of their sign (``.ftz``)."""
-    small = np.abs(x) < _SMALLEST_NORMAL
+    small = np.abs(x) < SMALLEST_NORMAL
     if not small.any():
         return x
     return np.where(small, np.copysign(np.float32(0), x), x)
@@ -132,18 +133,17 @@ def to_eight_bits(x: Value, kind: str) -> Value:
 
 def paired(function: Callable[..., Value], *values: Value) -> Value:
     """Apply a function of uint16 halves to packed uint32 values, low half and high half."""
-    halves = [_halves(one) for one in values]
-    result = function(*halves)
-    return joined(result)
+    return joined(function(*(halves(one, U16) for one in values)))
 
 
-def _halves(value: Value) -> Value:
+def halves(value: Value, part: np.dtype[Any]) -> Value:
+    """Packed uint32 → halves of a 16-bit dtype along a new last axis, the low one first."""
     whole = value.view(U32)
-    return np.ascontiguousarray(whole).view(U16).reshape((*whole.shape, 2))
+    return np.ascontiguousarray(whole).view(part).reshape((*whole.shape, 2))
 
 
 def joined(result: Value) -> Value:
-    """uint16 halves along the last axis → packed uint32."""
+    """16-bit halves along the last axis → packed uint32."""
     return np.ascontiguousarray(result).view(U32)[..., 0]
 
 

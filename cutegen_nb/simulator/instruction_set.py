@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cutegen_nb.simulator.architectures import ARCHITECTURES
 from cutegen_nb.simulator.faults import MISTAKES, SimulatorFault
-from cutegen_nb.simulator.instruction_table import ARCHITECTURES, CHAPTERS
+from cutegen_nb.simulator.instruction_table import CHAPTERS
 from cutegen_nb.simulator.isa_rows import Row
 from cutegen_nb.simulator.lowering import REGISTRY, Stop
 from cutegen_nb.simulator.program import CONTROL, program_of

@@ -12,7 +12,5 @@ from cutegen_nb.simulator.isa_arithmetic import ARITHMETIC
 from cutegen_nb.simulator.isa_movement import MOVEMENT
 from cutegen_nb.simulator.isa_rows import Row
 
-ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a")
-"""What the simulator is held to."""
 CHAPTERS: dict[str, tuple[Row, ...]] = {**ARITHMETIC, **MOVEMENT}
 """Rows by the chapter of the PTX ISA."""

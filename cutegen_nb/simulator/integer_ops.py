@@ -10,6 +10,7 @@ import numpy as np
 from cutegen_nb.simulator import values
 from cutegen_nb.simulator.carry_ops import carry_add, carry_mad
 from cutegen_nb.simulator.faults import unsupported
+from cutegen_nb.simulator.formats import halves, joined
 from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Instruction
 from cutegen_nb.simulator.values import DTYPES, S32, S64, U32, U64, Value
@@ -87,13 +88,8 @@ def on_pairs(function: Callable[[Value, Value], Value], kind: str, a: int, b: in
     """Compute of a function on the two 16-bit halves of packed values."""
     part = PAIRS[kind]
 
-    def halves(value: Value) -> Value:
-        whole = value.view(U32)
-        return np.ascontiguousarray(whole).view(part).reshape((*whole.shape, 2))
-
     def compute(registers: list[Value]) -> Value:
-        result = function(halves(registers[a]), halves(registers[b])).astype(part)
-        return np.ascontiguousarray(result).view(U32)[..., 0]
+        return joined(function(halves(registers[a], part), halves(registers[b], part)).astype(part))
 
     return compute
 

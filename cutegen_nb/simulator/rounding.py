@@ -14,6 +14,7 @@ import numpy as np
 
 from cutegen_nb.simulator.formats import (
     F16,
+    SMALLEST_NORMAL,
     U16,
     bfloat_to_single,
     half_to_single,
@@ -32,7 +33,6 @@ _LOWEST = -1080
 _LEAST_EXPONENT, _LEAST_NORMAL = -1074, 2.0**-1022
 _TIE, _BELOW = np.uint64(0x10000000), np.uint64(0x1FFFFFFF)
 """Halfway between two float32, in the fraction bits that float64 has more."""
-_LEAST_SINGLE = np.float32(2.0**-126)
 
 
 def two_sum(x: Value, y: Value) -> tuple[Value, Value]:
@@ -156,8 +156,8 @@ def multiply_add_single(x: Value, y: Value, z: Value) -> Value:
     result = wide.astype(F32)
     magnitude = np.abs(result)
     risky = (wide.view(U64) & _BELOW) == _TIE
-    if np.fmin.reduce(magnitude, axis=None) < _LEAST_SINGLE:  # passing over NaN
-        risky = risky | ((magnitude < _LEAST_SINGLE) & (wide != 0))
+    if np.fmin.reduce(magnitude, axis=None) < SMALLEST_NORMAL:  # passing over NaN
+        risky = risky | ((magnitude < SMALLEST_NORMAL) & (wide != 0))
     if not risky.any():
         return result
     if not result.ndim:

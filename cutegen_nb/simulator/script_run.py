@@ -19,12 +19,11 @@ from cutegen_nb.core.errors import ConfigurationError, UsageError, WorkerDied
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
+from cutegen_nb.simulator.architectures import DEFAULT_ARCHITECTURE
 from cutegen_nb.simulator.bridge_environment import prepare_environment
 from cutegen_nb.simulator.faults import OutOfTime
 from cutegen_nb.simulator.script_error import is_own
 
-DEFAULT_ARCHITECTURE = "sm_80"
-ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a")
 TIMED_OUT_STATUS = 124
 """As timeout(1) says it."""
 _LONGEST_LINE_BYTES = 64 << 20

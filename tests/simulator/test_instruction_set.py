@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from cutegen_nb.simulator.architectures import ARCHITECTURES
 from cutegen_nb.simulator.instruction_set import PRELUDE, InstructionForm, instruction_set, refusal_of
-from cutegen_nb.simulator.instruction_table import ARCHITECTURES
 from cutegen_nb.simulator.lowering import REGISTRY
 from cutegen_nb.simulator.program import CONTROL
 
