@@ -209,6 +209,19 @@ def repairs_of(settings: Settings) -> int:
     return 0 if settings.author == "offline" else _REPAIRS
 
 
+def uncounted_dollars(settings: Settings) -> str:
+    """Why a budget in dollars counts nothing with this author; empty where every request has a price."""
+    if settings.author != "openai":
+        return f"a budget in dollars counts nothing: the author {settings.author} has no price"
+    if settings.server.price is not None:
+        return ""
+    name = settings.server.name
+    return (
+        f"a budget in dollars counts nothing: no price of {settings.server.model} is known: "
+        f"write [profile.{name}.price] with input and output into {config_path()}, or limit --tokens"
+    )
+
+
 def make_evaluator(settings: Settings) -> Evaluator:
     """Where candidates run. Raises DeviceUnavailable at its first use, not here."""
     return KernelEvaluator(device=settings.device, baselines=settings.baselines, screening=settings.screening)

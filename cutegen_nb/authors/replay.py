@@ -128,5 +128,19 @@ class RecordedEvaluations:
         # Its time is counted once, with the tier it was recorded at.
         return found if tier is not Tier.A or found.tier is Tier.A else replace(found, duration_s=0.0)
 
+    async def count(
+        self,
+        problem: Problem,  # noqa: ARG002 - the port's
+        candidate: Candidate,
+        progress: Progress,
+    ) -> Profile:
+        """The counters that were taken when this revision became a parent. Raises EvaluatorError for none."""
+        progress("the recorded counters")
+        found = self._profiles.get(candidate.digest)
+        if found is None:
+            message = f"no counters of candidate {candidate.digest[:12]} are recorded in {self._recorded.name}"
+            raise EvaluatorError(message)
+        return found
+
     async def close(self) -> None:
         """Nothing to end."""

@@ -28,7 +28,7 @@ from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Admission, Problem
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
@@ -41,6 +41,7 @@ from cutegen_nb.wiring import (
     open_store,
     repairs_of,
     settings_from_environment,
+    uncounted_dollars,
 )
 
 PASSED, NONE_PASSED, FAULT = 0, 1, 2
@@ -104,7 +105,7 @@ async def _refine(
                 plan=plan_of(options),
                 fresh=fresh,
             )
-            _announce(session, options.rounds, terminal)
+            _announce(session, options, settings, terminal)
             session = await run_session(
                 session,
                 effects,
@@ -122,12 +123,20 @@ async def _refine(
     return Answer(status=status, text=f"{_table(session)}\nreport: {path or 'none'}")
 
 
-def _announce(session: Session, rounds: int, terminal: Terminal) -> None:
+def _announce(session: Session, options: argparse.Namespace, settings: Settings, terminal: Terminal) -> None:
     admission = admission_text(session.facts.admission)
     if admission:
         terminal.say(admission)
+    if options.dollars is not None and (why := uncounted_dollars(settings)):
+        terminal.say(f"--dollars {options.dollars:g}: {why}")
+    if options.plateau is not None and session.plan.schedule is Schedule.PAPER:
+        terminal.say(
+            f"--plateau {options.plateau}: the paper's schedule has no plateau; "
+            "--schedule plateau beside it changes over"
+        )
     if not session.rounds:
         return
+    rounds = options.rounds
     text = f"{session.name} goes on after {len(session.rounds)} stored rounds"
     if len(session.rounds) >= rounds:
         text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"

@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.core.session import Budget, Plan, Schedule
+from cutegen_nb.loop.session import Replan
 
 _MINUTE_S = 60
+_BUDGETS = (
+    "Looked at before each round: the round that reaches one is finished, stored and the last. "
+    "The same command with a larger one goes on."
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what `budget_of` and `plan_of` read, and the folder of a person's own prompts."""
-    parser.add_argument("--tokens", type=_whole, metavar="N", help="tokens at most, asked and answered")
-    parser.add_argument(
+    budgets = parser.add_argument_group("budgets besides --rounds", _BUDGETS)
+    budgets.add_argument("--tokens", type=_whole, metavar="N", help="tokens at most, asked and answered")
+    budgets.add_argument(
         "--dollars",
         type=_positive,
         metavar="X",
         help="US dollars at most, by the profile's price; without one nothing is counted",
     )
-    parser.add_argument("--minutes", type=_positive, metavar="M", help="minutes at most that the rounds take")
-    parser.add_argument(
-        "--gpu-minutes", type=_positive, metavar="M", help="minutes at most that evaluations hold a GPU"
+    budgets.add_argument(
+        "--minutes", type=_positive, metavar="M", help="minutes at most that the rounds take, gates included"
     )
-    parser.add_argument(
-        "--person-minutes", type=_positive, metavar="M", help="minutes at most that gates wait for a person"
+    budgets.add_argument(
+        "--gpu-minutes",
+        type=_positive,
+        metavar="M",
+        help="minutes at most that evaluations hold a GPU; none is interrupted. The simulator counts none",
+    )
+    budgets.add_argument(
+        "--person-minutes",
+        type=_positive,
+        metavar="M",
+        help="minutes at most that gates wait for a person; an open gate goes on waiting",
     )
     parser.add_argument(
         "--schedule",
@@ -33,7 +48,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what ends a stage: rounds without a gain (plateau), or CuTeGen's fixed depth (paper)",
     )
     parser.add_argument(
-        "--plateau", type=_whole, metavar="K", help="rounds without a gain that are a plateau (default: 2)"
+        "--plateau",
+        type=_whole,
+        metavar="K",
+        help="rounds without a gain that are a plateau (default: 2); --schedule paper has none",
     )
     add_prompts(parser)
 
@@ -58,13 +76,19 @@ def budget_of(options: argparse.Namespace, rounds: int) -> Budget:
     )
 
 
-def plan_of(options: argparse.Namespace) -> Plan | None:
-    """The plan that the options ask for; None where they say nothing of it."""
+def plan_of(options: argparse.Namespace) -> Replan:
+    """What the options change of a session's plan; what they say nothing of stays as it is stored."""
     given = vars(options)
     schedule, plateau = given.get("schedule"), given.get("plateau")
-    if schedule is None and plateau is None:
-        return None
-    return Plan(schedule=Schedule(schedule or Schedule.PLATEAU), plateau_rounds=plateau or 2)
+
+    def changed(plan: Plan) -> Plan:
+        return replace(
+            plan,
+            schedule=Schedule(schedule) if schedule else plan.schedule,
+            plateau_rounds=plateau or plan.plateau_rounds,
+        )
+
+    return changed
 
 
 def _seconds(minutes: float | None) -> float | None:

@@ -9,6 +9,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Attempt, Comparison, Decision, Prompt, Reply, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
@@ -69,6 +70,13 @@ class Evaluator(Protocol):
         `profile` asks for a GPU's counters of a candidate that passes; the simulator counts always. Where
         there are none to be had the evaluation's `profile` is None. Every fault of the candidate is a
         verdict; raises EvaluatorError for ours.
+        """
+        ...
+
+    async def count(self, problem: Problem, candidate: Candidate, progress: Progress) -> Profile:
+        """A GPU's counters of one call of a candidate that passed before; it is not judged again.
+
+        Raises EvaluatorError, which says why, where there are none to be had.
         """
         ...
 

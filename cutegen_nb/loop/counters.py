@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.ports import Evaluator, Progress
+from cutegen_nb.core.ports import Clock, Evaluator, Progress
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
@@ -32,31 +32,39 @@ class Counted:
     """How long that held the device."""
 
 
-async def count_parent(
-    session: Session, evaluator: Evaluator, step: Step, menu: tuple[Strategy, ...], progress: Progress
+async def count_parent(  # noqa: PLR0913, PLR0917 - a round's effects, each by itself
+    session: Session,
+    evaluator: Evaluator,
+    clock: Clock,
+    step: Step,
+    menu: tuple[Strategy, ...],
+    progress: Progress,
 ) -> Counted:
-    """Take the parent's counters where the stage asks for them and nobody did; a failure to is no fault."""
+    """Take the parent's counters where the stage asks for them and nobody did; a failure to is no fault.
+
+    The parent passed when its own round judged it: it is counted and not judged again.
+    """
     unchanged = Counted(session=session, step=step)
     parent = step.parent
     if parent is None or parent.candidate is None or not _is_due(session, step, parent):
         return unchanged
     progress("counting what the parent does")
+    start = clock.monotonic()
     try:
-        found = await evaluator.evaluate(session.problem, parent.candidate, progress, profile=True)
+        profile = await evaluator.count(session.problem, parent.candidate, progress)
     except EvaluatorError as error:
         progress(f"no counters: {error}")
-        return unchanged
-    if found.profile is None:
-        return replace(unchanged, seconds=found.duration_s)
-    known = _with_profile(session, parent, found.profile)
+        return replace(unchanged, seconds=clock.monotonic() - start)
+    seconds = clock.monotonic() - start
+    known = _with_profile(session, parent, profile)
     counted_parent = known.rounds[session.rounds.index(parent)]
     strategies = offered(known, menu, counted_parent, step.stage)
     strategy = strategies[0] if strategies else step.strategy
     return Counted(
         session=known,
         step=replace(step, parent=counted_parent, strategy=strategy),
-        profile=found.profile,
-        seconds=found.duration_s,
+        profile=profile,
+        seconds=seconds,
     )
 
 

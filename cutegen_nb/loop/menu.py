@@ -15,6 +15,8 @@ from cutegen_nb.core.strategy import Direction, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation, tried_on
 
 _SECTORS = frozenset({"gmem_load_sectors", "gmem_store_sectors"})
+_WAITING = frozenset({"latency_ms", "barriers"})
+"""Time, and what costs time: a barrier is one instruction, and what it costs is the wait."""
 _LEAST_BY = 0.02
 """So near to the least bytes fewer sectors cannot be hoped for; far below, the least itself is wrong."""
 
@@ -61,14 +63,33 @@ def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[S
 
 
 def is_possible(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
-    """Whether dtype and architecture allow it, and something that is measured here could show its effect."""
+    """Whether dtype and architecture allow it, and something that is measured here could show its gain."""
+    return _fits(strategy, facts, device) and not _needs_a_clock(strategy, device)
+
+
+def left_for_a_gpu(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[str, ...]:
+    """Names of the untried strategies that are left out because counts cannot show their gain."""
+    gone = tried_on(session, parent)
+    return tuple(
+        item.name
+        for item in menu
+        if item.name not in gone
+        and _fits(item, session.facts, session.device)
+        and _needs_a_clock(item, session.device)
+    )
+
+
+def _fits(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
     if strategy.dtypes and facts.dtype not in strategy.dtypes:
         return False
     architecture = device.architecture.rstrip("abcdefghijklmnopqrstuvwxyz")
-    if strategy.architectures and architecture not in strategy.architectures:
-        return False
-    timed = device.kind is DeviceKind.GPU
-    return timed or not strategy.effects or any(e.counter != "latency_ms" for e in strategy.effects)
+    return not strategy.architectures or architecture in strategy.architectures
+
+
+def _needs_a_clock(strategy: Strategy, device: Device) -> bool:
+    """Whether it hopes for time alone, where nothing is timed: it would cost a round and be rejected."""
+    hoped = {item.counter for item in strategy.effects if item.direction is Direction.DOWN}
+    return device.kind is not DeviceKind.GPU and "latency_ms" in hoped and hoped <= _WAITING
 
 
 def _moves_the_least(session: Session, parent: Round) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cutegen_nb.core.ports import Store
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.loop.lineage import parent_digest, parent_of_next
 from cutegen_nb.loop.round import Effects, run_round
 from cutegen_nb.loop.session import OnRound
+from cutegen_nb.loop.stages import Step
 
 GATE_PROMPT, GATE_REVISION = "prompt", "revision"
 
@@ -49,7 +51,8 @@ async def replay_session(
 ) -> Session:
     """Run `recorded` again as the session `name` of `store`, to its end or to the first place that differs.
 
-    Each round is offered the strategy it had. Raises StoreError when the name is taken.
+    Each round does what it did, whatever the rules of stages and menus would have it do today. Raises
+    StoreError when the name is taken.
     """
     session = replace(
         recorded,
@@ -64,7 +67,7 @@ async def replay_session(
     for item in recorded.rounds:
         menu = (item.strategy,) if item.strategy else ()
         repairs = sum(1 for attempt in item.attempts if attempt.purpose == "diagnose")
-        finished = await run_round(session, effects, menu, repairs=repairs)
+        finished = await run_round(session, effects, menu, repairs=repairs, step=_step(session, item))
         store.append(name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
         if on_round is not None:
@@ -76,6 +79,20 @@ async def replay_session(
                 session, store, f"the replay differs from {recorded.name} at r{item.number}: {finished.note}"
             )
     return _stopped(session, store, recorded.stopped or f"{recorded.name} was recorded up to here")
+
+
+def _step(session: Session, recorded: Round) -> Step:
+    """What the recorded round was, on the revision of `session` that it worked from."""
+    if recorded.strategy is None:
+        return Step(stage=recorded.stage, because=recorded.stage_because)
+    digest = parent_digest(recorded)
+    made_from = (item for item in session.rounds if item.candidate and item.candidate.digest == digest)
+    return Step(
+        stage=recorded.stage,
+        because=recorded.stage_because,
+        parent=next(made_from, None) or parent_of_next(session),
+        strategy=recorded.strategy,
+    )
 
 
 def _stopped(session: Session, store: Store, reason: str) -> Session:

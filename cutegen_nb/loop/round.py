@@ -54,16 +54,23 @@ class Effects:
 
 
 async def run_round(
-    session: Session, effects: Effects, menu: tuple[Strategy, ...], *, repairs: int = 2
+    session: Session,
+    effects: Effects,
+    menu: tuple[Strategy, ...],
+    *,
+    repairs: int = 2,
+    step: Step | None = None,
 ) -> Round:
     """Run one round of `session` and give it back; nothing is stored here.
+
+    `step` is what a replay repeats: what a session tries next may be decided by other rules by then.
 
     Every fault of the candidate and of the reply is part of the round. Raises ConfigurationError for a
     missing setting; cancellation passes through.
     """
     started_at, start = effects.clock.now(), effects.clock.monotonic()
-    step = next_step(session, menu)
-    counted = await count_parent(session, effects.evaluator, step, menu, effects.progress)
+    step = step or next_step(session, menu)
+    counted = await count_parent(session, effects.evaluator, effects.clock, step, menu, effects.progress)
     session, step = counted.session, counted.step
     attempts: list[Attempt] = []
     comparison: Comparison | None = None

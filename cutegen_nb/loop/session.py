@@ -14,6 +14,9 @@ from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.round import Effects, run_round
 from cutegen_nb.loop.stopping import Situation, stop_reason, stopped_by_decision
 
+Replan = Callable[[Plan], Plan]
+"""Changes parts of a plan: of the stored one of a session that is taken up, of the default of a new one."""
+
 OnRound = Callable[[Session, Round], None]
 """Shown a round after it is stored; what it raises ends the session, not the record."""
 
@@ -24,14 +27,14 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
     store: Store,
     budget: Budget,
     *,
-    plan: Plan | None = None,
+    plan: Replan | None = None,
     fresh: bool = False,
 ) -> Session:
     """Take up the stored session of this problem, or begin one.
 
     The same name, problem and device go on from the stored rounds; where the name is taken by another,
-    or a `fresh` session is asked for, a number is added (``softmax_2``). A stored session keeps its plan
-    unless another is given. Raises ProblemError, EvaluatorError, StoreError.
+    or a `fresh` session is asked for, a number is added (``softmax_2``). `plan` changes the stored plan
+    or the default one. Raises ProblemError, EvaluatorError, StoreError.
     """
     device = await effects.evaluator.device()
     taken = set(store.names())
@@ -42,7 +45,11 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
         if same and not fresh:
             store.stop(chosen, "")
             return replace(
-                stored, budget=budget, author=effects.author.name, plan=plan or stored.plan, stopped=""
+                stored,
+                budget=budget,
+                author=effects.author.name,
+                plan=plan(stored.plan) if plan else stored.plan,
+                stopped="",
             )
         number += 1
         chosen = f"{problem.name}_{number}"
@@ -53,7 +60,7 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
         device=device,
         author=effects.author.name,
         budget=budget,
-        plan=plan or Plan(),
+        plan=plan(Plan()) if plan else Plan(),
         created_at=effects.clock.now(),
         environment=effects.environment,
     )

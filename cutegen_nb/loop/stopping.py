@@ -16,6 +16,7 @@ from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.lineage import parent_digest
+from cutegen_nb.loop.menu import left_for_a_gpu
 from cutegen_nb.loop.spending import budget_spent
 from cutegen_nb.loop.stages import PAPER_LAST_DEPTH, next_step, optimisation_rounds
 
@@ -132,6 +133,9 @@ def _nothing_left(situation: Situation) -> str | None:
     share = roof_share(session, evaluation) if evaluation else None
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
         text += f", which moves no more than {1 / share:.2f}× the least bytes"
+    waiting = left_for_a_gpu(session, situation.menu, step.parent)
+    if waiting:
+        text += f"; left for a GPU, as counts cannot show what they gain: {', '.join(waiting)}"
     return text
 
 

@@ -18,7 +18,8 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.session import Budget, Plan, Session
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.session import Replan
 from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
 from cutegen_nb.notebook.attendance import attendance
 from cutegen_nb.notebook.engine import Engine
@@ -47,8 +48,8 @@ class Wish:
     """At most; None for what the session had, or the default."""
     budget: Budget | None = None
     """What it may spend besides rounds; None for what the session had."""
-    plan: Plan | None = None
-    """How it goes from stage to stage; None for what the session had, or the default."""
+    plan: Replan | None = None
+    """What changes in how it goes from stage to stage; None for nothing."""
     strict: bool = False
     """Whether no approved kernel is a failure of the cell."""
 

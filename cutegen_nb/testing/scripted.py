@@ -76,7 +76,9 @@ class RecordedEvaluator:
         self.rivals: list[Candidate | None] = []
         """Given with each of them."""
         self.profiled: list[str] = []
-        """Digests of the candidates whose counters were asked for, in order."""
+        """Digests of the candidates that were judged and counted in one, in order."""
+        self.counts: list[str] = []
+        """Digests of the candidates that were counted alone, in order."""
         self.closed = False
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
@@ -111,6 +113,20 @@ class RecordedEvaluator:
             return found
         self.profiled.append(candidate.digest)
         return replace(found, profile=self._counted.get(candidate.digest, found.profile))
+
+    async def count(
+        self,
+        problem: Problem,  # noqa: ARG002 - the port's
+        candidate: Candidate,
+        progress: Progress,
+    ) -> Profile:
+        """The counters it was made with. Raises EvaluatorError for none."""
+        progress("looking up the recorded counters")
+        self.counts.append(candidate.digest)
+        if candidate.digest not in self._counted:
+            message = f"no counters are recorded for candidate {candidate.digest[:12]}: profile it for real"
+            raise EvaluatorError(message)
+        return self._counted[candidate.digest]
 
     async def close(self) -> None:
         """Nothing to end; remembers that it was asked."""

@@ -9,6 +9,7 @@ from cutegen_nb.cli.main import parse
 from cutegen_nb.core.session import Budget, Plan, Schedule
 from cutegen_nb.notebook.arguments import parse_cell
 
+PAPER = Plan(schedule=Schedule.PAPER, plateau_rounds=4)
 OPTIONS = "--tokens 50000 --dollars 1.5 --minutes 10 --gpu-minutes 2.5 --person-minutes 4"
 
 
@@ -26,16 +27,28 @@ def test_each_budget_reaches_the_session_in_its_unit(read):
 
 @pytest.mark.parametrize("read", [at_the_terminal, parse_cell])
 @pytest.mark.parametrize(
-    ("words", "plan"),
+    ("words", "new", "stored"),
     [
-        ("", None),
-        ("--schedule paper", Plan(schedule=Schedule.PAPER)),
-        ("--plateau 3", Plan(plateau_rounds=3)),
-        ("--schedule plateau --plateau 1", Plan(plateau_rounds=1)),
+        ("", Plan(), PAPER),
+        ("--schedule paper", Plan(schedule=Schedule.PAPER), PAPER),
+        ("--plateau 3", Plan(plateau_rounds=3), Plan(schedule=Schedule.PAPER, plateau_rounds=3)),
+        ("--schedule plateau", Plan(), Plan(plateau_rounds=4)),
+        ("--schedule plateau --plateau 1", Plan(plateau_rounds=1), Plan(plateau_rounds=1)),
     ],
 )
-def test_a_plan_is_given_only_where_something_was_said_of_it(read, words, plan):
-    assert plan_of(read(words)) == plan
+def test_what_is_not_said_of_a_plan_stays_as_it_is_stored(read, words, new, stored):
+    change = plan_of(read(words))
+    assert change(Plan()) == new
+    assert change(PAPER) == stored
+
+
+def test_the_help_says_what_happens_when_a_budget_is_reached(capsys):
+    with pytest.raises(SystemExit):
+        at_the_terminal("--help")
+    told = " ".join(capsys.readouterr().out.split())
+    assert "the round that reaches one is finished, stored and the last" in told
+    assert "an open gate goes on waiting" in told
+    assert "none is interrupted" in told
 
 
 def test_nothing_said_limits_rounds_alone():

@@ -36,7 +36,11 @@ class Stage:
     def run(self, rounds: int = 6, repairs: int = 2, plan: Plan | None = None) -> Session:
         async def play() -> Session:
             session = await open_session(
-                examples.relu_problem(), self.effects, self.store, Budget(rounds=rounds), plan=plan
+                examples.relu_problem(),
+                self.effects,
+                self.store,
+                Budget(rounds=rounds),
+                plan=lambda _: plan or Plan(),
             )
             return await run_session(session, self.effects, self.store, repairs=repairs)
 

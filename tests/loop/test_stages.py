@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.profile import SECTOR_BYTES
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
@@ -244,3 +245,23 @@ def test_what_the_problem_the_device_or_the_measurement_excludes_is_not_offered(
     assert is_possible(Strategy(name="a", statement="", architectures=("sm_90",)), facts, hopper)
     only_time = (ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),)
     assert not is_possible(Strategy(name="a", statement="", effects=only_time), facts, device)
+    gpu = replace(device, kind=DeviceKind.GPU)
+    assert is_possible(Strategy(name="a", statement="", effects=only_time), facts, gpu)
+
+
+def test_where_nothing_is_timed_a_strategy_that_could_only_gain_time_is_left_for_a_gpu_and_named():
+    time, barriers, sectors = (
+        ExpectedEffect(counter=name, direction=Direction.DOWN)
+        for name in ("latency_ms", "barriers", "gmem_load_sectors")
+    )
+    menu = (
+        Strategy(name="double-buffered", statement="", effects=(barriers, time)),
+        Strategy(name="tiles", statement="", effects=(sectors, time)),
+        Strategy(name="more-ctas", statement="", effects=(time,), stage=Stage.PROFILE),
+        Strategy(name="hopper-only", statement="", effects=(time,), architectures=("sm_90",)),
+    )
+    made = played((S, SAME), menu=menu)
+    assert [item.strategy.name for item in made.rounds[1:]] == ["tiles"]
+    assert stop_reason(Situation(session=made, menu=menu)).endswith(
+        "; left for a GPU, as counts cannot show what they gain: double-buffered, more-ctas"
+    )

@@ -100,8 +100,9 @@ def test_a_session_goes_from_a_first_kernel_to_counters_to_numbers(played):
 def test_counters_are_taken_when_the_stage_tells_them_and_once_a_parent(played):
     loop, session = played
     best_of = [item.candidate.digest for item in session.rounds]
-    # The parent of r4 (r1), then r4 and r7 themselves, with their closer look.
-    assert loop.effects.evaluator.profiled == [best_of[1], best_of[4], best_of[7]]
+    # The parent of r4 (r1) is counted and not judged again; r4 and r7 themselves with their closer look.
+    assert loop.effects.evaluator.counts == [best_of[1]]
+    assert loop.effects.evaluator.profiled == [best_of[4], best_of[7]]
     assert session.rounds[4].parent_profile.launches[0].resources.registers == 255
     assert [item.parent_profile is None for item in session.rounds] == [True] * 4 + [False] + [True] * 3
 
@@ -130,7 +131,7 @@ def test_each_candidate_is_timed_beside_the_best_before_it(played):
 
 def test_the_seconds_that_evaluations_held_the_gpu_are_summed_with_the_closer_look(played):
     _, session = played
-    assert [item.gpu_s for item in session.rounds] == [4.0, 4.0, 2.0, 2.0, 6.0, 2.0, 2.0, 4.0]
+    assert [item.gpu_s for item in session.rounds] == [4.0, 4.0, 2.0, 2.0, 5.0, 2.0, 2.0, 4.0]
 
 
 def test_times_at_the_roof_end_a_session_at_once(stage, reply_with):
