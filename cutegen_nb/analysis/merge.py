@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from cutegen_nb.analysis.diff import apply, diff, split_lines
+from cutegen_nb.analysis.diff import Diff, apply, diff, split_lines
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.session import Session
@@ -57,6 +57,34 @@ class Merged:
     def words(self) -> str:
         """What was done, in a sentence."""
         return f"merged {self.labels[0]} and {self.labels[1]}, both made from {self.ancestor}"
+
+
+class Contradiction(UsageError):
+    """Two revisions that change the same lines, each in its own way; nothing was merged."""
+
+    def __init__(self, left: str, right: str, places: str) -> None:
+        super().__init__(
+            f"{left} and {right} change the same lines in different ways, and nothing was merged: take only "
+            f"some hunks of one ({left}:1,3), or edit one of them by hand.\n{places}"
+        )
+        self.places = places
+        """Each place with both sides' lines, over several lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """What two revisions changed, each for itself, since the one that both came from."""
+
+    ancestor: Candidate
+    """That one."""
+    origin: str
+    """Its label; its digest's start where it is no revision."""
+    labels: tuple[str, str]
+    """The two, as they are called."""
+    changes: tuple[Diff, Diff]
+    """Of each from the ancestor: what a merge numbers its hunks by."""
+    sources: tuple[str, str]
+    """Of each, whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,26 +183,50 @@ def merge_revisions(session: Session, first: str, second: str) -> Merged:
     hunk is unknown, where one was made from the other, and where they contradict.
     """
     left, right = _side(session, first), _side(session, second)
-    known = _sources(session)
-    ancestor = _common(known, left.candidate, right.candidate)
-    if ancestor is None:
-        raise UsageError(
-            f"{left.label} and {right.label} were not made from one revision, so that nothing tells their "
-            "changes apart: compare them, and edit one of them by hand"
-        )
-    if ancestor.digest in {left.candidate.digest, right.candidate.digest}:
-        newer = left.label if ancestor.digest == right.candidate.digest else right.label
-        raise UsageError(f"{newer} has all of the other's changes already: it was made from it")
+    ancestor = _ancestor(session, left, right)
     source, conflicts = merge_texts(ancestor.source, left.taken(ancestor), right.taken(ancestor))
     origin = _label(session, ancestor)
     if conflicts:
-        raise UsageError(_contradiction(conflicts, left.label, right.label, origin))
+        raise Contradiction(left.label, right.label, _places(conflicts, left.label, right.label, origin))
     return Merged(
         source=source,
         ancestor=origin,
         labels=(left.label, right.label),
         parents=(left.candidate.digest, right.candidate.digest),
     )
+
+
+def changes_apart(session: Session, first: str, second: str) -> Apart:
+    """What a merge of two revisions could take of each. Raises UsageError as `merge_revisions` does."""
+    left, right = _side(session, first), _side(session, second)
+    ancestor = _ancestor(session, left, right)
+    sources = (left.candidate.source, right.candidate.source)
+    return Apart(
+        ancestor=ancestor,
+        origin=_label(session, ancestor),
+        labels=(left.label, right.label),
+        changes=(diff(ancestor.source, sources[0]), diff(ancestor.source, sources[1])),
+        sources=sources,
+    )
+
+
+def mergeable(session: Session) -> tuple[int, ...]:
+    """Numbers of the rounds whose changes the last round's candidate lacks and could take; oldest first."""
+    last = session.rounds[-1].candidate if session.rounds else None
+    if last is None:
+        return ()
+    known = _sources(session)
+    found: list[int] = []
+    seen = {last.digest}
+    for item in session.rounds[:-1]:
+        other = item.candidate
+        common = _common(known, other, last) if other else None
+        if other is None or common is None or other.digest in seen:
+            continue
+        seen.add(other.digest)
+        if common.digest not in {other.digest, last.digest}:
+            found.append(item.number)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +274,20 @@ def _sources(session: Session) -> dict[str, Candidate]:
     return found
 
 
+def _ancestor(session: Session, left: _Side, right: _Side) -> Candidate:
+    """What both were made from. Raises UsageError where there is none, or where it is one of them."""
+    ancestor = _common(_sources(session), left.candidate, right.candidate)
+    if ancestor is None:
+        raise UsageError(
+            f"{left.label} and {right.label} were not made from one revision, so that nothing tells their "
+            "changes apart: compare them, and edit one of them by hand"
+        )
+    if ancestor.digest in {left.candidate.digest, right.candidate.digest}:
+        newer = left.label if ancestor.digest == right.candidate.digest else right.label
+        raise UsageError(f"{newer} has all of the other's changes already: it was made from it")
+    return ancestor
+
+
 def _common(known: dict[str, Candidate], left: Candidate, right: Candidate) -> Candidate | None:
     """The nearest ancestor of both; one of them where it is the other's."""
     ours, theirs = _ancestors(known, left), _ancestors(known, right)
@@ -244,14 +310,10 @@ def _label(session: Session, candidate: Candidate) -> str:
     return candidate.digest[:12]
 
 
-def _contradiction(conflicts: Sequence[Conflict], left: str, right: str, origin: str) -> str:
-    places = "\n".join(
+def _places(conflicts: Sequence[Conflict], left: str, right: str, origin: str) -> str:
+    return "\n".join(
         f"{one.place} of {origin}:\n{_quoted(left, one.left)}\n{_quoted(right, one.right)}"
         for one in conflicts
-    )
-    return (
-        f"{left} and {right} change the same lines in different ways, and nothing was merged: take only some "
-        f"hunks of one ({left}:1,3), or edit one of them by hand.\n{places}"
     )
 
 

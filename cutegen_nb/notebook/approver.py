@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
@@ -13,6 +14,8 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.loop.lineage import revision
 
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})
+_QUOTED = 200
+"""Characters of a reason that are said back: the whole of it is in the record."""
 _SAID = {
     Action.APPROVE: "approved",
     Action.REJECT: "rejected",
@@ -152,7 +155,7 @@ class PanelApprover:
         )
         self._decided.set_result(decision)
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
-        words = f": “{decision.reason}”" if decision.reason else ""
+        words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
         return f"Round {gate.number}: {what} {_SAID[answer.action]}{words}."

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.merge import merge_revisions
 from cutegen_nb.analysis.problem_text import name_from_path, problem_from_string, read_problem
 from cutegen_nb.analysis.summary import outcome, revision
 from cutegen_nb.cli.doctor import examine
@@ -25,6 +24,7 @@ from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
 from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import Shown
+from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.report import diff_view
 from cutegen_nb.report.lineage_text import lineage_text
 from cutegen_nb.report.markup import visible
@@ -148,23 +148,7 @@ def branch(desk: Desk, options: Options) -> str:
 def merge(desk: Desk, options: Options) -> str:
     """Put the changes of two revisions in the place of the revision that waits."""
     running = desk.find(options.name)
-    gate = running.gate
-    if gate is None or gate.kind != "revision":
-        wanted = " ".join(options.revisions)
-        raise NotebookUsageError(
-            "a merged kernel is judged in the place of a revision that waits for you, and none waits now; "
-            f"`cutegen-nb merge {running.name} {wanted} -o FILE.py` writes it to a file"
-        )
-    merged = merge_revisions(gate.pending, *options.revisions)
-    answer = Answer(
-        action=Action.EDIT,
-        reason=merged.words,
-        edited=merged.source,
-        parents=merged.parents,
-        gate=gate.kind,
-        number=gate.number,
-    )
-    return running.decide(answer)
+    return running.decide(merge_answer(running.gate, options.revisions, running.name))
 
 
 def edit(desk: Desk, options: Options) -> str | None:

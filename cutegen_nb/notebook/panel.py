@@ -17,8 +17,9 @@ Post = Callable[[dict[str, object]], None]
 """Takes what a person did in the panel. Called from any thread: it may only hand the action over."""
 
 _STATIC = Path(__file__).parent / "static"
-_ALWAYS = frozenset({"stop", "select"})
-_AT_GATE = frozenset({"approve", "reject", "steer", "edit", "branch"})
+_ALWAYS = frozenset({"stop", "select", "merging"})
+_AT_GATE = frozenset({"approve", "reject", "overrule", "steer", "edit", "branch", "merge"})
+_MERGES = frozenset({"merge", "merging"})
 
 
 class Panel(anywidget.AnyWidget):
@@ -26,7 +27,8 @@ class Panel(anywidget.AnyWidget):
 
     An action is ``{"action": …, "gate": …, "reason": …, "edited": …, "round": …}``: ``gate`` is where it
     was decided, ``reason`` holds steering words as well, ``edited`` a prompt or a source, ``round`` the
-    revision to branch from or to look at (−1 for none).
+    revision to branch from or to look at (−1 for none). A merge, or the look at one that is being thought
+    about (``merging``), has ``revisions`` besides, as `%cutegen merge` takes them.
     """
 
     _esm = _STATIC / "panel.js"
@@ -44,6 +46,8 @@ class Panel(anywidget.AnyWidget):
     """What a person did last; set by the page."""
     draft = traitlets.Dict().tag(sync=True)
     """What a person has typed and not sent, kept for a page that is loaded again; set by the page."""
+    merging = traitlets.Dict().tag(sync=True)
+    """A merge that is being thought about: the hunks there are, and what it would make."""
     answer = traitlets.Dict().tag(sync=True)
     """What became of an action: its number, and a sentence when it was refused or failed."""
     closed = traitlets.Unicode().tag(sync=True)
@@ -126,15 +130,18 @@ class Panel(anywidget.AnyWidget):
                     return "Nothing was done: this was decided a moment ago."
                 self._answered = question
         number = sent.get("round", -1)
-        self._post(
-            {
-                "action": kind,
-                "gate": question.partition(":")[0] if kind in _AT_GATE else "",
-                "reason": str(sent.get("reason", "")),
-                "edited": str(sent.get("edited", "")),
-                "round": number if isinstance(number, int) else -1,
-            }
-        )
+        message: dict[str, object] = {
+            "action": kind,
+            "gate": question.partition(":")[0] if kind in _AT_GATE else "",
+            "reason": str(sent.get("reason", "")),
+            "edited": str(sent.get("edited", "")),
+            "round": number if isinstance(number, int) else -1,
+        }
+        if kind in _MERGES:
+            named = sent.get("revisions")
+            message |= {"revisions": [str(one) for one in named] if isinstance(named, list) else []}
+            message |= {"question": question}
+        self._post(message)
         return ""
 
 

@@ -13,12 +13,13 @@ from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, UsageError
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt
-from cutegen_nb.core.session import Budget, Plan, Session
+from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.round import Effects
-from cutegen_nb.loop.session import open_session, run_session
+from cutegen_nb.loop.session import Replan, open_session, run_session
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover
 from cutegen_nb.notebook.engine import Engine
 from cutegen_nb.notebook.faults import as_sentence
+from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.notebook.record import record, waiting
 from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.sqlite import SqliteStore
@@ -39,8 +40,8 @@ class Order:
     """Author, device, policy, folder."""
     budget: Budget
     """When to stop."""
-    plan: Plan | None
-    """How it goes from stage to stage; None for what the session had, or the default."""
+    plan: Replan | None
+    """What changes in how it goes from stage to stage; None for nothing."""
     attended: bool
     """Whether a panel shows it, for a person who is there."""
     store: SqliteStore
@@ -213,9 +214,17 @@ class RunningSession:
 
     def _posted(self, message: dict[str, object]) -> None:
         try:
-            self._change(notice=self._decide(_answer(message)))
+            self._change(notice=self._decide(self._meant(message)))
         except CutegenError as refusal:
             self._change(notice=str(refusal))
+
+    def _meant(self, message: dict[str, object]) -> Answer:
+        """An answer from what the panel sent. Raises UsageError for what makes none."""
+        if message.get("action") != "merge":
+            return _answer(message)
+        named = message.get("revisions")
+        revisions = [str(one) for one in named] if isinstance(named, list) else []
+        return merge_answer(self.gate, revisions, self.name)
 
     def decide(self, answer: Answer) -> str:
         """What a line magic decided; the sentence that says what it did. Raises UsageError."""

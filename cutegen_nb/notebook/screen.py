@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
+from cutegen_nb.notebook.merging import merge_view
 from cutegen_nb.notebook.running import RunningSession
 from cutegen_nb.report.markup import safe, visible
 
@@ -36,6 +37,7 @@ class Screen:
         self._record_output: DisplayHandle | None = None
         self._recorded: dict[str, str] | None = None
         self._selected: int | None = None
+        self._merging: tuple[tuple[str, ...], str] | None = None
         self._closed = False
 
     def request(self) -> None:
@@ -73,13 +75,19 @@ class Screen:
         self._panel_output = display(self._panel, display_id=True)
 
     def _post(self, message: dict[str, object]) -> None:
-        """What a person did in the panel; looking at another round decides nothing."""
+        """What a person did in the panel; looking at another round, or at a merge, decides nothing."""
         assert self._running is not None
-        if message.get("action") != "select":
+        kind = message.get("action")
+        if kind == "select":
+            number = message.get("round")
+            self._selected = number if isinstance(number, int) and number >= 0 else None
+        elif kind == "merging":
+            named = message.get("revisions")
+            revisions = tuple(str(one) for one in named) if isinstance(named, list) else ()
+            self._merging = (revisions, str(message.get("question", "")))
+        else:
             self._running.post(message)
             return
-        number = message.get("round")
-        self._selected = number if isinstance(number, int) and number >= 0 else None
         self.request()
 
     def refresh(self) -> None:
@@ -90,6 +98,9 @@ class Screen:
         self._asked.clear()
         if self._panel is not None:
             self._panel.show(running.session, running.live, self._selected)
+            merging, self._merging = self._merging, None
+            if merging is not None:
+                self._panel.merging = merge_view(running.gate, *merging)
         if self._record_output is not None and self._recorded is not running.shown:
             self._recorded = running.shown
             self._record_output.update(running.shown, raw=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.merge import mergeable
 from cutegen_nb.analysis.quantity import count, duration, times
 from cutegen_nb.analysis.summary import RoundSummary, hardware, outcome, rows, simulated, sped, who
 from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round, Stage
@@ -256,14 +257,21 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
             "can_approve": True,
             "why_not": "",
             "branches": [],
+            "merges": [],
+            "can_overrule": False,
         }
     if live.gate != "revision" or len(whole.rounds) == number:
         return None
     row = rows(whole)[number]
     reason = row.reason if row.passed else f"{row.verdict}: {row.reason}"
     is_told = row.relation and row.relation != Relation.FIRST.value  # "first: The first passing revision"
+    able = mergeable(whole)
+    evaluation = whole.rounds[number].evaluation
+    may_overrule = evaluation is not None and evaluation.may_be_overruled
+    overrule = ", overrule it with a reason" if may_overrule else ""
     why_not = (
-        f"r{number} is {row.verdict}, and only what passed can be built upon: reject it, edit it or stop."
+        f"r{number} is {row.verdict}, and only what passed can be built upon: "
+        f"reject it, edit it{overrule} or stop."
     )
     return {
         "gate": "revision",
@@ -273,7 +281,9 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
         "text": visible((f"{row.relation}: {reason}" if is_told else reason) + _kept_only(session, live)),
         "can_approve": row.passed,
         "why_not": "" if row.passed else why_not,
-        "branches": [_branch(item) for item in rows(session) if item.passed],
+        "branches": [_choice(item) for item in rows(session) if item.passed],
+        "merges": [_choice(item) for item in rows(session) if _number(item) in able],
+        "can_overrule": may_overrule,
     }
 
 
@@ -285,6 +295,15 @@ def _kept_only(session: Session, live: Live) -> str:
     return f" Approving keeps it, and the next round still starts from {best}."
 
 
-def _branch(item: RoundSummary) -> dict[str, object]:
-    words = [item.revision, visible(item.strategy) or "first kernel", *(["best"] if item.best else [])]
-    return {"round": int(item.revision.removeprefix("r")), "label": " · ".join(words)}
+def _number(item: RoundSummary) -> int:
+    return int(item.revision.removeprefix("r"))
+
+
+def _choice(item: RoundSummary) -> dict[str, object]:
+    """A revision as a line of a list to choose from."""
+    name = visible(item.strategy) or "first kernel"
+    became = "best" if item.best else item.decision if item.passed else item.verdict
+    return {
+        "round": _number(item),
+        "label": " · ".join(part for part in (item.revision, name, became) if part),
+    }

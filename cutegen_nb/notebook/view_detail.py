@@ -59,7 +59,7 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "best": row.best,
         "strategy": _unless_said(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
-        "rationale_by": visible(candidate.author) if candidate else "",
+        "rationale_by": visible(_author(candidate)) if candidate else "",
         "old": plain(parent.source) if parent else "",
         "old_name": revision(origin) if origin else "",
         "new": plain(candidate.source) if candidate else "",
@@ -70,6 +70,11 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if editable else _spent(item),
     }
+
+
+def _author(candidate: Candidate) -> str:
+    """Who wrote it, as elsewhere on the page: a person by name, an author as it is called."""
+    return who(candidate.author) if candidate.author.startswith("person:") else candidate.author
 
 
 def _number_of(session: Session, candidate: Candidate) -> int:

@@ -31,6 +31,22 @@ def render(
     return f"<div{look(style, 'card')}>{''.join(parts)}</div>"
 
 
+def hunks(old: str, new: str, *, style: Style = Style.RECORD) -> tuple[tuple[int, str, str], ...]:
+    """Each hunk by itself: its number, where it is and how large in words, and its lines as HTML."""
+    difference = diff(old, new)
+    before, after = highlight(old), highlight(new)
+    return tuple(
+        (item.number, _place(item), _table("", item, before, after, style)) for item in difference.hunks
+    )
+
+
+def _place(hunk: Hunk) -> str:
+    kinds = [line.kind for line in hunk.lines]
+    lines = f"line{'' if hunk.old_stop - hunk.old_start == 1 else 's'}"
+    size = f"+{kinds.count(LineKind.ADDED)} −{kinds.count(LineKind.REMOVED)}"
+    return f"{lines} {_range(hunk.old_start, hunk.old_stop)}, {size}"
+
+
 def _head(difference: Diff, style: Style, old_name: str, new_name: str) -> str:
     hunks = len(difference.hunks)
     return (
@@ -64,11 +80,18 @@ def _hunk(
         f"Hunk {hunk.number} of {total}: lines {_range(hunk.old_start, hunk.old_stop)} → "
         f"{_range(hunk.new_start, hunk.new_stop)}"
     )
+    return _table(f"<caption{look(style, 'caption')}>{title}</caption>", hunk, before, after, style)
+
+
+def _table(
+    caption: str,
+    hunk: Hunk,
+    before: Sequence[Sequence[Piece]],
+    after: Sequence[Sequence[Piece]],
+    style: Style,
+) -> str:
     rows = "".join(_line(line, before, after, style) for line in hunk.lines)
-    return (
-        f"<table{look(style, 'listing')}><caption{look(style, 'caption')}>{title}</caption>"
-        f"<tbody>{rows}</tbody></table>"
-    )
+    return f"<table{look(style, 'listing')}>{caption}<tbody>{rows}</tbody></table>"
 
 
 def _range(start: int, stop: int) -> str:

@@ -60,10 +60,9 @@ export function detailView(panel) {
     if (words && !detail.editable) parts.push(make("p", { textContent: words }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     if (detail.rationale_html) {
-      parts.push(
-        make("p", { class: "cgn-label", textContent: `Rationale of ${detail.rationale_by}` }),
-        trusted(detail.rationale_html, { class: "cgn-html cgn-quote" }),
-      );
+      const quote = trusted(detail.rationale_html, { class: "cgn-html cgn-quote", tabIndex: 0, role: "group" });
+      quote.setAttribute("aria-label", "Rationale");
+      parts.push(make("p", { class: "cgn-label", textContent: `Rationale of ${detail.rationale_by}` }), quote);
     }
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },

@@ -1,5 +1,6 @@
 // What is waited for, and the buttons that answer it. The elements stay; only their words and use change.
 import { button, conceal, enable, make, tell } from "./dom.js";
+import { mergeForm } from "./merge.js";
 
 // A question that has just replaced another must not catch the second click meant for the first.
 const SETTLE_MS = 350;
@@ -16,6 +17,11 @@ const FORMS = {
     submit: "Steer",
     missing: "Say first what it should do.",
   },
+  overrule: {
+    label: "Why is the evidence wrong? It is recorded with the verdict.",
+    submit: "Overrule",
+    missing: "Say why first: the reason is recorded.",
+  },
   branch: { label: "Go on from", submit: "Branch", missing: "There is no revision to branch from." },
 };
 
@@ -25,17 +31,27 @@ export function gateBar(panel) {
   const whyNot = make("p", { class: "cgn-gate-note" });
   const look = button("", () => panel.select(panel.view.gate.round), { kind: "cgn-link" });
   const approve = button("Approve", () => panel.decide("approve"), { kind: "cgn-primary" });
-  const reject = button("Reject…", (self) => form.open("reject", self), { twin: "%cutegen reject WHY" });
-  const steer = button("Steer…", (self) => form.open("steer", self), { twin: "%cutegen steer WORDS" });
+  const reject = button("Reject…", (self) => turnTo(form, self, "reject"), { twin: "%cutegen reject WHY" });
+  const steer = button("Steer…", (self) => turnTo(form, self, "steer"), { twin: "%cutegen steer WORDS" });
   const edit = button("", () => panel.decide("edit", { edited: panel.edited() }), { twin: "%cutegen edit" });
   const restore = button("Undo my edit", () => panel.restore(), { kind: "cgn-quiet" });
-  const branch = button("Branch…", (self) => form.open("branch", self), { twin: "%cutegen branch r1" });
+  const branch = button("Branch…", (self) => turnTo(form, self, "branch"), { twin: "%cutegen branch r1" });
+  const mix = button("Merge…", (self) => turnTo(merge, self), { twin: "%cutegen merge r3 r4:1,2" });
+  const overrule = button("Overrule…", (self) => turnTo(form, self, "overrule"), { twin: "%cutegen overrule WHY" });
   const form = decisionForm(panel);
+  const merge = mergeForm(panel);
   const buttons = make("div", { class: "cgn-buttons", role: "group" });
-  buttons.append(approve, reject, steer, edit, restore, branch);
-  const element = make("section", { class: "cgn-gate" }, title, text, whyNot, look, buttons, form.element);
+  buttons.append(approve, reject, steer, edit, restore, branch, mix, overrule);
+  const element = make("section", { class: "cgn-gate" }, title, text, whyNot, look, buttons);
+  element.append(form.element, merge.element);
   let question = "";
   let openedAt = 0;
+
+  /** Opens a form below the buttons in the place of the other. */
+  function turnTo(which, self, ...kind) {
+    (which === form ? merge : form).close(false);
+    which.open(...kind, self);
+  }
 
   function update() {
     const { gate, live } = panel.view;
@@ -47,6 +63,7 @@ export function gateBar(panel) {
       question = gate?.id ?? "";
       openedAt = Date.now();
       form.close(false);
+      merge.close(false);
       if (isOpen) setTimeout(update, SETTLE_MS + 10);
     }
     const isReady = isOpen && !panel.isSending() && Date.now() - openedAt >= SETTLE_MS;
@@ -64,6 +81,8 @@ export function gateBar(panel) {
       tell(edit, isPrompt ? "Send edited" : "Evaluate my edit");
       conceal(reject, isPrompt);
       conceal(branch, isPrompt || !gate.branches.length);
+      conceal(mix, isPrompt || !gate.merges.length);
+      conceal(overrule, isPrompt || !gate.can_overrule);
     }
     const isEdited = isOpen && !isElsewhere && panel.isEdited();
     edit.hidden = !edit.textContent;
@@ -71,7 +90,10 @@ export function gateBar(panel) {
     enable(reject, isReady && !isPrompt);
     enable(steer, isReady);
     enable(branch, isReady && !isPrompt && gate.branches.length > 0);
+    enable(mix, isReady && !isPrompt && gate.merges.length > 0);
+    enable(overrule, isReady && !isPrompt && gate.can_overrule);
     enable(edit, isReady && isEdited);
+    merge.update();
     edit.title = isEdited ? "Same as %cutegen edit" : "Change the text below first";
     conceal(restore, !isEdited);
     enable(restore, isEdited);

@@ -6,6 +6,7 @@ import { roundsTable } from "./rounds.js";
 
 const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
+const LOOKS = new Set(["select", "merging"]); // they decide nothing
 const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, selected: 0 };
 
 class Panel {
@@ -22,6 +23,7 @@ class Panel {
       "change:view": this.guarded(() => this.viewChanged()),
       "change:detail": this.guarded(() => this.refresh()),
       "change:roofline": this.guarded(() => this.parts.detail.refresh("roofline")),
+      "change:merging": this.guarded(() => this.parts.gate.update()),
       "change:answer": this.guarded(() => this.answered()),
       "change:closed": this.guarded(() => this.refresh()),
     };
@@ -51,6 +53,10 @@ class Panel {
 
   get detail() {
     return this.model.get("detail") ?? {};
+  }
+
+  get merging() {
+    return this.model.get("merging") ?? {};
   }
 
   build() {
@@ -136,7 +142,7 @@ class Panel {
   }
 
   isSending() {
-    return this.sent !== null && this.sent.kind !== "select";
+    return this.sent !== null && !LOOKS.has(this.sent.kind);
   }
 
   select(number) {
@@ -154,7 +160,7 @@ class Panel {
     this.sent = { id, kind, timer };
     this.model.set("action", { id, action: kind, reason: "", edited: "", round: -1, question: "", ...more });
     this.model.save_changes();
-    if (kind !== "select") this.say("Sent.");
+    if (!LOOKS.has(kind)) this.say("Sent.");
     this.refresh();
   }
 

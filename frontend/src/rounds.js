@@ -14,11 +14,13 @@ export function roundsTable(panel) {
   const scroll = make("div", { class: "cgn-rounds-scroll", role: "region", "aria-label": "Rounds", tabIndex: 0 }, table);
   const element = make("section", { class: "cgn-rounds-box" }, scroll);
   const rows = new Map();
+  let shownRound = -1;
 
   function update() {
     const { rounds, columns, selected } = panel.view;
     element.hidden = !rounds.length;
-    const titles = ["Round", "Strategy", "Verdict", "Against parent", ...columns, "Decision"];
+    table.classList.toggle("cgn-timed", panel.view.session?.counted === false);
+    const titles = ["Round", "Strategy", "Verdict", "Against best", ...columns, "Decision"];
     if (head.children.length !== titles.length || head.children[4].textContent !== columns[0]) {
       head.replaceChildren(
         ...titles.map((title, i) =>
@@ -41,12 +43,25 @@ export function roundsTable(panel) {
       }
       rows.get(item.number).fill(item, item.number === selected);
     }
-    if (hasGrown) scroll.scrollTop = scroll.scrollHeight; // inside the list only: the page never moves
+    if (hasGrown || selected !== shownRound) reveal(rows.get(selected)?.element);
+    shownRound = selected;
+  }
+
+  // Inside the list only, the page never moves; once it is laid out, for a panel is filled before it is shown.
+  function reveal(row) {
+    requestAnimationFrame(() => {
+      if (!row) return;
+      const [top, bottom] = [row.offsetTop - head.offsetHeight, row.offsetTop + row.offsetHeight];
+      if (top < scroll.scrollTop) scroll.scrollTop = top;
+      else if (bottom > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = bottom - scroll.clientHeight;
+    });
   }
 
   function makeRow(number) {
     const name = button("", () => panel.select(number), { kind: "cgn-link" });
     const cells = Array.from({ length: 7 }, (_, i) => make("td", { class: i >= 3 && i < 6 ? "cgn-figure" : "" }));
+    const strategy = make("span", { class: "cgn-clip" });
+    cells[0].append(strategy);
     const star = make("span");
     const decision = make("span", { class: "cgn-clip" });
     cells[6].append(decision);
@@ -67,7 +82,8 @@ export function roundsTable(panel) {
       tell(name, item.revision);
       name.setAttribute("aria-label", `Show ${item.revision}`);
       star.replaceChildren(...(item.best ? [badge("best", "good")] : []));
-      tell(cells[0], item.strategy);
+      tell(strategy, item.strategy);
+      strategy.title = item.strategy;
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));

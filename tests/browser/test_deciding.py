@@ -229,3 +229,54 @@ def descendants(pid: int) -> set[int]:
         if not more:
             return found - {pid, os.getpid()}
         found |= more
+
+
+def test_changes_of_two_revisions_are_merged_after_a_look_at_the_result(sit):
+    session = sit()
+    session.ask(0)
+    session.click("Approve")
+    first = session.stored(0)["attempts"][-1]["candidate"]["source"]
+    session.ask(1)
+    assert not session.button("Merge…").is_visible()  # it was made from the only other one
+    rewrite(session, 1, f"# one\n{first}\n# the end\n")
+    session.click("Branch…")
+    session.panel.get_by_label("Go on from").select_option("0")
+    session.click("Branch")
+    session.ask(2)
+    rewrite(session, 2, first.replace("import cutlass\n", "import cutlass  # the middle\n"))
+    session.notebook.until(lambda: session.button("Merge…").get_attribute("aria-disabled") is None)
+    session.button("Merge…").press("Enter")
+    session.until("They fit")
+    session.panel.get_by_role("checkbox").nth(0).press("Space")
+    session.until("They fit")
+    shown = session.panel.locator(".cgn-merge").inner_text()
+    assert "# the end" in shown
+    session.panel.get_by_role("checkbox").nth(1).press("Space")
+    session.until("Choose at least one change of r1")
+    assert session.button("Merge and evaluate").get_attribute("aria-disabled") == "true"
+    session.panel.get_by_role("checkbox").nth(1).press("Space")
+    session.until("They fit")
+    session.button("Merge and evaluate").press("Enter")
+    session.until("Nothing to decide now")
+    session.at_revision(2)
+    session.click("Approve")
+    stored = session.stored(2)
+    merged = stored["attempts"][-1]["candidate"]
+    assert "import cutlass  # the middle\n" in merged["source"]
+    assert merged["source"].rstrip().endswith("# the end")
+    assert not merged["source"].startswith("# one")
+    parents = [
+        session.rounds()[1]["attempts"][-1]["candidate"]["digest"],
+        stored["attempts"][-2]["candidate"]["digest"],
+    ]
+    assert merged["parents"] == parents
+    assert "merged r1 and r2" in merged["rationale"]
+
+
+def rewrite(session, number, source):
+    """Put another source in the place of a revision that waits, and have it evaluated."""
+    session.panel.get_by_label(f"Source of r{number}, editable").press("Control+a")
+    session.notebook.page.keyboard.insert_text(source)
+    session.click("Evaluate my edit")
+    session.until("Nothing to decide now")
+    session.at_revision(number)

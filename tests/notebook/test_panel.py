@@ -130,3 +130,14 @@ def test_the_built_module_is_there_and_asks_for_nothing():
     assert "fetch(" not in script
     assert "url(" not in (static / "panel.css").read_text()
     assert "MIT" in (static / "panel.LICENSES.txt").read_text()
+
+
+def test_a_merge_is_handed_over_with_its_revisions_and_a_look_at_one_decides_nothing(panel, posted):
+    question = panel.view["live"]["id"]
+    act(panel, "merging", question=question, revisions=["r0", "r2:1"])
+    act(panel, "merge", question=question, revisions=["r0", "r2:1"])
+    assert "decided a moment ago" in act(panel, "merge", question=question, revisions=["r0"])["refused"]
+    assert [(item["action"], item["gate"], item["revisions"]) for item in posted] == [
+        ("merging", "", ["r0", "r2:1"]),
+        ("merge", "revision", ["r0", "r2:1"]),
+    ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.notebook.safe_markdown import markdown_html
 from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, session_view, with_pending
@@ -111,7 +112,7 @@ def test_simulated_sessions_show_counts_and_measured_ones_times():
     assert counted["columns"] == ["Sectors", "Warp instr.", "Bytes ÷ least"]
     assert counted["session"]["mark"] == "simulated counts, no times"
     assert timed["columns"] == ["Latency", "Speedup (95 %)", "Of roof"]
-    assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.99× eager"]
+    assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.989× (0.985–0.993) eager"]
 
 
 def test_a_round_without_a_candidate_says_what_happened():
@@ -185,3 +186,13 @@ def _members(value):
     elif isinstance(value, list):
         for item in value:
             yield from _members(item)
+
+
+def test_what_rests_on_an_inference_may_be_overruled_and_the_gate_says_so():
+    failed = WHOLE.rounds[4]
+    cheated = replace(failed.evaluation, outcome=Judged(verdict=Verdict.CHEATED))
+    attempts = (replace(failed.attempts[-1], evaluation=cheated),)
+    gate = overview(OPEN, Live(gate="revision", attempts=attempts), None)["gate"]
+    assert gate["can_overrule"] is True
+    assert "overrule it with a reason" in gate["why_not"]
+    assert overview(OPEN, AT_REVISION, None)["gate"]["can_overrule"] is False

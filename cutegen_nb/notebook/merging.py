@@ -1,0 +1,98 @@
+"""Merging in the place of a revision that waits: the same for `%cutegen merge` and for the panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cutegen_nb.analysis.merge import Apart, Contradiction, changes_apart, merge_revisions
+from cutegen_nb.core.errors import CutegenError, UsageError
+from cutegen_nb.core.round import Action
+from cutegen_nb.notebook.approver import Answer, Gate
+from cutegen_nb.report import diff_view
+from cutegen_nb.report.markup import visible
+
+PAIR = 2
+"""Revisions that a merge takes."""
+
+
+def merge_answer(gate: Gate | None, revisions: Sequence[str], name: str) -> Answer:
+    """The answer that has two revisions judged as one in the place of the one that waits.
+
+    `revisions` are as `%cutegen merge` takes them: ``r3``, or ``r3:1,4`` for two of its hunks. Raises
+    UsageError where nothing waits that a merge could replace, and for what cannot be merged.
+    """
+    if gate is None or gate.kind != "revision":
+        raise UsageError(
+            "a merged kernel is judged in the place of a revision that waits for you, and none waits now; "
+            f"`cutegen-nb merge {name} {' '.join(revisions)} -o FILE.py` writes it to a file"
+        )
+    first, second = _pair(revisions)
+    merged = merge_revisions(gate.pending, first, second)
+    return Answer(
+        action=Action.EDIT,
+        reason=merged.words,
+        edited=merged.source,
+        parents=merged.parents,
+        gate=gate.kind,
+        number=gate.number,
+    )
+
+
+def _pair(revisions: Sequence[str]) -> tuple[str, str]:
+    if len(revisions) != PAIR:
+        raise UsageError(f"a merge takes two revisions, and {len(revisions)} were named: r3 r4:1,2")
+    return revisions[0], revisions[1]
+
+
+def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> dict[str, object]:
+    """What the panel shows of a merge that is being thought about; nothing is decided by it.
+
+    The hunks of both sides, the change that merging would make of the revision that waits, and in words what
+    it would be or why it cannot be. `question` names what the person was asked.
+    """
+    shown: dict[str, object] = {
+        "question": question,
+        "revisions": list(revisions),
+        "origin": "",
+        "sides": [],
+        "able": False,
+        "words": "",
+        "places": "",
+        "preview_html": "",
+    }
+    try:
+        names = [word.partition(":")[0] for word in _pair(revisions)]
+        if gate is None:
+            raise UsageError("the revision waits no more")
+        apart = changes_apart(gate.pending, *names)
+        shown |= {"origin": apart.origin, "sides": [_side(apart, i) for i in range(PAIR)]}
+        empty = next((name for name, word in zip(names, revisions, strict=True) if word.endswith(":")), "")
+        if empty:
+            raise UsageError(f"Choose at least one change of {empty}.")
+        merged = merge_answer(gate, revisions, "").edited
+    except Contradiction as refusal:
+        words = (
+            f"{names[0]} and {names[1]} change the same lines in different ways: leave out one of each two."
+        )
+        return {**shown, "words": words, "places": visible(refusal.places)}
+    except CutegenError as refusal:
+        return {**shown, "words": visible(str(refusal))}
+    if merged.strip() == gate.text.strip():
+        return {**shown, "words": f"r{gate.number} would be what it is: it has these changes already."}
+    return {
+        **shown,
+        "able": True,
+        "words": f"They fit. This is what would change in r{gate.number}; it is judged before it counts.",
+        "preview_html": diff_view.render(
+            gate.text, merged, old_name=f"r{gate.number}, which waits", new_name="merged"
+        ),
+    }
+
+
+def _side(apart: Apart, index: int) -> dict[str, object]:
+    """One revision with its hunks."""
+    found = diff_view.hunks(apart.ancestor.source, apart.sources[index])
+    return {
+        "revision": apart.labels[index],
+        "hunks": [{"number": number, "title": title, "body_html": body} for number, title, body in found],
+    }
