@@ -20,6 +20,12 @@ from cutegen_nb.gpu.patterns import describe
 MULTIPLE = 8.0
 """Gates are this many times the reference's own error. A kernel sums in another order than the library,
 and a plain loop is a few times worse than the pairwise sum that libraries use."""
+_HALVES = (torch.float16, torch.bfloat16)
+_HALF_MULTIPLE = 4.0
+_HALF_SHARE = 0.3125
+"""The same for the relative L2 error of half types, and its floor as a share of the element's. What every
+implementation loses there is the rounding of its result, a fifth of a unit in the last place; five quarters
+of a unit are allowed, and two bits dropped are not."""
 _CAPS = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
 """Widest element gate by dtype, relative to the element plus the output's root mean square."""
 
@@ -96,7 +102,8 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
     # Rounding of single elements averages out in the norm; that of a sum is shared by all computed from it,
     # a whole row of a softmax, and does not.
     own = floor(dtype, 1.0)
-    l2 = min(max(own / 2 + (narrow - own), MULTIPLE * errors.relative_l2), wide / 2)
+    share, multiple = (_HALF_SHARE, _HALF_MULTIPLE) if dtype in _HALVES else (0.5, MULTIPLE)
+    l2 = min(max(share * own + (narrow - own), multiple * errors.relative_l2), wide / 2)
     return Gate(element=element, l2=l2, reference_l2=errors.relative_l2)
 
 

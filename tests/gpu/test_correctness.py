@@ -87,6 +87,15 @@ def test_rounding_once_more_passes_in_half_precision_and_a_percent_too_many_fail
     assert not _compare((oracle * (1 + 8 * unit)).to(dtype), oracle.to(dtype), oracle).matches
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [(torch.float16, 8), (torch.bfloat16, 5)])
+def test_results_of_three_bits_less_fail_in_half_precision(values, dtype, bits):
+    oracle = values.double().erf()
+    mantissa, exponent = torch.frexp(oracle)
+    coarse = torch.ldexp((mantissa * 2**bits).round() / 2**bits, exponent)
+    assert _compare(oracle.to(dtype), oracle.to(dtype), oracle).matches
+    assert not _compare(coarse.to(dtype), oracle.to(dtype), oracle).matches
+
+
 def test_a_sum_in_another_order_passes(values):
     terms = torch.rand(32, 65536, generator=torch.Generator().manual_seed(1))
     oracle = terms.double().sum(1)

@@ -14,6 +14,7 @@ from cutegen_nb.gpu.checks.exact_integers import exact_integers
 from cutegen_nb.gpu.checks.layouts import layouts
 from cutegen_nb.gpu.checks.many_calls import many_calls
 from cutegen_nb.gpu.checks.matrix_types import matrix_types
+from cutegen_nb.gpu.checks.own_outputs import own_outputs
 from cutegen_nb.gpu.checks.parts import parts
 from cutegen_nb.gpu.checks.registry.check import Check
 from cutegen_nb.gpu.checks.registry.function import (
@@ -22,12 +23,15 @@ from cutegen_nb.gpu.checks.registry.function import (
     LAYOUTS,
     MATRIX_TYPES,
     MORE_SEEDS,
+    OWN_OUTPUTS,
     PARTS,
     SHAPES,
+    STATE,
     STRESS,
 )
 from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.checks.shapes import shapes
+from cutegen_nb.gpu.checks.state import state
 from cutegen_nb.gpu.checks.stress import stress
 from cutegen_nb.gpu.clocked import clock
 from cutegen_nb.gpu.record import Ending, Stage
@@ -42,6 +46,8 @@ _VALUES: dict[str, tuple[Check, Closer]] = {
     "trying stress inputs": (STRESS, stress),
     "making parts of the inputs larger": (PARTS, parts),
     "calling it many times": (MANY_CALLS, many_calls),
+    "holding on to outputs": (OWN_OUTPUTS, own_outputs),
+    "changing parameters": (STATE, state),
 }
 """Before the clock, because what is wrong is not timed."""
 

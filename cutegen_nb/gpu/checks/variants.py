@@ -24,8 +24,8 @@ _FEW_VALUES = 8
 _OFFSET = 100.0
 """Times the typical value."""
 _FAR = 300.0
-"""Times the value and the typical one: beyond exp's range, and few enough digits before the point for a softmax
-to be right within its gate."""
+"""Times the value and the typical one: beyond exp's range, with few enough digits before the point for a
+softmax to be right within its gate."""
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -125,14 +125,14 @@ def _typical(item: torch.Tensor) -> float:
 
 
 def _of_one_sign(factor: float) -> Change:
-    """All of one sign and far from zero: a maximum that does not start at minus infinity stays where it starts."""
+    """All of one sign, far from zero: a maximum that does not start at minus infinity stays at its start."""
 
     def changed(item: torch.Tensor) -> torch.Tensor:
         away = _typical(item)
         return _by_parts(
-            lambda part: torch.where(
-                part == 0, part.double(), (part.double().abs() + away) * factor
-            ).to(part.dtype)
+            lambda part: torch.where(part == 0, part.double(), (part.double().abs() + away) * factor).to(
+                part.dtype
+            )
         )(item)
 
     return changed

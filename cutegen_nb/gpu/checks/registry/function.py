@@ -138,6 +138,25 @@ MATRIX_TYPES = Check(
     where=f"{_HERE}.matrix_types",
 )
 
+OWN_OUTPUTS = Check(
+    name="outputs of the caller's own",
+    protocol="F5",
+    tier=Tier.B,
+    stops="one output buffer for every call, an expanded or lazily negated result",
+    cost="some calls",
+    where=f"{_HERE}.own_outputs",
+)
+
+STATE = Check(
+    name="parameters changed between calls",
+    protocol="F14",
+    tier=Tier.B,
+    stops="answers made of parameters as they once were; running statistics left alone",
+    cost="some calls",
+    decides=False,
+    where=f"{_HERE}.state",
+)
+
 LAYOUTS = Check(
     name="strides and alignment",
     protocol="F13",

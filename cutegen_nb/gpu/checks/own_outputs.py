@@ -1,0 +1,132 @@
+"""Are the outputs the caller's own? Whoever holds one may write to it, and still has it after the next call.
+
+An output that the next call overwrites changes in the hands of whoever kept it. One that is expanded, or that
+PyTorch negates whenever it is read, leaves to others what the kernel should have written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from cutegen_nb.core.evaluation import Finding, Severity, Verdict
+from cutegen_nb.gpu import correctness
+from cutegen_nb.gpu.checks.registry.function import OWN_OUTPUTS
+from cutegen_nb.gpu.comparing import cloned, guarded, plain_leaves, tensors_of
+from cutegen_nb.gpu.faults import RUNNING, blamed
+from cutegen_nb.gpu.record import Ending
+from cutegen_nb.gpu.trial import Trial
+
+_MORE_CALLS = 4
+"""After the one whose outputs are kept: a ring of that many buffers is seen as well."""
+
+
+def own_outputs(trial: Trial) -> Ending | None:
+    """WRONG_VALUES where a later call changes an earlier output; WRONG_SHAPE or WRONG_DTYPE for lazy ones."""
+    if not trial.state.time_left(calls=2 + _MORE_CALLS):
+        trial.state.skipped(OWN_OUTPUTS, "no time left")
+        return None
+    drawn = trial.draw(trial.secret_seed())
+    given = guarded(drawn)
+    outputs = _called(trial, given)
+    wanted = tensors_of(trial.reference(*cloned(drawn)))
+    if len(outputs) != len(wanted):
+        return None  # other checks say so
+    ended = _forms(trial, outputs, wanted)
+    if ended is not None:
+        return ended
+    _aliases(trial, outputs, given, drawn)
+    return _kept(trial, outputs)
+
+
+def _called(trial: Trial, given: list[Any]) -> list[torch.Tensor]:
+    """The very tensors that ``forward`` returned."""
+    trial.ground.reset()
+    with blamed(RUNNING, trial.path):
+        returned = trial.candidate(*given)
+        trial.ground.synchronize()
+    return [item.detach() for item in plain_leaves(returned) if isinstance(item, torch.Tensor)]
+
+
+def _forms(trial: Trial, outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> Ending | None:
+    for position, (got, want) in enumerate(zip(outputs, wanted, strict=True)):
+        if (got.is_neg(), got.is_conj()) != (want.is_neg(), want.is_conj()):
+            message = (
+                f"Output {position} holds other numbers than it shows: PyTorch negates them whenever they "
+                "are read. The kernel has to write the values themselves."
+            )
+            finding = Finding(kind="lazy-output", message=message)
+            return trial.state.ends(OWN_OUTPUTS, Verdict.WRONG_DTYPE, finding)
+        if written_apart(got) < written_apart(want):
+            message = (
+                f"Output {position} of shape {tuple(got.shape)} has strides {got.stride()}: it is expanded "
+                f"and holds {written_apart(got)} elements, the reference's holds {written_apart(want)}. "
+                "Writing to one element would change others; write every element."
+            )
+            finding = Finding(kind="expanded-output", message=message)
+            return trial.state.ends(OWN_OUTPUTS, Verdict.WRONG_SHAPE, finding)
+        if want.is_contiguous() and not got.is_contiguous():
+            message = (
+                f"Output {position} has strides {got.stride()}, the reference's {want.stride()}: a .view() "
+                "that works on the reference's result fails on this one."
+            )
+            finding = Finding(kind="other-strides", message=message, severity=Severity.FLAG)
+            trial.state.flag(OWN_OUTPUTS, finding)
+    return None
+
+
+def written_apart(tensor: torch.Tensor) -> int:
+    """Elements that lie apart in memory: an expanded dimension counts once."""
+    return math.prod(
+        1 if stride == 0 else extent for extent, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+
+
+def _aliases(
+    trial: Trial, outputs: Sequence[torch.Tensor], given: Sequence[Any], drawn: Sequence[Any]
+) -> None:
+    """A flag where an output lies in an input's memory, and the reference's does not."""
+    after = cloned(drawn)
+    theirs = _addresses(tensors_of(trial.reference(*after)))
+    if theirs & _addresses(after):
+        return
+    inputs = _addresses(given)
+    for position, output in enumerate(outputs):
+        if output.numel() and _addresses([output]) & inputs:
+            message = (
+                f"Output {position} lies in the memory of an input, the reference's does not: whoever writes "
+                "to one changes the other."
+            )
+            finding = Finding(kind="output-is-input", message=message, severity=Severity.FLAG)
+            trial.state.flag(OWN_OUTPUTS, finding)
+
+
+def _addresses(items: Sequence[Any]) -> set[int]:
+    return {x.untyped_storage().data_ptr() for x in items if isinstance(x, torch.Tensor) and x.numel()}
+
+
+def _kept(trial: Trial, outputs: Sequence[torch.Tensor]) -> Ending | None:
+    """Hold the outputs while more calls go by."""
+    before = [item.clone() for item in outputs]
+    for number in range(1, _MORE_CALLS + 1):
+        _called(trial, guarded(trial.draw(trial.secret_seed())))
+        changed = [
+            at
+            for at, (was, now) in enumerate(zip(before, outputs, strict=True))
+            if not correctness.bits_equal(was, now)
+        ]
+        if changed:
+            later = f"{number} call{'s' if number > 1 else ''} later"
+            message = (
+                f"Output {changed[0]} of one call was overwritten {later}: the candidate hands out memory "
+                "that it uses again, and whoever kept the first result now has another. Allocate the output "
+                "in each call."
+            )
+            finding = Finding(kind="output-overwritten", message=message)
+            return trial.state.ends(OWN_OUTPUTS, Verdict.WRONG_VALUES, finding)
+    if OWN_OUTPUTS.name not in trial.state.results:
+        trial.state.ran(OWN_OUTPUTS, f"held through {_MORE_CALLS} more calls")
+    return None
