@@ -40,6 +40,7 @@ class NotJudgedReason(StrEnum):
     UNSUPPORTED_OPCODE = "UNSUPPORTED_OPCODE"
     EMPTY_TRACE = "EMPTY_TRACE"
     ABOVE_ROOF = "ABOVE_ROOF"
+    TIMES_DISAGREE = "TIMES_DISAGREE"
     REPLY_UNUSABLE = "REPLY_UNUSABLE"
     DECLINED = "DECLINED"
 
@@ -330,7 +331,11 @@ class Evaluation:
         the problem itself never draws; a crash or a wrong output on its own inputs is not.
         """
         if isinstance(self.outcome, NotJudged):
-            return self.outcome.reason in {NotJudgedReason.ABOVE_ROOF, NotJudgedReason.EMPTY_TRACE}
+            return self.outcome.reason in {
+                NotJudgedReason.ABOVE_ROOF,
+                NotJudgedReason.EMPTY_TRACE,
+                NotJudgedReason.TIMES_DISAGREE,
+            }
         if self.outcome.verdict is Verdict.CHEATED:
             return True
         return self.outcome.verdict is Verdict.WRONG_VALUES and any(

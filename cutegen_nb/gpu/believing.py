@@ -7,7 +7,8 @@ clock, in a library or on the host, and times that the device's measured ceiling
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +25,35 @@ from cutegen_nb.core.evaluation import (
     Timing,
     Verdict,
 )
-from cutegen_nb.gpu import cold_cache, correctness
+from cutegen_nb.gpu import cold_cache, roofs, timed_outputs
 from cutegen_nb.gpu.checks.host_copies import LEAST_BYTES
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.interception import SMALL_FRACTION
-from cutegen_nb.gpu.kernel_trace import KernelTrace
+from cutegen_nb.gpu.kernel_names import DSL
+from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
 from cutegen_nb.gpu.record import TimingTask
+from cutegen_nb.gpu.sampling import AGAIN, CANDIDATE, Bench
 
-ROOF_SLACK = 0.85
-"""A kernel that only reads can be a little faster than the copy that the bandwidth was measured with."""
 OUTSIDE_FRACTION = 1.5
 """Kernels that run so much longer than the events around the call say have run outside of them."""
 LIBRARY_FRACTION = 0.1
 """Share of a call's device time from which kernels of a library are what the candidate hides behind."""
-_SPAN_MS = 0.020
+_BUSY_MS = 0.020
 """Below this the profiler's own resolution matters."""
 _COPIES = 12
 """So many times the inputs and outputs are taken up while a few changed elements are compared, doubles
 included."""
-_FEW = 8
-"""Elements that are changed in the memory of an input, in secret places."""
+DISAGREE_FRACTION = 1.3
+"""The profiler's times are the shortest of several with a warm L2, so that they should be shorter."""
+_PROFILER_MS = 0.003
+"""By so much the profiler makes short kernels longer, generously."""
+_TRACED_AGAIN = 4
+"""Two calls each time."""
+_LAG_MS = 0.012
+_LAG_FRACTION = 0.25
+"""What the device may take after the clock has stopped, beyond what it takes after a baseline."""
+RIVAL = "best before"
+"""Name of the candidate to beat among the samples."""
 
 Refusal = tuple[Finding, Outcome]
 
@@ -62,6 +72,8 @@ class Limits:
     """Highest measured FLOP/s; 0 when unknown."""
     given_bytes: int
     """Size of the inputs."""
+    made_bytes: int
+    """Size of the outputs."""
 
 
 def refused(
@@ -69,25 +81,60 @@ def refused(
     timing: Timing,
     traces: tuple[KernelTrace, KernelTrace] | None,
     limits: Limits,
-    pool: Sequence[list[Any]],
+    bench: Bench,
 ) -> Refusal | None:
     """The finding and the outcome when these times are not to be believed."""
+    cheat = after_the_clock(timing.median_ms, bench.lags_ms)
     if traces is not None:
         cheat = (
             answer_kept(*traces)
             or outside_the_clock(timing.median_ms, *traces)
             or computed_by_a_library(traces[0])
             or by_way_of_the_host(traces[0], limits.given_bytes)
+            or cheat
+            or _beside_the_baseline(bench, traces[0])
         )
-        if cheat:
-            return cheat, Judged(verdict=Verdict.CHEATED)
-    wrong = recheck(task, pool)
+    if cheat:
+        return cheat, Judged(verdict=Verdict.CHEATED)
+    wrong = bench.outputs.wrong or recheck(task, bench.pool)
     if wrong is not None:
         return wrong, Judged(verdict=Verdict.WRONG_VALUES)
-    roof = above_roof(
-        timing.median_ms, limits.least_bytes, limits.bandwidth, cold_cache.l2_bytes()
-    ) or above_arithmetic_roof(timing.median_ms, limits.flops, limits.peak_flops)
+    return _impossible(timing, limits) or _disagreeing(timing, traces, bench)
+
+
+def _impossible(timing: Timing, limits: Limits) -> Refusal | None:
+    cache_bytes = cold_cache.l2_bytes()
+    roof = (
+        roofs.above_roof(timing.median_ms, limits.least_bytes, limits.bandwidth, cache_bytes)
+        or roofs.above_reading_roof(
+            timing.median_ms, limits.least_bytes - limits.made_bytes, limits.bandwidth
+        )
+        or roofs.above_arithmetic_roof(timing.median_ms, limits.flops, limits.peak_flops)
+    )
     return (roof, NotJudged(reason=NotJudgedReason.ABOVE_ROOF)) if roof is not None else None
+
+
+def _disagreeing(
+    timing: Timing, traces: tuple[KernelTrace, KernelTrace] | None, bench: Bench
+) -> Refusal | None:
+    """Where the profiler's times are longer than the events', also when it looks again at a warm device."""
+    if traces is None or times_disagree(timing.median_ms, traces) is None:
+        return None
+    more = list(traces)
+    for _ in range(_TRACED_AGAIN):
+        with candidate_code():
+            more += trace_calls(lambda: bench.calls[CANDIDATE](*bench.pool[0])) or ()
+    found = times_disagree(timing.median_ms, more)
+    return None if found is None else (found, NotJudged(reason=NotJudgedReason.TIMES_DISAGREE))
+
+
+def _beside_the_baseline(bench: Bench, own: KernelTrace) -> Finding | None:
+    """The finding where kernels of the candidate's run while a baseline is called."""
+    name = next((name for name in bench.calls if name not in {CANDIDATE, AGAIN}), None)
+    if name is None or name == RIVAL:
+        return None
+    traces = trace_calls(lambda: bench.calls[name](*bench.pool[0]))
+    return None if traces is None else beside_the_baseline(name, own.names, *traces)
 
 
 def recheck(task: TimingTask, pool: Sequence[list[Any]]) -> Finding | None:
@@ -100,10 +147,8 @@ def recheck(task: TimingTask, pool: Sequence[list[Any]]) -> Finding | None:
     wrong = _few_changed(task, given, fresh)
     if wrong is not None:
         return wrong
-    for old, new in zip(given, fresh, strict=True):
-        if isinstance(old, torch.Tensor):
-            old.data.copy_(new)
-    return _wrong(task, given, fresh, (), "new contents in the same memory")
+    how = timed_outputs.change(given, fresh, few=False)
+    return timed_outputs.wrong(task, _called(task, given), fresh, (), f"After timing, with {how}")
 
 
 def _few_changed(task: TimingTask, given: list[Any], fresh: list[Any]) -> Finding | None:
@@ -112,12 +157,9 @@ def _few_changed(task: TimingTask, given: list[Any], fresh: list[Any]) -> Findin
     free, _ = torch.cuda.mem_get_info()
     if _COPIES * (size_of(given) + size_of(before)) > free:
         return None
-    for old, new in zip(given, fresh, strict=True):
-        if isinstance(old, torch.Tensor) and old.is_contiguous() and new.is_contiguous():
-            places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
-            old.data.view(-1)[places] = new.view(-1)[places]
+    how = timed_outputs.change(given, fresh, few=True)
     drawn = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
-    return _wrong(task, given, drawn, before, "a few elements changed in the same memory")
+    return timed_outputs.wrong(task, _called(task, given), drawn, before, f"After timing, with {how}")
 
 
 def size_of(items: Sequence[Any]) -> int:
@@ -130,56 +172,6 @@ def _called(task: TimingTask, given: list[Any]) -> tuple[torch.Tensor, ...]:
         returned = task.candidate(*given)
         torch.cuda.synchronize()
     return tuple(item.clone() for item in tree_leaves(returned) if isinstance(item, torch.Tensor))
-
-
-def _wrong(
-    task: TimingTask, given: list[Any], drawn: list[Any], before: tuple[torch.Tensor, ...], how: str
-) -> Finding | None:
-    """The finding where the candidate is wrong on `given`, which holds what `drawn` does."""
-    outputs = _called(task, given)
-    compared = task.check(outputs, drawn)
-    if compared and all(item.matches for item in compared):
-        return None
-    if outputs and len(outputs) == len(before) and all(map(correctness.bits_equal, outputs, before)):
-        message = f"After timing, with {how}, the candidate gave the earlier answer again, bit for bit."
-        return Finding(kind="stale-result", message=message)
-    bad = next((item for item in compared if not item.matches), None)
-    detail = f" {bad.bad_fraction:.2%} of output {bad.index} is wrong; {bad.pattern}" if bad else ""
-    message = (
-        f"After timing, with {how}, the output is wrong: an earlier result was handed out again, or the "
-        f"calls that were timed did other work.{detail}"
-    )
-    return Finding(kind="wrong-when-timed", message=message)
-
-
-def above_roof(median_ms: float, least_bytes: int, bandwidth: float, cache_bytes: int) -> Finding | None:
-    """The finding for a time that memory does not allow; None for a possible one.
-
-    Problems of less than four times the L2 are left out: their outputs may stay in the cache.
-    """
-    if least_bytes < 4 * cache_bytes:
-        return None
-    floor_ms = least_bytes / bandwidth * 1e3
-    if median_ms >= floor_ms * ROOF_SLACK:
-        return None
-    message = (
-        f"{median_ms:.4g} ms is less than memory allows: {least_bytes / 1e9:.3g} GB at the measured "
-        f"{bandwidth / 1e12:.3g} TB/s take {floor_ms:.4g} ms. Some of the work is not done."
-    )
-    return Finding(kind="above-roof", message=message)
-
-
-def above_arithmetic_roof(median_ms: float, flops: int, peak_flops: float) -> Finding | None:
-    """The finding for a time in which this GPU's fastest units cannot do the problem's arithmetic."""
-    floor_ms = flops / peak_flops * 1e3 if peak_flops else 0.0
-    if median_ms >= floor_ms * ROOF_SLACK:
-        return None
-    message = (
-        f"{median_ms:.4g} ms is less than arithmetic allows: {flops / 1e9:.4g} GFLOP at the highest measured "
-        f"{peak_flops / 1e12:.4g} TFLOP/s take {floor_ms:.4g} ms. Some of the work is not done, or the "
-        "problem can be had with less of it."
-    )
-    return Finding(kind="above-roof", message=message)
 
 
 def answer_kept(first: KernelTrace, second: KernelTrace) -> Finding | None:
@@ -205,19 +197,73 @@ def launches_differ(first: KernelTrace, second: KernelTrace) -> Finding:
 def outside_the_clock(median_ms: float, first: KernelTrace, second: KernelTrace) -> Finding | None:
     """The finding for calls that end later than the events around them say; None when they agree.
 
-    Twice so, and with a kernel on another stream than the events': on a GPU that others use as well there
-    may be any time between the kernels of a call.
+    Twice so, and with a kernel on another stream than the events'. What counts is how long kernels run:
+    between them there may be any time, as the host gets to the next or as others use the GPU.
     """
     elsewhere = first.elsewhere and second.elsewhere
-    span_ms = min(first.span_ms, second.span_ms)
-    if not elsewhere or span_ms < _SPAN_MS or span_ms < OUTSIDE_FRACTION * median_ms:
+    busy_ms = min(first.busy_ms, second.busy_ms)
+    if not elsewhere or busy_ms < _BUSY_MS or busy_ms < OUTSIDE_FRACTION * median_ms:
         return None
     message = (
-        f"The kernels of one call take {span_ms:.4g} ms by the trace over all streams, the events around the "
-        f"call say {median_ms:.4g} ms, and {', '.join(dict.fromkeys(elsewhere))} ran on another stream than "
-        "theirs: work is done that the clock does not see."
+        f"The kernels of one call run for {busy_ms:.4g} ms by the trace over all streams, the events around "
+        f"the call say {median_ms:.4g} ms, and {', '.join(dict.fromkeys(elsewhere))} ran on another stream "
+        "than theirs: work is done that the clock does not see."
     )
     return Finding(kind="outside-the-clock", message=message)
+
+
+def after_the_clock(median_ms: float, lags_ms: Mapping[str, Sequence[float]]) -> Finding | None:
+    """The finding where the device works on after the second event of the candidate's calls, and of no other.
+
+    `lags_ms` are the times from that event to the end of everything on the device, by the call's name.
+    """
+    own = lags_ms.get(CANDIDATE, ())
+    others = [values for name, values in lags_ms.items() if name not in {CANDIDATE, RIVAL}]
+    if not own:
+        return None
+    usual_ms = max(
+        (statistics.quantiles(values, n=4)[2] for values in others if len(values) > 1), default=0.0
+    )
+    # Three of four calls are later than this: once may be anybody's.
+    lag_ms = statistics.quantiles(own, n=4)[0] if len(own) > 1 else own[0]
+    if lag_ms - usual_ms < max(_LAG_MS, _LAG_FRACTION * median_ms):
+        return None
+    message = (
+        f"After the second event of the candidate's calls the device went on working for {lag_ms:.4g} ms or "
+        f"more in three of four of {len(own)} calls (the baselines' took {usual_ms:.4g} ms at most in three "
+        f"of four); the events say {median_ms:.4g} ms: work is done that the clock does not see."
+    )
+    return Finding(kind="outside-the-clock", message=message)
+
+
+def times_disagree(median_ms: float, traces: Sequence[KernelTrace]) -> Finding | None:
+    """The finding for calls in whose traces kernels run longer than the events say that timed calls take.
+
+    The shortest of the traced calls counts, which had a warm L2 besides.
+    """
+    busy_ms = min(item.busy_ms for item in traces)
+    if busy_ms <= DISAGREE_FRACTION * median_ms + _PROFILER_MS:
+        return None
+    message = (
+        f"In each of {len(traces)} traced calls the candidate's kernels ran for {busy_ms:.4g} ms or more, "
+        f"and the events around timed calls say {median_ms:.4g} ms: other work is done when it is timed, or "
+        "the events are not what they were."
+    )
+    return Finding(kind="times-disagree", message=message)
+
+
+def beside_the_baseline(
+    name: str, own: Sequence[str], first: KernelTrace, second: KernelTrace
+) -> Finding | None:
+    """The finding where both traces of a baseline's call hold kernels that are the candidate's."""
+    guests = [item for item in first.names if item in own or item.startswith(DSL)]
+    if not guests or not any(item in own or item.startswith(DSL) for item in second.names):
+        return None
+    message = (
+        f"While the baseline {name} was called and nothing of the candidate, "
+        f"{', '.join(dict.fromkeys(guests))} ran on the device: the baseline is slowed down."
+    )
+    return Finding(kind="beside-the-baseline", message=message)
 
 
 def computed_by_a_library(trace: KernelTrace) -> Finding | None:

@@ -57,12 +57,19 @@ def _task(trial: Trial, seeds: Sequence[int], stage: Stage) -> TimingTask:
         reference=trial.reference,
         draw=lambda seed: inputs.draw(trial.task.loaded, seed, trial.ground.device),
         check=check,
+        gates=trial.state.gates,
+        kept=lambda: _state(trial.candidate),
         seed=seeds[0] ^ _OTHER_SEED,
         compile_s=trial.state.compile_s,
         stage=stage,
         rival=lambda: _rival(trial, seeds[0]),
         rival_digest=trial.task.rival.digest if trial.task.rival else "",
     )
+
+
+def _state(candidate: Callable[..., Any]) -> tuple[torch.Tensor, ...]:
+    held = candidate.state_dict().values() if isinstance(candidate, torch.nn.Module) else ()
+    return tuple(item for item in held if isinstance(item, torch.Tensor))
 
 
 def _rival(trial: Trial, seed: int) -> Callable[..., Any] | str:

@@ -17,7 +17,8 @@ from cutegen_nb.gpu.record import Ending, Evidence
 
 _DEEPEST = 8
 """Containers within containers; a list may hold itself."""
-_PLAIN = {torch.Tensor, torch.nn.Parameter}
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+"""Types of outputs that compute nothing when they are looked at."""
 
 
 def plain_leaves(returned: Any, depth: int = 0) -> list[Any]:  # noqa: ANN401 - whatever a candidate returns
@@ -97,7 +98,7 @@ def _breach(leaves: Sequence[Any], wanted: Sequence[torch.Tensor]) -> tuple[Verd
         message = f"forward returned {len(leaves)} outputs, the reference {len(wanted)}."
         return Verdict.WRONG_SHAPE, "wrong-number", message
     for position, (got, want) in enumerate(zip(leaves, wanted, strict=True)):
-        if type(got) not in _PLAIN:
+        if type(got) not in PLAIN:
             message = f"Output {position} is a {type(got).__name__}; a plain torch.Tensor is expected."
             return Verdict.WRONG_DTYPE, "wrong-type", message
         if got.shape != want.shape:

@@ -116,6 +116,10 @@ def _owners() -> dict[str, Any]:
         "comparing": comparing,
         "ForwardWatch": ForwardWatch,
     }
+    # What `torch.cuda`'s own classes rest on: their dictionaries can be reached although they are read-only.
+    for name in ("_CudaEventBase", "_CudaStreamBase", "TensorBase"):
+        if hasattr(torch._C, name):  # noqa: SLF001
+            owners[f"torch._C.{name}"] = getattr(torch._C, name)  # noqa: SLF001
     for name, value in vars(torch.nn).items():
         if isinstance(value, type) and issubclass(value, torch.nn.Module) and value is not torch.nn.Module:
             owners[f"torch.nn.{name}"] = value

@@ -218,40 +218,6 @@ def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[
     return tuple(findings.values())
 
 
-_SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "float32 matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    "cudnn TF32": (
-        lambda: torch.backends.cudnn.allow_tf32,
-        lambda value: setattr(torch.backends.cudnn, "allow_tf32", value),
-    ),
-    "torch threads": (torch.get_num_threads, torch.set_num_threads),
-    "gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
-}
-
-
-def settings() -> dict[str, Any]:
-    """PyTorch's global settings that change what a reference computes."""
-    return {name: read() for name, (read, _) in _SETTINGS.items()}
-
-
-def restore(before: dict[str, Any]) -> tuple[Finding, ...]:
-    """Put global settings back; a flag for each that the candidate changed."""
-    findings = []
-    for name, (read, write) in _SETTINGS.items():
-        value = read()
-        if value != before[name]:
-            write(before[name])
-            findings.append(
-                Finding(
-                    kind="global-setting",
-                    message=f"The candidate set PyTorch's {name} to {value}; put back to {before[name]}.",
-                    severity=Severity.FLAG,
-                )
-            )
-    return tuple(findings)
-
-
 def threads() -> int:
     """Threads of this process, those outside Python included where /proc tells."""
     try:

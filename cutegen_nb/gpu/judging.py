@@ -25,8 +25,8 @@ from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity
-from cutegen_nb.gpu.interception import restore, settings
 from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task
+from cutegen_nb.gpu.torch_settings import restore, settings
 from cutegen_nb.gpu.trial import Trial
 
 

@@ -64,6 +64,8 @@ class KernelTrace:
     """Copied from the device to the host."""
     up_bytes: int = 0
     """Copied from the host to the device."""
+    busy_ms: float = 0.0
+    """Time in which at least one kernel of `names` ran."""
 
 
 def warm_up() -> None:
@@ -77,8 +79,10 @@ def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] |
     """The kernels of `call` and of a second, equal one; None where the profiler records nothing."""
     cycles = _MARK_CYCLES + secrets.randbelow(2 * _MARK_CYCLES)
     with _profiler() as profile:
+        stream = torch.cuda.current_stream()
         for _ in range(2):
             call()
+            torch.cuda.set_stream(stream)
             torch.cuda.synchronize()
             torch.cuda._sleep(cycles)  # noqa: SLF001 - as in `warm_up`
             torch.cuda.synchronize()
@@ -124,7 +128,17 @@ def trace_of(events: Sequence[Event], stream: int) -> KernelTrace:
         elsewhere=tuple(event.name for event in own if event.stream != stream),
         down_bytes=sum(event.size_bytes for event in events if "DtoH" in event.name),
         up_bytes=sum(event.size_bytes for event in events if "HtoD" in event.name),
+        busy_ms=_busy_ms(own),
     )
+
+
+def _busy_ms(events: Sequence[Event]) -> float:
+    """Length of the union of their times."""
+    busy, until = 0, 0
+    for event in sorted(events, key=lambda item: item.start_ns):
+        busy += max(0, event.end_ns - max(event.start_ns, until))
+        until = max(until, event.end_ns)
+    return busy * _MS
 
 
 def _profiler() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped

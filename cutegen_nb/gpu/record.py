@@ -58,6 +58,10 @@ class TimingTask:
     """Fresh inputs for a seed, on the device."""
     check: Callable[[tuple[torch.Tensor, ...], list[Any]], tuple[OutputComparison, ...]]
     """Compares outputs of a timed call with the reference on the same inputs."""
+    gates: tuple[Gate, ...]
+    """What outputs must keep to."""
+    kept: Callable[[], tuple[torch.Tensor, ...]]
+    """Parameters and buffers of the candidate, which it may return as they are."""
     seed: int
     """Not among the seeds of the correctness runs."""
     compile_s: float

@@ -19,9 +19,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
+from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.gpu import torch_settings
 from cutegen_nb.gpu.baselines import Call
 from cutegen_nb.gpu.cold_cache import ColdCache
+from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs, write_over_freed
 
 WARM_UP_S = 0.5
 """Of candidate and baselines mixed, before the first sample, at most."""
@@ -40,6 +44,8 @@ _CYCLES_A_SECOND = 2e9
 _FEWEST_CYCLES = 100_000
 _MOST_CYCLES = 40_000_000
 """About 20 ms: a host that is not done by then waits for the device inside the call."""
+_TRIES = 4
+"""Of a call that has the allocator ask the driver: one that always does so is timed with it."""
 _HOST_CALLS = 10
 _WARM_CALLS = 10
 _LOOK_EVERY = 1.3
@@ -67,29 +73,68 @@ class HeadStart:
             self.cycles = min(wanted, _MOST_CYCLES)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One call by the clock."""
+
+    ms: float
+    """Between the two events."""
+    lag_ms: float
+    """From the second event to the end of everything on the device, with what waiting for it costs."""
+    returned: Any
+    """What the call gave."""
+
+
 def timed(
     call: Callable[[], object],
     flush: Callable[[], object] = lambda: None,
     head: HeadStart | None = None,
 ) -> float:
-    """Milliseconds of one call on the device, between two events; `flush` comes before the first.
+    """Milliseconds of one call on the device, between two events; `flush` comes before the first."""
+    return sampled(call, flush, head).ms
 
-    The call is repeated where the device came to the first event before the host had queued all of it.
+
+def sampled(
+    call: Callable[[], object],
+    flush: Callable[[], object] = lambda: None,
+    head: HeadStart | None = None,
+) -> Sample:
+    """One call on the device, between two events on the stream that is the current one before it.
+
+    The call is repeated where the device came to the first event before the host had queued all of it, and
+    where the allocator had to ask the driver for memory, which waits: whatever ran before may have emptied
+    its cache.
     """
     head = HeadStart() if head is None else head
+    stream, tries = torch.cuda.current_stream(), 0
     while True:
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        asked = _asked()
         torch.cuda._sleep(head.cycles)  # noqa: SLF001 - PyTorch offers no other spinning kernel
         began = time.perf_counter()
         flush()
-        start.record()
-        call()
-        end.record()
+        start.record(stream)
+        returned = call()
+        end.record(stream)
         host_s, late = time.perf_counter() - began, start.query()
+        end.synchronize()
+        ended = time.perf_counter()
         torch.cuda.synchronize()
+        lag_ms = (time.perf_counter() - ended) * 1e3
+        torch.cuda.set_stream(stream)  # a call may leave another one
+        tries += 1
+        if _asked() != asked and tries < _TRIES:
+            returned = None
+            continue
         if not late or head.exposed:
-            return float(start.elapsed_time(end))
+            return Sample(ms=float(start.elapsed_time(end)), lag_ms=lag_ms, returned=returned)
+        returned = None
         head.lengthen(host_s)
+
+
+def _asked() -> int:
+    """How often PyTorch's allocator has asked the driver for memory."""
+    return int(torch.cuda.memory_stats_as_nested_dict().get("num_device_alloc", 0))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,15 +147,43 @@ class Bench:
     """Sets of inputs, taken in turn."""
     flush: ColdCache
     """Comes before each call."""
+    outputs: TimedOutputs
+    """Looks at what the candidate's calls give."""
     heads: dict[str, HeadStart] = field(default_factory=dict)
     """By name."""
+    lags_ms: dict[str, list[float]] = field(default_factory=dict)
+    """By name, of each sample."""
+    changed: dict[str, Finding] = field(default_factory=dict)
+    """PyTorch's settings that calls changed, each put back at once; by the finding's message."""
+    _settings: dict[str, Any] = field(default_factory=torch_settings.settings)
     _turn: int = 0
 
     def once(self, name: str) -> float:
         """Milliseconds of one call of `name` with a cold L2."""
-        given, call = self.pool[self._turn % len(self.pool)], self.calls[name]
+        entry = self._turn % len(self.pool)
+        sample = self._sample(name, entry)
+        if name == CANDIDATE:
+            self.outputs.note(entry, sample.returned)
+            return sample.ms
+        ms, sizes = sample.ms, _sizes(sample.returned)
+        del sample
+        write_over_freed(sizes)
+        return ms
+
+    def examine(self) -> None:
+        """One timed call of the candidate on changed contents; its time counts for nothing."""
+        entry = self._turn % len(self.pool)
+        self.outputs.examine(entry, lambda: self._sample(CANDIDATE, entry).returned)
+
+    def _sample(self, name: str, entry: int) -> Sample:
+        given, call = self.pool[entry], self.calls[name]
         self.flush.give_back()
-        return timed(lambda: call(*given), self.flush.overwrite, self.heads.setdefault(name, HeadStart()))
+        head = self.heads.setdefault(name, HeadStart())
+        sample = sampled(lambda: call(*given), self.flush.overwrite, head)
+        self.lags_ms.setdefault(name, []).append(sample.lag_ms)
+        for found in torch_settings.restore(self._settings):
+            self.changed.setdefault(found.message, found)
+        return sample
 
     def look(self, calls: int = 5) -> float:
         """About how many milliseconds the candidate takes."""
@@ -132,18 +205,28 @@ class Bench:
                 self._turn += 1
                 for name in order.sample(names, len(names)):
                     samples[name][-1].append(self.once(name))
+                if self.outputs.due():
+                    self.examine()
             done = len(samples[CANDIDATE])
-            if done >= FEWEST_BLOCKS and time.monotonic() > until:
-                return samples
+            late = done >= FEWEST_BLOCKS and time.monotonic() > until
+            if late or (done >= look_at and settled(samples)):
+                break
             if done >= look_at:
                 look_at = int(done * _LOOK_EVERY) + 1
-                if settled(samples):
-                    return samples
+        while self.outputs.examined < LEAST_EXAMINED:
+            self._turn += 1
+            self.examine()
+        return samples
 
     def warm_ms(self) -> float:
         """Median latency of the candidate when the L2 keeps what the calls before left in it."""
         call, given, head = self.calls[CANDIDATE], self.pool[0], self.heads.setdefault(CANDIDATE, HeadStart())
-        return statistics.median(timed(lambda: call(*given), head=head) for _ in range(_WARM_CALLS))
+        times = []
+        for _ in range(_WARM_CALLS):
+            sample = sampled(lambda: call(*given), head=head)
+            self.outputs.note(0, sample.returned)
+            times.append(sample.ms)
+        return statistics.median(times)
 
     def host_ms(self) -> float:
         """Median time in which the host queues a call, the device being idle: never part of a latency."""
@@ -155,6 +238,14 @@ class Bench:
             times.append(time.perf_counter() - began)
         torch.cuda.synchronize()
         return statistics.median(times) * 1e3
+
+
+def _sizes(returned: Any) -> list[int]:  # noqa: ANN401 - whatever a call gives
+    """Bytes of the memory behind what a call gave."""
+    leaves = [item for item in tree_leaves(returned) if isinstance(item, torch.Tensor) and item.is_cuda]
+    return list(
+        {item.untyped_storage().data_ptr(): item.untyped_storage().nbytes() for item in leaves}.values()
+    )
 
 
 def settled(samples: Samples) -> bool:

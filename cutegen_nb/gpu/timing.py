@@ -10,7 +10,7 @@ call to the last: taking it anew for each call would cost more than the call.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,17 +28,17 @@ from cutegen_nb.core.evaluation import (
 )
 from cutegen_nb.gpu import believing, clocks, graph_mode, sampling
 from cutegen_nb.gpu.baselines import Call, prepare
-from cutegen_nb.gpu.believing import Limits, size_of
+from cutegen_nb.gpu.believing import RIVAL, Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
 from cutegen_nb.gpu.cold_cache import ColdCache, set_aside
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.interception import threads
 from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
 from cutegen_nb.gpu.record import TimingTask
 from cutegen_nb.gpu.sampling import AGAIN, CANDIDATE, Bench, Samples
+from cutegen_nb.gpu.timed_outputs import TimedOutputs
 
-RIVAL = "best before"
-"""Name of the candidate to beat among the samples."""
 _POOL_BYTES_SHARE = 0.1
 """Of free GPU memory, for rotating input sets."""
 _RESAMPLES = 2000
@@ -74,6 +74,7 @@ def timer(order: Order) -> Timer:
         torch.cuda.set_per_process_memory_fraction(0.95)
         task.stage("timing: drawing inputs")
         pool = _input_pool(task)
+        outputs = TimedOutputs(task=task, pool=pool)
         task.stage("timing: tracing two calls")
         with candidate_code():
             traces = trace_calls(lambda: task.candidate(*pool[0]))
@@ -81,9 +82,13 @@ def timer(order: Order) -> Timer:
             return _not_traced()
         task.stage("timing: preparing baselines")
         calls, found = _calls(task, order, pool)
-        timing, flags = _timing(task, calls, pool, order, ColdCache(usual_bytes))
+        running = threads()
+        bench = _bench(calls, order, outputs, ColdCache(usual_bytes))
+        timing = _timing(task, bench, order)
         task.stage("timing: comparing again")
-        return _concluded(task, timing, traces, order, pool, (*found, *flags))
+        outputs.settle_all()
+        flags = (*found, *_flags(bench, threads() - running))
+        return _concluded(task, timing, traces, order, bench, flags)
 
     return measure
 
@@ -93,7 +98,7 @@ def _concluded(  # noqa: PLR0913, PLR0917 - once, from measure
     timing: Timing,
     traces: tuple[KernelTrace, KernelTrace] | None,
     order: Order,
-    pool: list[list[Any]],
+    bench: Bench,
     found: tuple[Finding, ...],
 ) -> Measured:
     limits = Limits(
@@ -101,9 +106,10 @@ def _concluded(  # noqa: PLR0913, PLR0917 - once, from measure
         flops=order.flops,
         bandwidth=timing.bandwidth_bytes_per_s,
         peak_flops=order.peak_flops,
-        given_bytes=size_of(pool[0]),
+        given_bytes=size_of(bench.pool[0]),
+        made_bytes=bench.outputs.made_bytes,
     )
-    refused = believing.refused(task, timing, traces, limits, pool)
+    refused = believing.refused(task, timing, traces, limits, bench)
     if traces is None:
         found = (_NO_TRACE, *found)
     elif refused is None and traces[0].names != traces[1].names:
@@ -111,6 +117,18 @@ def _concluded(  # noqa: PLR0913, PLR0917 - once, from measure
     if refused is None:
         return timing, found, None
     return timing, (refused[0], *found), refused[1]
+
+
+def _flags(bench: Bench, more_threads: int) -> tuple[Finding, ...]:
+    """What a person should see of how it was timed."""
+    kept = bench.flush.kept()
+    found = tuple(bench.changed.values()) + (() if kept is None else (kept,))
+    if more_threads <= 0:
+        return found
+    message = (
+        f"{more_threads} thread(s) were started while it was timed, and still run: work outside the clock?"
+    )
+    return (*found, Finding(kind="threads", message=message, severity=Severity.FLAG))
 
 
 _NO_TRACE = Finding(
@@ -161,14 +179,19 @@ def _calls(
     return calls | {RIVAL: rival}, found
 
 
-def _timing(
-    task: TimingTask, others: dict[str, Call], pool: list[list[Any]], order: Order, flush: ColdCache
-) -> tuple[Timing, tuple[Finding, ...]]:
-    calls = {CANDIDATE: task.candidate, **others}
-    baselines = [name for name in others if name != RIVAL]
+def _bench(others: dict[str, Call], order: Order, outputs: TimedOutputs, flush: ColdCache) -> Bench:
+    calls = {CANDIDATE: outputs.task.candidate, **others}
+    baselines = _baselines(others)
     if baselines and order.noise_fraction is None:
         calls[AGAIN] = others[baselines[0]]
-    bench = Bench(calls=calls, pool=pool, flush=flush)
+    return Bench(calls=calls, pool=outputs.pool, flush=flush, outputs=outputs)
+
+
+def _baselines(calls: Iterable[str]) -> list[str]:
+    return [name for name in calls if name not in {CANDIDATE, AGAIN, RIVAL}]
+
+
+def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
     task.stage("timing: copy bandwidth")
     bandwidth = copy_bandwidth()
     task.stage("timing: sampling")
@@ -177,10 +200,10 @@ def _timing(
         samples, method, not_by_graph = _sampled(bench, order.longest_s)
         warm_ms, host_ms = bench.warm_ms(), bench.host_ms()
     noise = sampling.noise(samples)
-    timing = Timing(
+    return Timing(
         median_ms=_median(samples[CANDIDATE]),
         samples_ms=tuple(value for block in samples[CANDIDATE] for value in block),
-        baselines=tuple(_against(name, samples) for name in baselines),
+        baselines=tuple(_against(name, samples) for name in _baselines(samples)),
         bandwidth_bytes_per_s=bandwidth,
         compile_s=task.compile_s,
         method=method,
@@ -193,8 +216,6 @@ def _timing(
         not_by_graph=not_by_graph,
         host_included=method == "events" and bench.heads[CANDIDATE].exposed,
     )
-    kept = bench.flush.kept()
-    return timing, () if kept is None else (kept,)
 
 
 def _sampled(bench: Bench, longest_s: float) -> tuple[Samples, str, str]:
@@ -202,9 +223,10 @@ def _sampled(bench: Bench, longest_s: float) -> tuple[Samples, str, str]:
     if bench.look() >= graph_mode.SHORT_MS:
         return bench.sample(longest_s), "events", ""
     try:
-        return graph_mode.sample(bench.calls, bench.pool, bench.flush.overwrite), "graph", ""
+        samples = graph_mode.sample(bench.calls, bench.pool, bench.flush.overwrite, bench.outputs)
     except graph_mode.NotCapturedError as error:
         return bench.sample(longest_s), "events", str(error)
+    return samples, "graph", ""
 
 
 def _both(before: Clocks | None, after: Clocks | None) -> tuple[Clocks, ...]:

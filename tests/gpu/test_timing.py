@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_nb.gpu import believing, sampling
+from cutegen_nb.gpu import believing, roofs, sampling
 from cutegen_nb.gpu.kernel_trace import Event, KernelTrace, parted, sizes_of, trace_of
 
 
@@ -34,52 +34,116 @@ def test_drift_common_to_both_cancels():
 
 
 def test_a_time_that_memory_does_not_allow_is_shown_with_its_arithmetic():
-    finding = believing.above_roof(0.5, 4_000_000_000, 4e12, 60 << 20)
+    finding = roofs.above_roof(0.5, 4_000_000_000, 4e12, 60 << 20)
     assert finding is not None
     assert "0.5 ms" in finding.message
     assert "1 ms" in finding.message
 
 
 def test_a_possible_time_is_no_finding():
-    assert believing.above_roof(1.02, 4_000_000_000, 4e12, 60 << 20) is None
-    assert believing.above_roof(0.9, 4_000_000_000, 4e12, 60 << 20) is None
+    assert roofs.above_roof(1.02, 4_000_000_000, 4e12, 60 << 20) is None
+    assert roofs.above_roof(0.9, 4_000_000_000, 4e12, 60 << 20) is None
 
 
 def test_a_problem_that_fits_the_cache_has_no_roof():
-    assert believing.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
+    assert roofs.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
 
 
 def test_a_time_that_arithmetic_does_not_allow_is_shown_with_its_arithmetic():
-    finding = believing.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
+    finding = roofs.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
     assert finding is not None
     assert "137.4 GFLOP" in finding.message
     assert "0.1785 ms" in finding.message
-    assert believing.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
+    assert roofs.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
 
 
 def test_with_no_measured_peak_there_is_no_arithmetic_roof():
-    assert believing.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
+    assert roofs.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
+
+
+def ran(busy, *elsewhere, span=0.0):
+    return KernelTrace(
+        names=("mine",),
+        span_ms=span or busy,
+        own_ms=busy,
+        library=(),
+        library_ms=0.0,
+        elsewhere=elsewhere,
+        busy_ms=busy,
+    )
 
 
 def test_kernels_that_run_outside_the_events_are_found_and_short_or_equal_ones_are_not():
-    def span(value, *elsewhere):
-        return KernelTrace(
-            names=("mine",), span_ms=value, own_ms=value, library=(), library_ms=0.0, elsewhere=elsewhere
-        )
-
-    late = span(3.0, "mine")
+    late = ran(3.0, "mine")
     finding = believing.outside_the_clock(0.01, late, late)
     assert finding is not None
     assert "3 ms" in finding.message
     assert "mine ran on another stream" in finding.message
-    assert believing.outside_the_clock(3.0, span(3.1, "mine"), span(3.1, "mine")) is None
-    assert believing.outside_the_clock(0.004, span(0.015, "mine"), span(0.015, "mine")) is None
-    assert believing.outside_the_clock(0.01, late, span(0.01, "mine")) is None  # once is chance
+    assert believing.outside_the_clock(3.0, ran(3.1, "mine"), ran(3.1, "mine")) is None
+    assert believing.outside_the_clock(0.004, ran(0.015, "mine"), ran(0.015, "mine")) is None
+    assert believing.outside_the_clock(0.01, late, ran(0.01, "mine")) is None  # once is chance
 
 
-def test_gaps_between_kernels_on_the_clocks_own_stream_are_another_processs_work():
-    gaps = KernelTrace(names=("one", "two"), span_ms=0.114, own_ms=0.03, library=(), library_ms=0.0)
+def test_gaps_between_kernels_are_the_hosts_or_another_processs():
+    gaps = ran(0.03, span=0.114)
     assert believing.outside_the_clock(0.032, gaps, gaps) is None
+
+
+def test_two_halves_on_two_streams_that_are_joined_are_no_work_outside_the_clock():
+    # As an H200 traced it: a tenth of a millisecond in all, since the host launched one after the other.
+    halves = ran(0.056, "mine", span=0.1066)
+    assert believing.outside_the_clock(0.05853, halves, halves) is None
+
+
+def test_the_time_in_which_any_kernel_runs_counts_what_overlaps_once():
+    events = [event("a", 0, 100), event("b", 50, 120, stream=9), event("c", 200, 210)]
+    assert trace_of(events, 7).busy_ms == pytest.approx(130e-6)
+    assert trace_of([], 7).busy_ms == 0.0
+
+
+def test_a_device_that_works_on_after_the_second_event_is_found():
+    usual, late = [0.005] * 40, [0.045] * 40
+    finding = believing.after_the_clock(0.002, {"": late, "eager": usual})
+    assert finding is not None
+    assert finding.kind == "outside-the-clock"
+    assert "0.045 ms" in finding.message
+    assert believing.after_the_clock(0.002, {"": usual, "eager": usual}) is None
+    assert (
+        believing.after_the_clock(0.002, {"": usual[:30] + late[:10], "eager": usual}) is None
+    )  # others' work
+    assert believing.after_the_clock(0.002, {"": late, "eager": late}) is None  # a slow host's wait
+    assert believing.after_the_clock(1.0, {"": late, "eager": usual}) is None  # little beside the call itself
+
+
+def test_traces_longer_than_the_timed_calls_are_found_and_shorter_ones_are_not():
+    finding = believing.times_disagree(0.063, [ran(0.45), ran(0.46)])
+    assert finding is not None
+    assert "0.45 ms" in finding.message
+    assert believing.times_disagree(0.063, [ran(0.45), ran(0.062)]) is None  # others used the GPU
+    assert believing.times_disagree(0.002, [ran(0.004), ran(0.004)]) is None  # the profiler's own
+    assert believing.times_disagree(1.0, [ran(0.95), ran(0.97)]) is None
+
+
+def test_a_candidates_kernel_beside_a_baseline_is_found_and_a_compiled_baselines_is_not():
+    def trace(*names):
+        return KernelTrace(names=names, span_ms=1.0, own_ms=1.0, library=(), library_ms=0.0)
+
+    burning = trace("kernel_cutlass_burn_0")
+    assert believing.beside_the_baseline("eager", ("relu_0",), burning, burning).kind == "beside-the-baseline"
+    assert believing.beside_the_baseline("eager", ("relu_0",), trace("relu_0"), trace("relu_0")) is not None
+    assert believing.beside_the_baseline("eager", ("relu_0",), burning, trace()) is None
+    fused = trace("fused_0")
+    assert believing.beside_the_baseline("torch.compile", ("relu_0",), fused, fused) is None
+
+
+def test_inputs_that_no_cache_holds_take_their_time_to_read_whatever_their_size():
+    finding = roofs.above_reading_roof(0.002, 67_108_864, 4.2e12)
+    assert finding is not None
+    assert "67.1 MB" in finding.message
+    assert roofs.above_reading_roof(0.056, 67_108_864, 4.2e12) is None
+    assert roofs.above_reading_roof(0.0156, 67_108_864, 4.2e12) is None  # reading alone
+    assert roofs.above_reading_roof(0.001, 1_000_000, 4.2e12) is None
+    assert roofs.above_reading_roof(0.001, -5, 4.2e12) is None
 
 
 def test_a_baseline_against_itself_is_the_noise():

@@ -13,17 +13,17 @@ HARNESS = Check(
     tier=Tier.A,
     stops="a patched comparison, clock or event",
     cost="free",
-    where=_INTERCEPTION,
+    where="cutegen_nb.gpu.harness",
 )
 
 SETTINGS = Check(
     name="global settings put back",
     protocol="I6",
     tier=Tier.A,
-    stops="TF32 or a default dtype switched on for the reference",
+    stops="TF32 or a default dtype switched on for the reference; a baseline made slow",
     cost="free",
     decides=False,
-    where=_INTERCEPTION,
+    where="cutegen_nb.gpu.torch_settings",
 )
 
 THREADS = Check(

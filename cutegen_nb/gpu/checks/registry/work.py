@@ -83,8 +83,9 @@ TRACE = Check(
     name="kernel trace of one call",
     protocol="W1",
     tier=Tier.A,
-    stops="a library in place of the candidate's kernel; an empty trace is no verdict",
-    cost="one call",
+    stops="a library in place of the candidate's kernel; work on another stream or when it is timed only; an "
+    "empty trace is no verdict",
+    cost="some calls",
     needs_gpu=True,
     where=_TIMING,
 )
@@ -93,10 +94,10 @@ RECHECKED = Check(
     name="timed outputs compared again",
     protocol="W6",
     tier=Tier.A,
-    stops="right when checked, fake when timed",
-    cost="one call",
+    stops="right when checked, fake when timed: less done, an answer kept, memory with a right answer in it",
+    cost="some calls",
     needs_gpu=True,
-    where=_TIMING,
+    where="cutegen_nb.gpu.timed_outputs",
 )
 
 FLOOR = Check(
@@ -106,7 +107,7 @@ FLOOR = Check(
     stops="a time that the memory system does not allow",
     cost="free",
     needs_gpu=True,
-    where=_TIMING,
+    where="cutegen_nb.gpu.roofs",
 )
 
 MANY_CALLS = Check(

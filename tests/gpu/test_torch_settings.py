@@ -1,0 +1,43 @@
+"""PyTorch's global settings are put back, those included that only make a baseline slow."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+from cutegen_nb.gpu import torch_settings
+from cutegen_nb.gpu.harness import HarnessIdentity
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda: torch.use_deterministic_algorithms(mode=True), "deterministic algorithms"),
+        (lambda: torch.backends.cuda.enable_flash_sdp(enabled=False), "flash attention"),
+        (lambda: torch.set_autocast_enabled("cuda", True), "autocast on a GPU"),
+        (lambda: setattr(torch.backends.cudnn, "enabled", False), "cudnn"),
+        (lambda: torch.set_float32_matmul_precision("high"), "float32 matmul precision"),
+    ],
+)
+def test_a_setting_is_put_back_and_told(change, words):
+    before = torch_settings.settings()
+    change()
+    found = torch_settings.restore(before)
+    assert [item.kind for item in found] == ["global-setting"] * len(found)
+    assert any(words in item.message for item in found)
+    assert torch_settings.settings() == before
+    assert torch_settings.restore(before) == ()
+
+
+def test_a_class_of_the_extension_that_was_reached_into_counts_as_replaced():
+    harness = HarnessIdentity.capture((), None)
+    inside = gc.get_referents(torch._C.TensorBase.__dict__)[0]
+    real = inside["numel"]
+    inside["numel"] = lambda self: 0
+    try:
+        assert "torch._C.TensorBase.numel" in harness.changed()
+    finally:
+        inside["numel"] = real
+    assert harness.changed() == ()
