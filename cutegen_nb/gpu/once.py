@@ -36,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--open-files", action="store_true", help="confine all but files: CUDA may need them")
     parser.add_argument("--watched", action="store_true", help="stay where the tool around it is heard")
     options = parser.parse_args(arguments)
+    sys.dont_write_bytecode = True  # a candidate's import leaves nothing
     torch.set_num_threads(1)
     (problem, rewrites), source = _problem(options.problem), options.kernel.read_text(encoding="utf-8")
     folder = options.folder.resolve()

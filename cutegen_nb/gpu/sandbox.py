@@ -29,6 +29,8 @@ ALLOWED_VARIABLES = (
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES",
     "PATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
     "TZ",
     "VIRTUAL_ENV",
 )
@@ -62,7 +64,6 @@ def environment(inherited: Mapping[str, str], scratch: Path) -> dict[str, str]:
         "CUTE_DSL_DUMP_DIR": folder,
         "HOME": folder,
         "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": folder,

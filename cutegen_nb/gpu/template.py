@@ -39,6 +39,9 @@ def main() -> int:
     control = socket.socket(fileno=arguments.control)
     sandbox.adopt_orphans()
     surroundings = prepare(arguments.device, arguments.architecture, arguments.scratch, plain=arguments.plain)
+    # From here on: what was imported so far is cached as anywhere, or every start would compile it again
+    # where an installer leaves that to the first import. A candidate's import leaves nothing.
+    sys.dont_write_bytecode = True
     if arguments.device == "cuda" and not arguments.plain and warming.spoilt():
         # Some import asked CUDA after all: slower without it, but no fork of this process has a GPU.
         os.set_inheritable(control.fileno(), True)

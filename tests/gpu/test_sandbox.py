@@ -171,3 +171,16 @@ def test_twenty_bad_candidates_in_a_row_leave_the_parent_as_it_was(judge):
     assert _open_files() <= open_before + 1
     assert sandbox.resident_bytes(os.getpid()) - before < 32 << 20
     _assert_family_ends(judge)
+
+
+def test_what_the_template_imports_is_cached_and_what_a_candidate_imports_is_not(
+    new_judge, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    judge = new_judge()
+    found = judge("relu", _with(judge, "import sys; print('writes', not sys.dont_write_bytecode)"))
+    assert found.passed, found.summary
+    assert "writes False" in found.log
+    cached = {path.name.split(".")[0] for path in tmp_path.rglob("*.pyc")}
+    assert {"warden", "worker"} <= cached
+    assert "candidate" not in cached
