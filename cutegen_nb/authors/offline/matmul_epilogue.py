@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cutegen_nb.authors.offline.expressions import Apply, Const, Expr, Kind, Leaf, apply, kind_of, number
 from cutegen_nb.authors.offline.ir import Extent
 from cutegen_nb.authors.offline.matmul_sizes import Size, Sizes, broadcast, same
-from cutegen_nb.authors.offline.matmul_views import Arrangement, View, arrangement_of, moved
+from cutegen_nb.authors.offline.matmul_views import FLOATS, Arrangement, View, arrangement_of, moved
 from cutegen_nb.authors.offline.pointwise import (
     UnsupportedOperationError,
     is_pointwise,
@@ -18,7 +18,6 @@ from cutegen_nb.authors.offline.pointwise import (
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Argument, Node, Ref
 
-_READABLE = frozenset({"float32", "float16", "bfloat16"})
 _BATCHED_RANK = 3
 
 
@@ -140,7 +139,7 @@ class Epilogue:
 
     def element(self, view: View, placed: Placed) -> Expr:
         """The element of an input that meets the product's element. Raises Declined where none does."""
-        if view.dtype not in _READABLE:
+        if view.dtype not in FLOATS:
             raise Declined(f"the offline author does not combine a matrix product with {view.dtype} values")
         sizes = placed.arrangement.sizes
         if not same(broadcast(view.sizes, sizes), sizes):

@@ -13,7 +13,7 @@ from cutegen_nb.authors.offline.expressions import Expr, Kind, Leaf, apply, numb
 from cutegen_nb.authors.offline.ir import Extent
 from cutegen_nb.authors.offline.matmul_epilogue import Epilogue, Extra, Placed, Triangle
 from cutegen_nb.authors.offline.matmul_sizes import Size, Sizes, sizes_of
-from cutegen_nb.authors.offline.matmul_views import Arrangement, View, arrangement_of, moved
+from cutegen_nb.authors.offline.matmul_views import FLOATS, Arrangement, View, arrangement_of, moved
 from cutegen_nb.authors.offline.pointwise import short_name
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec
@@ -21,8 +21,6 @@ from cutegen_nb.core.problem import ProblemFacts
 
 PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "linear"})
 """ATen's matrix products that are written, by short name."""
-FLOATS = frozenset({"float32", "float16", "bfloat16"})
-"""What they may multiply."""
 _CASTS = frozenset({"_to_copy", "convert_element_type", "to"})
 _BATCHED_RANK = 3
 

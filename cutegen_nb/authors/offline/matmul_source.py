@@ -11,16 +11,10 @@ from cutegen_nb.authors.offline.matmul_graph import Product, read_product
 from cutegen_nb.authors.offline.matmul_sizes import Sizes
 from cutegen_nb.authors.offline.reading import identifier
 from cutegen_nb.authors.offline.state import Constructor
-from cutegen_nb.authors.offline.templates import render
+from cutegen_nb.authors.offline.templates import IMPORTS, render
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts
 
-_IMPORTS = (
-    "import cuda.bindings.driver as cuda",
-    "import cutlass",
-    "import cutlass.cute as cute",
-    "import torch",
-)
 _TAKEN = frozenset({"D", "mA", "mB", "mD", "mW"})
 
 
@@ -110,7 +104,7 @@ def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor
         extra_arguments="".join(f", {name}" for name in extras),
         extra_views=product.extras,
         lines=[*loads, *lines], value=_typed(values["result"]),
-        imports=sorted({*_IMPORTS, *built.imports}), definitions=built.definitions, init=built.init,
+        imports=sorted({*IMPORTS, *built.imports}), definitions=built.definitions, init=built.init,
         signature=", ".join(("self", *names.signature)),
         bindings=[f"{name} = {path}.detach()" for name, path in names.bindings.items() if name in mentioned],
         shape=_tuple(product.output_sizes), dtype=product.output_dtype, like=product.like,

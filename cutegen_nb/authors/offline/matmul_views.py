@@ -10,6 +10,8 @@ from cutegen_nb.authors.offline.matmul_sizes import Size, Sizes, regrouped
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Argument
 
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+"""Dtypes of what a product and its epilogue read."""
 _RESHAPES = frozenset(
     {"view", "_unsafe_view", "reshape", "flatten", "squeeze", "unsqueeze", "detach", "alias", "contiguous",
      "clone", "lift_fresh", "expand"}

@@ -9,14 +9,7 @@ from cutegen_nb.authors.offline.kernel_text import KernelText, Scratch
 from cutegen_nb.authors.offline.operands import Operand
 from cutegen_nb.authors.offline.plan import Kernel, Plan
 from cutegen_nb.authors.offline.state import Constructor
-from cutegen_nb.authors.offline.templates import joined, render, wrapped
-
-_IMPORTS = (
-    "import cuda.bindings.driver as cuda",
-    "import cutlass",
-    "import cutlass.cute as cute",
-    "import torch",
-)
+from cutegen_nb.authors.offline.templates import IMPORTS, joined, render, wrapped
 
 
 def module_text(
@@ -33,7 +26,7 @@ def module_text(
     parts = [render(part, needed=needed).strip("\n") for part in ("joins", "views")]
     sources = [part for part in parts if part]
     sources += [text.source.rstrip("\n") for text in launches]
-    others = sorted({*_IMPORTS, *built.imports} - {"import math"})
+    others = sorted({*IMPORTS, *built.imports} - {"import math"})
     gcd = "import math" in built.imports or any("math." in line for line in forward)
     imports = [*(["import math", ""] if gcd else []), *others, "from cutlass.cute.runtime import from_dlpack"]
     return render(

@@ -8,6 +8,13 @@ from pathlib import Path
 
 import jinja2
 
+IMPORTS = (
+    "import cuda.bindings.driver as cuda",
+    "import cutlass",
+    "import cutlass.cute as cute",
+    "import torch",
+)
+"""What every kernel's file imports."""
 _FOLDER = Path(__file__).resolve().parents[2] / "kernels"
 
 
