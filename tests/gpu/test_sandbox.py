@@ -176,6 +176,7 @@ def test_twenty_bad_candidates_in_a_row_leave_the_parent_as_it_was(judge):
 def test_what_the_template_imports_is_cached_and_what_a_candidate_imports_is_not(
     new_judge, tmp_path, monkeypatch
 ):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
     judge = new_judge()
     found = judge("relu", _with(judge, "import sys; print('writes', not sys.dont_write_bytecode)"))
