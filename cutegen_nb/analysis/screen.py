@@ -208,10 +208,16 @@ def _call(node: ast.Call, names: _Aliases) -> Iterator[Finding]:
         yield _flag("outside-effect", f"{name}() ends the process", node)
 
 
+def _capitalised(what: str) -> str:
+    """The sentence's first letter large, but not a name's."""
+    first = what.split(maxsplit=1)[0]
+    return what if "." in first or "(" in first else f"{what[0].upper()}{what[1:]}"
+
+
 def _flag(kind: str, what: str, node: ast.stmt | ast.expr) -> Finding:
     return Finding(
         kind=kind,
-        message=f"{what[0].upper()}{what[1:]} (line {node.lineno}).",
+        message=f"{_capitalised(what)} (line {node.lineno}).",
         severity=Severity.FLAG,
         line=node.lineno,
         column=node.col_offset + 1,

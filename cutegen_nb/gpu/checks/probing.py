@@ -28,6 +28,8 @@ from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
+_TOO_LARGE = 1e150
+"""Distances take squares in float64."""
 _HANGS = "the answer hangs on the last bits of these inputs"
 _REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 
@@ -70,6 +72,8 @@ def expect(
         return f"the reference raises {type(error).__name__}"
     if not all(bool(torch.isfinite(item).all()) for item in wanted):
         return "the reference is not finite there"
+    if any(item.dtype is torch.float64 and bool((item.abs() > _TOO_LARGE).any()) for item in wanted):
+        return "the answer is too large for its square to be finite"
     truth, reason = comparing.oracle(reference, drawn, wanted)
     if reason:
         return f"no float64 oracle: {reason}"

@@ -58,7 +58,10 @@ def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
 def _note(trial: Trial, used: list[str], left_out: list[str]) -> None:
     state = trial.state
     note = "; ".join(used)
-    if left_out:
+    reasons = {item.partition(": ")[2] for item in left_out}
+    if not used and len(reasons) == 1:
+        note = reasons.pop()
+    elif left_out:
         note += f"{'; ' if note else ''}not used: {'; '.join(left_out)}"
     if not used:
         state.skipped(STRESS, note or "no input may take other values")

@@ -19,6 +19,8 @@ from cutegen_nb.gpu.comparing import excerpts
 from cutegen_nb.gpu.correctness import bits_equal
 from cutegen_nb.gpu.record import Ending, Evidence
 
+_NO_ELEMENTS = "the outputs have no elements"
+
 
 def judge_work(called: Called, drawn: Sequence[Any], which: str, state: Evidence) -> Ending | None:
     """CHEATED where an output of this call came from no kernel; None otherwise and on a GPU.
@@ -29,6 +31,8 @@ def judge_work(called: Called, drawn: Sequence[Any], which: str, state: Evidence
         return None
     outputs = [leaf for leaf in called.leaves if isinstance(leaf, torch.Tensor)]
     if not any(output.numel() for output in outputs):
+        state.skipped(LAUNCHED, _NO_ELEMENTS)
+        state.skipped(WRITTEN, _NO_ELEMENTS)
         return None
     if not called.launches:
         message = (
