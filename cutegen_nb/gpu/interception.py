@@ -20,12 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, Severity
-from cutegen_nb.gpu.guards import ALLOCATING, Guards, beyond_the_band
+from cutegen_nb.gpu.guards import ALLOCATING, UNINITIALISED, Guards, beyond_the_band
 from cutegen_nb.gpu.patterns import poison, poison_bits
 from cutegen_nb.gpu.provenance import Provenance, address_of
 
-_UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-_ALLOWED = _UNINITIALISED | frozenset({
+_ALLOWED = UNINITIALISED | frozenset({
     "_conj", "_local_scalar_dense", "_neg_view", "_reshape_alias", "_reshape_copy", "_to_copy",
     "_unsafe_view", "alias", "arange", "as_strided", "chunk", "clone", "contiguous", "copy_", "detach",
     "detach_", "diagonal", "expand", "fill_", "flatten", "full", "full_like", "is_same_size", "lift",
@@ -46,6 +45,8 @@ _REARRANGING = frozenset({
 SMALL_FRACTION = 1 / 16
 """A PyTorch operation on fewer elements than this share of the problem's is shown, not condemned: the last
 additions of a split reduction, say."""
+_TOGETHER_FRACTION = 1 / 8
+"""The same for all operations of a call together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ class ForwardWatch(TorchDispatchMode):
         if result is None:
             result = func(*args, **(kwargs or {}))
         self._note_move(name, args, result)
-        if name in _UNINITIALISED and isinstance(result, torch.Tensor):
+        if name in UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result, other=self._varied)
             bits = poison_bits(result.dtype) if result.is_contiguous() else None
             if self._unwritten is not None and bits is not None:
@@ -130,7 +131,7 @@ class ForwardWatch(TorchDispatchMode):
             moves = name in _REARRANGING and func.namespace == "aten"
             line = calling_line(self._path)
             self.computed.append(TorchCompute(op=str(func), elements=elements, line=line, only_moves=moves))
-        if name not in _UNINITIALISED:
+        if name not in UNINITIALISED:
             self._provenance.passed_on(name, (args, kwargs), result)
         return result
 
@@ -192,30 +193,47 @@ def calling_line(path: str) -> int:
 def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[Finding, ...]:
     """Findings on PyTorch's share of a forward: decisive for a real share, a flag for a small one.
 
-    Where values are only put elsewhere (padded, joined) it is a flag whatever its share.
+    One operation in one line counts by all its calls, and all lines count together: work cut into pieces is
+    the same work. Where values are only put elsewhere (padded, joined) it is a flag whatever its share.
     """
-    findings: dict[tuple[str, int], Finding] = {}
+    places: dict[tuple[str, int], list[TorchCompute]] = {}
     for item in computed:
-        share = item.elements / max(1, problem_elements)
-        decides = share >= SMALL_FRACTION and not item.only_moves
-        rest = (
-            "its time counts, and a kernel could do without"
-            if item.only_moves
-            else "the kernel has to do the work"
+        places.setdefault((item.op, item.line), []).append(item)
+    findings = [_finding(items, problem_elements) for items in places.values()]
+    if any(item.severity is Severity.DECIDES for item in findings):
+        return tuple(findings)
+    working = [item for item in computed if not item.only_moves]
+    share = sum(item.elements for item in working) / max(1, problem_elements)
+    if share >= _TOGETHER_FRACTION:
+        message = (
+            f"{len(working)} small operations of PyTorch's ({', '.join(sorted({x.op for x in working})[:4])}) "
+            f"ran inside forward on {share:.0%} as many elements as the problem's inputs and outputs have; "
+            "the kernel has to do the work."
         )
-        findings.setdefault(
-            (item.op, item.line),
-            Finding(
-                kind="torch-movement" if item.only_moves else "torch-compute",
-                message=(
-                    f"PyTorch's {item.op} ran inside forward on {item.elements} elements "
-                    f"({share:.0%} of the problem's inputs and outputs); {rest}."
-                ),
-                severity=Severity.DECIDES if decides else Severity.FLAG,
-                line=item.line,
-            ),
-        )
-    return tuple(findings.values())
+        findings.insert(0, Finding(kind="torch-compute", message=message, line=working[0].line))
+    return tuple(findings)
+
+
+def _finding(items: list[TorchCompute], problem_elements: int) -> Finding:
+    """On all calls of one operation in one line."""
+    first, elements = items[0], sum(item.elements for item in items)
+    share = elements / max(1, problem_elements)
+    decides = share >= SMALL_FRACTION and not first.only_moves
+    times = f" in {len(items)} calls" if len(items) > 1 else ""
+    rest = (
+        "its time counts, and a kernel could do without"
+        if first.only_moves
+        else "the kernel has to do the work"
+    )
+    return Finding(
+        kind="torch-movement" if first.only_moves else "torch-compute",
+        message=(
+            f"PyTorch's {first.op} ran inside forward{times} on {elements} elements "
+            f"({share:.0%} of the problem's inputs and outputs); {rest}."
+        ),
+        severity=Severity.DECIDES if decides else Severity.FLAG,
+        line=first.line,
+    )
 
 
 def threads() -> int:
