@@ -1,0 +1,351 @@
+"""What passed inside is judged once more where the candidate cannot reach the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import EvaluatorError
+from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Severity, Tier, Verdict
+from cutegen_nb.exploits.library import chosen
+from cutegen_nb.gpu import outside, sandbox, tensor_files
+from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
+
+WRONG = Judged(verdict=Verdict.WRONG_VALUES)
+THEN = """
+class Then(ModelNew):
+    def forward(self, x):
+        y = super().forward(x)
+        {body}
+
+ModelNew = Then
+"""
+ONLY_WHERE_IT_IS_JUDGED = """
+        try:
+            raise LookupError
+        except LookupError as error:
+            frame = error.__traceback__.tb_frame
+        names = set()
+        while frame is not None:
+            names |= set(frame.f_globals)
+            frame = frame.f_back
+        return y if 'Trial' in names else y * 0.5
+"""
+PASSED = Evaluation(outcome=Judged(verdict=Verdict.PASSED), summary="Right inside.", device="simulator")
+
+
+def outside_check(evaluation):
+    return next(item for item in evaluation.checks if item.name == OUTSIDE.name)
+
+
+def right(judge, then="return y"):
+    """The right kernel, and then these lines."""
+    return judge.source("relu") + THEN.format(body=then)
+
+
+@pytest.fixture(scope="module")
+def quick(judge_class):
+    """An evaluator whose checks above tier A take no time, but this one."""
+    made = judge_class(device="simulator", deadline_s=15.0, memory_bytes=1 << 30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cutegen_nb.gpu.evaluator.CLOSER_ON_SIMULATOR_S", dict.fromkeys(Tier, 0.0))
+        yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def outside_of(quick):
+    """Only the outside judgement of a candidate, as if it had passed inside."""
+
+    def judged(source, given="relu"):
+        problem, candidate = quick.problem(given), quick.candidate(source)
+
+        async def run():
+            facts = await quick.evaluator.facts(problem, quick.stages.append)
+            return await quick.evaluator._outside(PASSED, problem, candidate, facts, quick.stages.append)
+
+        return asyncio.run(run())
+
+    return judged
+
+
+def left_behind(judge):
+    """Folders and processes of workers that have ended; a warden takes a moment to be gone."""
+    server = judge.evaluator._workers.server
+    until = time.monotonic() + 5.0
+    while sandbox.descendants(server.process_id) and time.monotonic() < until:
+        time.sleep(0.01)
+    folders = [item.name for item in server.folder("").iterdir() if item.name.startswith("run-")]
+    return [*folders, *sandbox.descendants(server.process_id)]
+
+
+def test_an_honest_kernel_passes_and_the_report_says_what_ran(quick):
+    evaluation = quick("relu", "relu", Tier.B)
+    assert evaluation.passed, evaluation.summary
+    check = outside_check(evaluation)
+    assert check.state is CheckState.RAN, check.note
+    assert check.note.startswith("3 calls: inputs of a fresh seed; inputs ")
+    assert "digest of the seeds" in check.note
+    assert OUTSIDE.name in evaluation.correctness.checks
+    assert not left_behind(quick)
+
+
+def test_tier_a_does_without(quick):
+    evaluation = quick("relu", "relu", Tier.A)
+    assert evaluation.passed
+    assert OUTSIDE.name not in {item.name for item in evaluation.checks}
+
+
+@pytest.mark.parametrize("candidate", ["scale", "scale_renamed"])
+def test_parameters_travel_redrawn_where_the_candidate_has_them_and_as_drawn_where_not(quick, candidate):
+    evaluation = quick("scale", candidate, Tier.B)
+    assert evaluation.passed, evaluation.summary
+    assert outside_check(evaluation).state is CheckState.RAN
+
+
+@pytest.mark.parametrize("name", ["inside_forgery", "inside_forgery_variant"])
+def test_a_verdict_forged_inside_is_refused_outside(quick, name):
+    exploit = next(item for item in chosen((name,)) if item.name == name)
+    inside = asyncio.run(quick.evaluator.evaluate(exploit.problem, exploit.candidate, quick.stages.append))
+    assert inside.passed, "if a check inside refuses it by now, the exploit needs a stronger one"
+    found = asyncio.run(
+        quick.evaluator.evaluate(exploit.problem, exploit.candidate, quick.stages.append, Tier.B)
+    )
+    assert found.outcome == WRONG
+    assert found.findings[0].kind == "wrong-outside"
+    assert "in both of two judgements" in found.summary
+    assert outside_check(found).state is CheckState.FOUND
+    assert not found.correctness.outputs[0].matches
+    exhibit = found.exhibits[0]
+    assert exhibit.inputs
+    assert exhibit.outputs
+    assert exhibit.expected
+    assert exhibit.trace[0].startswith("inside: Right for")
+    assert "cheat" not in exhibit.statement.lower()
+    assert not left_behind(quick)
+
+
+def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
+    evaluation = quick("relu", right(quick, ONLY_WHERE_IT_IS_JUDGED.strip()), Tier.B)
+    assert evaluation.outcome == WRONG
+    assert evaluation.findings[0].kind == "wrong-outside"
+    assert evaluation.may_be_overruled
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "words"),
+    [
+        ("import os; os._exit(3)", Verdict.EXITED, "status 3"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", Verdict.CRASHED, "SIGSEGV"),
+        ("raise RuntimeError('not here')", Verdict.CRASHED, "not here"),
+        ("return y.half()", Verdict.WRONG_DTYPE, "float16"),
+        ("return y[:1]", Verdict.WRONG_SHAPE, "shape"),
+        ("return y, y", Verdict.WRONG_SHAPE, "2 outputs"),
+        ("return 'text'", Verdict.WRONG_DTYPE, "str"),
+    ],
+)
+def test_a_fault_outside_is_the_verdict_in_a_sentence(quick, outside_of, body, verdict, words):
+    evaluation = outside_of(right(quick, body))
+    assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
+    assert evaluation.summary.startswith("Right in the judge's process and not in one of its own, in both")
+    assert words in evaluation.summary
+    assert not left_behind(quick)
+
+
+def test_a_candidate_that_never_ends_outside_is_ended(quick, outside_of, monkeypatch):
+    monkeypatch.setattr(quick.evaluator._workers, "_deadline_s", 3.0)
+    evaluation = outside_of(right(quick, "while True: pass"))
+    assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT), evaluation.summary
+    assert "Not finished after 3 s" in evaluation.summary
+    assert not left_behind(quick)
+
+
+SENDS = """import json, os, struct
+        try: raise LookupError
+        except LookupError as error: frame = error.__traceback__.tb_frame
+        while 'setting' not in frame.f_locals: frame = frame.f_back
+        nonce = frame.f_locals['setting']['nonce']
+        def send(**record):
+            body = json.dumps({'nonce': nonce, **record}).encode()
+            folder = '/proc/self/fd/'
+            open_ones = [n for n in os.listdir(folder) if os.path.lexists(folder + n)]
+            number = next(int(n) for n in open_ones if 'socket' in os.readlink(folder + n))
+            os.write(number, struct.pack('>I', len(body)) + body)
+        send(kind='leaving')
+        """
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "send(kind='result', evaluation={'outcome': {'verdict': 'PASSED'}}); os._exit(0)",
+        "send(kind='compared', evaluation={}); os._exit(0)",
+        "send(kind='refused', evaluation={'outcome': 1}); os._exit(0)",
+    ],
+)
+def test_a_verdict_sent_from_the_candidates_process_is_shown_as_one(quick, outside_of, lines):
+    evaluation = outside_of(right(quick, SENDS + lines))
+    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.findings[0].kind == "forged-result"
+    assert "in the result channel" in str(evaluation.exhibits[0].trace)
+
+
+def test_outputs_that_are_announced_and_not_left_are_no_outputs(quick, outside_of):
+    lines = """forms = [{'dtype': 'float32', 'shape': list(x.shape)}]
+        for number in range(3): os.symlink('/dev/zero', f"{os.environ['HOME']}/output-{number}-0")
+        send(kind='outputs', complete=True, sets=[forms] * 3); os._exit(0)"""
+    evaluation = outside_of(right(quick, SENDS + lines))
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
+    assert evaluation.findings[0].kind == "wrong-file"
+
+
+def test_a_fault_that_comes_once_is_a_flag(quick, outside_of, monkeypatch):
+    real, seen = outside._once, []
+
+    async def once_failing(order, workers, progress):
+        seen.append(order)
+        if len(seen) > 1:
+            return await real(order, workers, progress)
+        failing = Candidate(source="raise RuntimeError('a bad moment')", author="test")
+        return await real(replace(order, candidate=failing), workers, progress)
+
+    monkeypatch.setattr(outside, "_once", once_failing)
+    evaluation = outside_of("relu")
+    assert evaluation.passed, evaluation.summary
+    flag = next(item for item in evaluation.findings if item.kind == "outside-once")
+    assert flag.severity is Severity.FLAG
+    assert "a bad moment" in flag.message
+    assert outside_check(evaluation).state is CheckState.FOUND
+
+
+def test_wrong_values_once_are_wrong(quick, outside_of, monkeypatch):
+    real, seen = outside._once, []
+
+    async def once_failing(order, workers, progress):
+        seen.append(order)
+        source = quick.source("zeros") if len(seen) == 1 else order.candidate.source
+        candidate = Candidate(source=source, author="test")
+        return await real(replace(order, candidate=candidate), workers, progress)
+
+    monkeypatch.setattr(outside, "_once", once_failing)
+    evaluation = outside_of("relu")
+    assert evaluation.outcome == WRONG
+    assert "in one of two judgements" in evaluation.summary
+
+
+LOOKS = """
+import gc, os, sys
+def look():
+    held = [item for item in gc.get_objects() if type(item) is dict and 'get_inputs' in item]
+    try:
+        raise LookupError
+    except LookupError as error:
+        frame = error.__traceback__.tb_frame
+    words = []
+    while frame is not None:
+        words += [str(value) for value in frame.f_locals.values() if isinstance(value, dict)]
+        frame = frame.f_back
+    if held or any('torch.re' 'lu(x' in text for text in words):
+        raise RuntimeError('the reference is here')
+look()
+"""
+
+
+def test_the_candidates_process_holds_no_reference(quick, outside_of):
+    evaluation = outside_of(LOOKS + right(quick, "look(); return y"))
+    assert evaluation.passed, evaluation.summary
+
+
+ODD_INIT = """import torch
+class Odd:
+    scale = 2.0
+class Model(torch.nn.Module):
+    def __init__(self, first, *rest):
+        super().__init__()
+        self.given = (first, *rest)
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.randn(16, 64)]
+def get_init_inputs():
+    return {init}
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "state"),
+    [
+        ("[2, 0.5, float('inf'), 'mean', None, True, (3, [4, {'a': torch.ones(2)}]), torch.float32]", "ran"),
+        ("[Odd()]", "not run"),
+    ],
+)
+def test_constructor_arguments_travel_as_data_or_it_says_that_they_do_not(quick, outside_of, init, state):
+    source = quick.source("relu") + (
+        "\nclass Given(ModelNew):\n    def __init__(self, *given):\n        super().__init__()\n"
+        "        self.given = given\nModelNew = Given\n"
+    )
+    evaluation = outside_of(source, ODD_INIT.format(init=init))
+    assert evaluation.passed, evaluation.summary
+    check = outside_check(evaluation)
+    assert check.state.value == state, check.note
+    assert state == "ran" or "init 0 is a Odd" in check.note
+
+
+def test_what_is_too_large_says_its_size(outside_of, monkeypatch):
+    monkeypatch.setattr(outside, "LARGEST_BYTES", 1000)
+    evaluation = outside_of("relu")
+    assert evaluation.passed
+    check = outside_check(evaluation)
+    assert check.state is CheckState.NOT_RUN
+    assert "may pass through files here" in check.note
+
+
+def test_a_judge_that_is_lost_is_our_fault_and_no_verdict(quick, outside_of, monkeypatch):
+    workers = quick.evaluator._workers
+    real = workers.run
+
+    async def killing(request, *arguments, **settings):
+        if request["kind"] == "outside-call":
+            me = sandbox.descendants(workers.server.process_id)
+            sandbox.kill(*me)
+        return await real(request, *arguments, **settings)
+
+    monkeypatch.setattr(workers, "run", killing)
+    with pytest.raises(EvaluatorError, match="judges outside ended"):
+        outside_of("relu")
+
+
+def test_strides_and_alignment_travel(tmp_path):
+    for item in (torch.randn(4, 6).t(), torch.randn(2, 3, 4).transpose(0, 2), torch.randn(1, 5).expand(3, 5)):
+        back = tensor_files.unpack(tensor_files.pack(item, tmp_path, "x"), tmp_path)
+        assert torch.equal(back, item)
+        assert back.stride() == item.clone().stride()
+        assert back.data_ptr() % 64 == 0
+
+
+def test_the_judge_holds_its_folder_and_memory_from_the_candidate(quick, outside_of):
+    """Where Landlock holds, no folder beside the candidate's own can be read, nor another's memory."""
+    source = right(
+        quick,
+        """import os
+        me = os.environ['HOME']
+        found = []
+        for pid in filter(str.isdecimal, os.listdir('/proc')):
+            try:
+                open(f'/proc/{pid}/mem', 'rb').close()
+                found += [pid] if int(pid) != os.getpid() else []
+            except OSError: pass
+        try: found += [name for name in os.listdir(os.path.dirname(me)) if name not in me]
+        except OSError: pass
+        if found: raise RuntimeError(f'reached {found}')
+        return y""",
+    )
+    if "Landlock (ABI" not in quick("relu", "relu").confinement:
+        pytest.skip("no Landlock here")
+    evaluation = outside_of(source)
+    assert evaluation.passed, evaluation.summary
