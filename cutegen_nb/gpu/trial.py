@@ -22,6 +22,7 @@ from cutegen_nb.gpu import comparing, correctness, inputs
 from cutegen_nb.gpu.calling import Called, Caller
 from cutegen_nb.gpu.checks.host_copies import judge_transfers
 from cutegen_nb.gpu.checks.read_origin import judge_reads
+from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
 from cutegen_nb.gpu.checks.registry.function import (
     AGAIN,
     CONTRACT,
@@ -197,6 +198,9 @@ class Trial:
         state = self.state
         if len(seeds) == 1:
             state.skipped(SAME_STORAGE, "it needs a second seed")
+        for check in MACHINE_CHECKS.values() if self.ground.simulation is not None else ():
+            if check.name not in state.results:
+                state.skipped(check, "no kernel was launched")
         state.passed(AGAIN, COMPUTE)
         more = threads() - state.threads
         if more > 0:
