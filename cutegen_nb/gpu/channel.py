@@ -3,7 +3,9 @@
 The worker's socket is opened before the candidate is imported, and every record the worker sends carries
 a nonce that the evaluator drew for this one evaluation.  Printing a forged result therefore does nothing.
 An adversary *inside* the process can still find the socket among the open file descriptors and the
-nonce in memory: this stops accidents and the simple cheats, it is not a sandbox.
+nonce in memory (``exploits/cheats/inside_forgery.py`` does): this stops accidents and the simple cheats.  So
+before a verdict counts for more than one round, `outside` has the values judged in a process that the
+candidate is never in.
 """
 
 from __future__ import annotations
