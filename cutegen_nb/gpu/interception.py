@@ -205,8 +205,9 @@ def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[
     working = [item for item in computed if not item.only_moves]
     share = sum(item.elements for item in working) / max(1, problem_elements)
     if share >= _TOGETHER_FRACTION:
+        names = ", ".join(sorted({item.op for item in working})[:4])
         message = (
-            f"{len(working)} small operations of PyTorch's ({', '.join(sorted({x.op for x in working})[:4])}) "
+            f"{len(working)} small operations of PyTorch's ({names}) "
             f"ran inside forward on {share:.0%} as many elements as the problem's inputs and outputs have; "
             "the kernel has to do the work."
         )

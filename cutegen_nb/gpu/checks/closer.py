@@ -28,11 +28,13 @@ from cutegen_nb.gpu.checks.registry.function import (
     SHAPES,
     STATE,
     STRESS,
+    TIES,
 )
 from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.checks.shapes import shapes
 from cutegen_nb.gpu.checks.state import state
 from cutegen_nb.gpu.checks.stress import stress
+from cutegen_nb.gpu.checks.ties import ties
 from cutegen_nb.gpu.clocked import clock
 from cutegen_nb.gpu.record import Ending, Stage
 from cutegen_nb.gpu.trial import Trial
@@ -44,6 +46,7 @@ _VALUES: dict[str, tuple[Check, Closer]] = {
     "reading the types of matrix instructions": (MATRIX_TYPES, matrix_types),
     "trying exact integers": (EXACT, exact_integers),
     "trying stress inputs": (STRESS, stress),
+    "making elements equal": (TIES, ties),
     "making parts of the inputs larger": (PARTS, parts),
     "calling it many times": (MANY_CALLS, many_calls),
     "holding on to outputs": (OWN_OUTPUTS, own_outputs),

@@ -182,6 +182,7 @@ def small_integers(item: torch.Tensor) -> torch.Tensor:
     return torch.where(pseudo_random(item) % 3 == 0, torch.zeros_like(item), item.sign())
 
 
+ROUNDED = Variant(name="rounded, so that many are equal", change=_rounded, decides=False)
 SIGNED = Variant(name="with signs mixed", change=_by_parts(_mixed_signs))
 FEW_LARGE = Variant(name="with a few values a hundred times as large", change=_few_large)
 
@@ -196,7 +197,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(name="with every fourth slice along the first dimension zeros", change=_some_slices_zero),
     Variant(name="made positive, far from zero", change=_of_one_sign(_FAR)),
     Variant(name="with signs flipped", change=torch.neg),
-    Variant(name="rounded, so that many are equal", change=_rounded, decides=False),
+    ROUNDED,
     Variant(name="beside an offset a hundred times as large", change=_beside_an_offset, decides=False),
     Variant(name="with a quarter masked to minus infinity", change=_by_parts(_masked), decides=False),
     Variant(name="scaled by 1e18", change=_scaled(1e18), decides=False),

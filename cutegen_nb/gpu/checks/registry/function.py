@@ -138,6 +138,16 @@ MATRIX_TYPES = Check(
     where=f"{_HERE}.matrix_types",
 )
 
+TIES = Check(
+    name="the first of equal elements",
+    protocol="F11",
+    tier=Tier.B,
+    stops="an argmax that names whichever of several equal elements its lanes came upon",
+    cost="one call",
+    decides=False,
+    where=f"{_HERE}.ties",
+)
+
 OWN_OUTPUTS = Check(
     name="outputs of the caller's own",
     protocol="F5",
