@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import difflib
+import json
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,6 +29,7 @@ from cutegen_nb.cli import prompt as prompting
 from cutegen_nb.cli import replay as replaying
 from cutegen_nb.cli import simulate as simulating
 from cutegen_nb.cli.commands import FAULT, Answer
+from cutegen_nb.cli.streams import use_plain_letters, write_out
 from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Tier
@@ -268,46 +270,61 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def _work(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Run the command so that a request to end it passes through every `finally`."""
+    """Run the command so that a request to end it, or a closed terminal, passes through every `finally`."""
     task = asyncio.current_task()
     assert task is not None
-    with contextlib.suppress(NotImplementedError, RuntimeError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            # One that is ignored (nohup) stays so.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     answer: Answer = await options.work(options, terminal)
     return answer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: the best passed; 1: none did; 2: wrong use or our fault; 130: interrupted."""
+    use_plain_letters()
     options = parse(sys.argv[1:] if arguments is None else arguments)
     terminal = Terminal()
     try:
         answer = asyncio.run(_work(options, terminal))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        kept = f"`cutegen-nb {options.command}` again begins anew"
-        if options.command in {"demo", "run"}:
-            kept = f"finished rounds are kept: `cutegen-nb {options.command}` again"
-        if options.command == "simulate":
-            kept = "the program was ended and there is no report; --deadline S ends it with one"
-        terminal.say(f"cutegen-nb: interrupted; {kept}")
-        return _INTERRUPTED
+        return _failed(options, terminal, "interrupted", _INTERRUPTED, _kept(options))
     except CutegenError as error:
-        terminal.say(f"cutegen-nb: error: {error}")
-        return FAULT
+        return _failed(options, terminal, f"error: {error}")
     except Exception as error:  # noqa: BLE001 - the entry: a person gets a sentence, never a traceback
-        terminal.say(
-            f"cutegen-nb: error: {type(error).__name__}: {error}; "
-            "this is a fault of cutegen-nb: please report it"
-        )
+        fault = f"error: {type(error).__name__}: {error}; this is a fault of cutegen-nb: please report it"
+        return _failed(options, terminal, fault)
+    unwritten = write_out(visible(answer.text))
+    if unwritten:
+        terminal.say(f"cutegen-nb: error: {unwritten}")
         return FAULT
-    try:
-        if answer.text:
-            print(visible(answer.text))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (`| head`) has seen enough; Python would complain again at its end.
-        sys.stderr.close()
     return answer.status
+
+
+def _failed(
+    options: argparse.Namespace, terminal: Terminal, what: str, status: int = FAULT, kept: str = ""
+) -> int:
+    """Say it where a person reads, and in JSON where a program does."""
+    terminal.say(f"cutegen-nb: {what}{f'; {kept}' if kept else ''}")
+    # `simulate` takes the name of a file.
+    if vars(options).get("json") is True:
+        write_out(json.dumps({"error": what.removeprefix("error: ")}))
+    return status
+
+
+def _kept(options: argparse.Namespace) -> str:
+    """What an interrupt leaves, and how to go on."""
+    if options.command == "run":
+        return "finished rounds are kept: `cutegen-nb run` again"
+    if options.command == "demo":
+        return "finished rounds are kept: `cutegen-nb sessions` lists them, `cutegen-nb demo` begins anew"
+    if options.command == "simulate":
+        return "the program was ended and there is no report; --deadline S ends it with one"
+    if options.command == "evaluate" and options.batch:
+        return "finished results are kept: the same command again does the rest"
+    return f"`cutegen-nb {options.command}` again begins anew"
 
 
 if __name__ == "__main__":
