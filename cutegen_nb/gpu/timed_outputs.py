@@ -42,6 +42,8 @@ _SHARE = 0.2
 """Of the time, beyond the least of them."""
 _FEW = 8
 """Elements that are changed where not all are."""
+_COPIES = 4
+"""Of the inputs and of the outputs, that a comparison on changed contents takes."""
 _APART = 2.0
 """Two calls of a candidate, each within the gate, are up to so many gates apart."""
 
@@ -61,6 +63,8 @@ class TimedOutputs:
     """The first that was found."""
     examined: int = 0
     """Timed calls on changed contents so far."""
+    too_large: bool = False
+    """Whether memory does not hold what a comparison on changed contents takes."""
     compared: int = 0
     """Timed calls of which elements were compared."""
     made_bytes: int = 0
@@ -115,6 +119,9 @@ class TimedOutputs:
         order of calls tells that this one will be looked at.
         """
         began = time.monotonic()
+        if self._lacks_room():
+            self.too_large, self.examined = True, max(self.examined, LEAST_EXAMINED)
+            return
         given, fresh = self.pool[entry], self._fresh or self.task.draw(secrets.randbits(31))
         kept = cloned(given)
         how = change(given, fresh, few=bool(secrets.randbelow(2)))
@@ -176,6 +183,15 @@ class TimedOutputs:
         close = (one - two).abs() <= _APART * gate * (two.abs() + rms)
         alike = (one == two) | (one.isnan() & two.isnan()) | (close & two.isfinite())
         return ~alike.reshape(len(alike), -1)
+
+    def _lacks_room(self) -> bool:
+        """Whether copies of inputs and outputs, and what compares them, do not fit beside the rest."""
+        tensors = [item for item in self.pool[0] if isinstance(item, torch.Tensor)]
+        if not any(item.is_cuda for item in tensors):
+            return False
+        free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        given = sum(item.numel() * item.element_size() for item in tensors)
+        return _COPIES * (given + self.made_bytes) > free
 
     def _chosen(self, output: torch.Tensor) -> torch.Tensor:
         count = min(_PLACES, output.numel())

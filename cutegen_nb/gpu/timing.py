@@ -123,6 +123,9 @@ def _flags(bench: Bench, more_threads: int) -> tuple[Finding, ...]:
     """What a person should see of how it was timed."""
     kept = bench.flush.kept()
     found = tuple(bench.changed.values()) + (() if kept is None else (kept,))
+    if bench.outputs.too_large:
+        message = "No timed call was compared on changed contents: memory does not hold the copies."
+        found = (*found, Finding(kind="not-examined", message=message, severity=Severity.FLAG))
     if more_threads <= 0:
         return found
     message = (
