@@ -208,12 +208,19 @@ def _measured_because(
             said += f"; warps mostly wait for {reason}, {spent} of their time"
     elif rest:
         said += f"; {rest[0].unit} follows at {share(rest[0].fraction)}"
-    if roof.moved_over_least is not None and roof.moved_over_least > 0:
-        said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
-    if _launches(causes):
-        said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
+    said += _against_least(roof, launch_bound=_launches(causes))
     idle = _idle(causes)
     return f"{said[0].upper()}{said[1:]}{f'; {idle}' if idle else ''}."
+
+
+def _against_least(roof: Roofline, *, launch_bound: bool) -> str:
+    """What the kernel moves, and the problem's floor takes, against the least there can be."""
+    said = ""
+    if roof.moved_over_least:
+        said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
+    if launch_bound:
+        said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
+    return said
 
 
 def _launches(causes: tuple[Cause, ...]) -> bool:
@@ -331,10 +338,7 @@ def _because(ordered: list[str], demands: dict[str, float], roof: Roofline, caus
     said = f"{busiest} is asked for most"
     if nearest:
         said += f"; {nearest} follows at {share(demands[nearest] / demands[busiest])} of it"
-    if roof.moved_over_least is not None:
-        said += f"; global requests touch {times(roof.moved_over_least)} the least bytes"
-    if is_launch_bound(roof):
-        said += f"; at full size the floor is {roof.floor_ms * 1e3:.2g} µs, less than a launch costs"
+    said += _against_least(roof, launch_bound=is_launch_bound(roof))
     idle = _idle(causes)
     if idle:
         said += f"; {idle}, so no unit of the device is near its rate"
