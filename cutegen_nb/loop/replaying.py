@@ -10,7 +10,7 @@ from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt,
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.lineage import parent_digest, parent_of_next
 from cutegen_nb.loop.round import Effects, run_round
-from cutegen_nb.loop.session import OnRound
+from cutegen_nb.loop.session import OnRound, stopped
 from cutegen_nb.loop.stages import Step
 
 GATE_PROMPT, GATE_REVISION = "prompt", "revision"
@@ -75,10 +75,10 @@ async def replay_session(
         if [attempt.candidate and attempt.candidate.digest for attempt in finished.attempts] != [
             attempt.candidate and attempt.candidate.digest for attempt in item.attempts
         ]:
-            return _stopped(
+            return stopped(
                 session, store, f"the replay differs from {recorded.name} at r{item.number}: {finished.note}"
             )
-    return _stopped(session, store, recorded.stopped or f"{recorded.name} was recorded up to here")
+    return stopped(session, store, recorded.stopped or f"{recorded.name} was recorded up to here")
 
 
 def _step(session: Session, recorded: Round) -> Step:
@@ -93,8 +93,3 @@ def _step(session: Session, recorded: Round) -> Step:
         parent=next(made_from, None) or parent_of_next(session),
         strategy=recorded.strategy,
     )
-
-
-def _stopped(session: Session, store: Store, reason: str) -> Session:
-    store.stop(session.name, reason)
-    return replace(session, stopped=reason)

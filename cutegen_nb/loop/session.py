@@ -79,11 +79,11 @@ async def run_session(
     try:
         menu: tuple[Strategy, ...] = effects.author.menu(session.facts)
     except Declined as error:
-        return _stopped(session, store, str(error))
+        return stopped(session, store, str(error))
     while True:
         reason = stop_reason(Situation(session=session, menu=menu, since=since))
         if reason:
-            return _stopped(session, store, reason)
+            return stopped(session, store, reason)
         finished = await run_round(session, effects, menu, repairs=repairs)
         store.append(session.name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
@@ -91,9 +91,10 @@ async def run_session(
             on_round(session, finished)
         reason = stopped_by_decision(finished)
         if reason:
-            return _stopped(session, store, reason)
+            return stopped(session, store, reason)
 
 
-def _stopped(session: Session, store: Store, reason: str) -> Session:
+def stopped(session: Session, store: Store, reason: str) -> Session:
+    """The session with the reason why it ended, which is stored first. Raises StoreError."""
     store.stop(session.name, reason)
     return replace(session, stopped=reason)
