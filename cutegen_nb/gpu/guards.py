@@ -22,12 +22,13 @@ BAND_BYTES = 1 << 16
 """On each side; a multiple of every alignment that a kernel may count on."""
 _BAND_BYTE = 0xFF
 """A NaN in every floating-point type, and not the one that arithmetic makes."""
-_UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+UNINITIALISED = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+"""Operations whose result is memory that nothing was written to."""
 _FILLED = frozenset({
     "full", "full_like", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "zeros", "zeros_like",
 })  # fmt: skip
 _COPIED = frozenset({"clone", "_to_copy"})
-ALLOCATING = _UNINITIALISED | _FILLED | _COPIED
+ALLOCATING = UNINITIALISED | _FILLED | _COPIED
 """Operations whose result is new memory of the candidate's own."""
 _FROM_NOTHING = frozenset({"empty", "empty_strided", "full", "ones", "zeros"})
 """Of those, the ones that take no tensor to say where."""
@@ -109,7 +110,7 @@ class Guards:
         """What an allocating operation gives, between bands; None where it is to be carried out as it is."""
         if name not in ALLOCATING or _writes_into_given(function) or not self._is_here(name, args, kwargs):
             return None
-        if name in _UNINITIALISED:
+        if name in UNINITIALISED:
             like = function(*args, **{**kwargs, "device": torch.device("meta"), "pin_memory": False})
             device = kwargs.get("device")
             if device is None:
