@@ -62,9 +62,9 @@ def poison(tensor: torch.Tensor, *, other: bool = False) -> None:
 
     ``other`` takes large numbers in place of NaNs: what depends on fresh memory differs between the two.
     """
-    if tensor.numel() == 0 or not tensor.is_contiguous():
+    if tensor.numel() == 0 or not _dense(tensor):
         return
-    flat = tensor.view(-1)
+    flat = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
     if other:
         flat.view(torch.uint8).fill_(OTHER_BYTE if tensor.dtype is not torch.bool else 0)
     elif tensor.dtype in _POISON_BITS:
@@ -74,6 +74,16 @@ def poison(tensor: torch.Tensor, *, other: bool = False) -> None:
         flat.fill_(True)
     else:
         flat.view(torch.uint8).fill_(POISON_BYTE)
+
+
+def _dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill one stretch of memory, in whatever order of dimensions."""
+    wanted = 1
+    for stride, extent in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if extent != 1 and stride != wanted:
+            return False
+        wanted *= extent
+    return True
 
 
 def poisoned(tensor: torch.Tensor) -> torch.Tensor:
@@ -111,8 +121,8 @@ def describe(
     named = (
         _whole(found, want, element, rms)
         or _an_input(found, inputs)
-        or _transposed(found, want, element, rms)
-        or _shifted(found, want, element, rms)
+        or _transposed(found, want, bad, element, rms)
+        or _shifted(found, want, bad, element, rms)
         or _kinds(found, bad)
         or _small(found, want, bad, rms)
         or _placed(bad)
@@ -226,23 +236,43 @@ def _an_input(found: torch.Tensor, inputs: tuple[torch.Tensor, ...]) -> WrongVal
     return None
 
 
-def _transposed(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
+def _transposed(
+    found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, element: float, rms: float
+) -> WrongValues | None:
     if found.dim() < 2 or found.shape[-1] == 1 or found.shape[-2] == 1:  # noqa: PLR2004
         return None
     turned = want.transpose(-1, -2).contiguous().view(found.shape)
-    share = float(_close(found, turned, element, rms).double().mean())
-    if share < _NEARLY_ALL:
+    if not _explained(found, turned, bad, element, rms):
         return None
     return _named(WrongKind.TRANSPOSED, "the last two dimensions are transposed")
 
 
-def _shifted(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
-    got, expected = found.reshape(-1), want.reshape(-1)
+def _explained(
+    found: torch.Tensor, other: torch.Tensor, bad: torch.Tensor, element: float, rms: float
+) -> bool:
+    """Whether `found` is `other`, also by the measure of the wrong elements alone.
+
+    Beside a few that are far larger, everything else is close to anything.
+    """
+    if float(_close(found, other, element, rms).double().mean()) < _NEARLY_ALL:
+        return False
+    got, want = found[bad], other[bad]
+    if not got.numel():
+        return True
+    finite = want[want.isfinite()]
+    own = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    return float(_close(got, want, element, own).double().mean()) >= _NEARLY_ALL
+
+
+def _shifted(
+    found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, element: float, rms: float
+) -> WrongValues | None:
+    got, expected, wrong = found.reshape(-1), want.reshape(-1), bad.reshape(-1)
     for shift in (1, -1):
         if got.numel() < 8:  # noqa: PLR2004 - too few to tell
             return None
         left, right = (got[1:], expected[:-1]) if shift == 1 else (got[:-1], expected[1:])
-        if float(_close(left, right, element, rms).double().mean()) >= _NEARLY_ALL:
+        if _explained(left, right, wrong[1:] if shift == 1 else wrong[:-1], element, rms):
             sentence = f"every element is its neighbour's: shifted by {shift:+d} in memory"
             return replace(_named(WrongKind.SHIFTED, sentence), step=shift)
     return None
@@ -306,6 +336,8 @@ def _placed(bad: torch.Tensor) -> WrongValues | None:
         at_end = last == size - 1
         place = "the end of the output" if at_end else f"flat indices {first} to {last}"
         kind = WrongKind.TAIL if at_end else WrongKind.RUN
+        if count == 1:
+            return _named(kind, f"one element is wrong, at flat index {first} of {size}")
         return _named(kind, f"{count} wrong elements in one run at {place}")
     steps = indices.diff()
     if bool((steps == steps[0]).all()):

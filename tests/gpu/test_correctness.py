@@ -339,3 +339,25 @@ def test_the_short_answer_is_that_of_the_whole_comparison(monkeypatch, dtype, fa
     rms = distances.root_mean_square(correctness.compared_with(reference, oracle, gate))
     whole = correctness.compare(0, candidate, reference, oracle, gate, ())
     assert correctness.matches(candidate, reference, oracle, gate, rms) is whole.matches
+
+
+def test_memory_that_is_not_contiguous_is_poisoned_as_well():
+    for tensor in (
+        torch.zeros(8, 6).t(),
+        torch.zeros(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+    ):
+        patterns.poison(tensor)
+        assert bool(tensor.isnan().all())
+    expanded = torch.zeros(4, 1).expand(4, 5)
+    patterns.poison(expanded)
+    assert not bool(expanded.isnan().any())
+
+
+def test_a_few_huge_elements_are_not_called_a_transposition():
+    want = torch.rand(40, 60)
+    want[3, 5] = 1e30
+    got = want.clone()
+    got[3, 5] = 2980.0
+    described = patterns.describe(got, want, 1e-5, float(want.double().square().mean().sqrt()), ())
+    assert "transposed" not in described.sentence
+    assert "one element is wrong" in described.sentence
