@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
+from cutegen_nb.analysis.summary import deed
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round, Stage
@@ -16,15 +17,6 @@ from cutegen_nb.loop.lineage import revision
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})
 _QUOTED = 200
 """Characters of a reason that are said back: the whole of it is in the record."""
-_SAID = {
-    Action.APPROVE: "approved",
-    Action.REJECT: "rejected",
-    Action.STEER: "steered",
-    Action.EDIT: "edited",
-    Action.BRANCH: "branched",
-    Action.OVERRULE: "overruled",
-    Action.STOP: "stopped",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +150,7 @@ class PanelApprover:
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
-        return f"Round {gate.number}: {what} {_SAID[answer.action]}{words}."
+        return f"Round {gate.number}: {what} {deed(answer)}{words}."
 
 
 def _check_meant(gate: Gate, answer: Answer) -> None:

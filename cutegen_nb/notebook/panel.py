@@ -11,7 +11,7 @@ import anywidget
 import traitlets
 
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, with_pending
+from cutegen_nb.notebook.view import Live, detail, gate_id, overview, panel_text, roofline, with_pending
 
 Post = Callable[[dict[str, object]], None]
 """Takes what a person did in the panel. Called from any thread: it may only hand the action over."""
@@ -53,9 +53,11 @@ class Panel(anywidget.AnyWidget):
     closed = traitlets.Unicode().tag(sync=True)
     """Why nothing can be decided here any more; empty while it can."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, name: str = "") -> None:
+        """`name` is the session's, for the time before it is open."""
         super().__init__()
         self._post = post
+        self._name = name
         self._lock = threading.Lock()
         self._question = ""
         self._answered = ""
@@ -65,6 +67,10 @@ class Panel(anywidget.AnyWidget):
         self._session: Session | None = None
         self.observe(self._acted, names="action")
         self.observe(self._looked, names="looking")
+
+    def __repr__(self) -> str:
+        """What stands in its place where no widget can be shown: where the session is, and what next."""
+        return panel_text(self.view, self.closed, self._name)
 
     def show(self, session: Session | None, live: Live, selected: int | None) -> None:
         """Show a session; `selected` is the round to look at, None for the one being worked on."""
@@ -76,7 +82,8 @@ class Panel(anywidget.AnyWidget):
         if not _same(drawn, self._drawn):
             self.detail = detail(session, live, selected)
             self._drawn = drawn
-        self.view = {**overview(session, live, selected), "sent_at": time.time()}
+        shown = {"name": self._name, **overview(session, live, selected)}
+        self.view = {**shown, "sent_at": time.time()}
         self._session = with_pending(session, live) if session else None
         self._draw((session.rounds if session else None, live.attempts if live.gate == "revision" else ()))
 

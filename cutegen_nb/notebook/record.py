@@ -1,12 +1,13 @@
 """The durable record: plain HTML with inline styles and one picture, readable with no kernel and no trust.
 
 JupyterLab's sanitiser drops style sheets, variables and scripts from a notebook it does not trust; what is
-made here has none.
+made here needs none. The one sheet there is shows the dark picture on a dark page.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 
 from cutegen_nb.analysis.summary import outcome, parent_candidate, revision, rows, simulated
 from cutegen_nb.core.round import Round
@@ -18,6 +19,7 @@ from cutegen_nb.report.text import table
 
 _SECTIONS_CHARACTERS = 400_000
 """Of whole sections: four or five rounds. A notebook with ten rounds stays below a megabyte."""
+_DARK_PAGE = ':is([data-jp-theme-light="false"],[data-vscode-theme-kind*="dark"])'
 _SIMULATED = (
     "Simulated counts: instructions, memory sectors and errors are exact; no kernel was timed, "
     "and no figure here is a kernel’s time."
@@ -69,12 +71,25 @@ def _roofline(session: Session) -> str:
     told = folded(Style.RECORD, "The roofline in words", f"<ul>{words}</ul>")
     if image is None:
         return told
-    data = base64.b64encode(image).decode()
+    picture, sheet = _picture(image, roofline_plot.png(session, dark=True) or image)
+    return f"{sheet}<p>{picture}<br>{safe(roofline_plot.caption(session))}</p>{told}"
+
+
+def _picture(light: bytes, dark: bytes) -> tuple[str, str]:
+    """The picture, and the sheet that puts the dark one in its place on a dark page of JupyterLab or VS Code.
+
+    Where the sheet is dropped (an untrusted notebook, GitHub) the light one stays, on a ground of its own.
+    """
+    name = f"cgn-roofline-{hashlib.sha256(light).hexdigest()[:12]}"
     picture = (
-        f'<img src="data:image/png;base64,{data}" width="675" '
+        f'<img class="{name}" src="{_address(light)}" width="675" '
         'alt="Roofline with the problem and each passing kernel; the same in words below.">'
     )
-    return f"<p>{picture}<br>{safe(roofline_plot.caption(session))}</p>{told}"
+    return picture, f"<style>{_DARK_PAGE} .{name}{{content:url({_address(dark)})}}</style>"
+
+
+def _address(image: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
 
 
 def _sections(session: Session) -> list[str]:

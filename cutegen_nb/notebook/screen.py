@@ -70,7 +70,7 @@ class Screen:
             )
             return
         if self._panel is None:
-            self._panel = Panel(self._post)
+            self._panel = Panel(self._post, running.name)
         self._panel.show(running.session, running.live, self._selected)
         self._panel_output = display(self._panel, display_id=True)
 

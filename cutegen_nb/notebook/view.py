@@ -7,19 +7,28 @@ by the report's renderers, which escape, or from Markdown with its HTML off and 
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cutegen_nb.analysis.merge import mergeable
-from cutegen_nb.analysis.quantity import count, duration, times
-from cutegen_nb.analysis.summary import RoundSummary, hardware, outcome, rows, simulated, sped, who
+from cutegen_nb.analysis.summary import (
+    RoundSummary,
+    counted_figures,
+    hardware,
+    outcome,
+    rows,
+    simulated,
+    standing,
+    timed_figures,
+    who,
+)
 from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round, Stage
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
+from cutegen_nb.notebook.view_detail import named, prompt_detail, round_detail
 from cutegen_nb.report import roofline_plot
 from cutegen_nb.report.markup import visible
 
-_BETTER = {Relation.FIRST.value, Relation.FASTER.value, Relation.LESS_WORK.value}
-_WORSE = {Relation.SLOWER.value, Relation.MORE_WORK.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +73,26 @@ def overview(session: Session | None, live: Live, selected: int | None) -> dict[
     return {
         "session": _header(session),
         "live": _live(live, len(session.rounds)),
-        "columns": list(_columns(session)),
+        "columns": list(_columns(whole)),
         "rounds": _rounds(session, whole, live),
         "gate": _gate(session, whole, live),
         "selected": _shown(session, live, selected),
     }
+
+
+def panel_text(view: Mapping[str, Any], closed: str, name: str) -> str:
+    """A panel in a few lines of text, for where it cannot be drawn; `view` is what it shows."""
+    session, live = view.get("session"), view.get("live")
+    if not live:
+        return f"{visible(name) or 'cutegen'}: the panel shows nothing yet."
+    called = session["name"] if session else visible(name) or "cutegen"
+    lines = [f"{called}: {closed or live['sentence']} {live['doing']}".rstrip()]
+    if session:
+        lines.append(f"{session['lead']} {session['used'].capitalize()}.")
+    rounds = [f"{row['revision']} {row['verdict'] or row['decision']}" for row in view["rounds"]]
+    lines += [f"Rounds: {', '.join(rounds)}."] if rounds else []
+    asks = "`%cutegen help` tells what you can answer, " if live["gate"] and not closed else ""
+    return "\n".join([*lines, f"{asks}`%cutegen status` where it stands, `%cutegen report` all of it."])
 
 
 def detail(session: Session | None, live: Live, selected: int | None) -> dict[str, object]:
@@ -171,19 +195,27 @@ def _sentence(live: Live, number: int) -> str:
 
 
 def _columns(session: Session) -> tuple[str, ...]:
+    over = _baseline(session)
     return (
         ("Sectors", "Warp instr.", "Bytes ÷ least")
         if simulated(session)
-        else ("Latency", "Speedup (95 %)", "Of roof")
+        else ("Latency", f"Over {over} (95 %)" if over else "Speedup (95 %)", "Of roof")
     )
+
+
+def _baseline(session: Session) -> str:
+    """What the speedups are over, where it is one for all; the cells name theirs otherwise."""
+    names = {item.baseline for item in rows(session) if item.baseline}
+    return visible(names.pop()) if len(names) == 1 else ""
 
 
 def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, object]]:
     counted = simulated(session)
+    over = _baseline(whole)
     finished = len(session.rounds)
     # What is best is settled by decisions: the pending round cannot change it.
     listed = [
-        _row(item, number, counted=counted, pending=number == finished)
+        _row(item, number, counted=counted, over=over, pending=number == finished)
         for number, item in enumerate(rows(whole))
     ]
     if len(whole.rounds) == finished and not live.ended and (live.gate or live.doing):
@@ -208,9 +240,8 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
     return listed
 
 
-def _row(item: RoundSummary, number: int, *, counted: bool, pending: bool) -> dict[str, object]:
+def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: bool) -> dict[str, object]:
     decided = f"{item.decision} by {who(item.decided_by)}" if item.decision else "–"
-    relation_kind = "good" if item.relation in _BETTER else "bad" if item.relation in _WORSE else "neutral"
     return {
         "number": number,
         "revision": item.revision,
@@ -218,30 +249,18 @@ def _row(item: RoundSummary, number: int, *, counted: bool, pending: bool) -> di
         "verdict": item.verdict,
         "kind": "good" if item.passed else "bad",
         "relation": item.relation,
-        "relation_kind": relation_kind,
-        "figures": list(_counted(item) if counted else _timed(item)),
+        "relation_kind": standing(item),
+        "figures": list(
+            counted_figures(item)
+            if counted
+            else timed_figures(item, "" if over else visible(item.baseline))
+        ),
         "decision": "waiting for you" if pending else visible(decided),
         "words": visible(item.words),
         "best": item.best,
         "pending": pending,
         "selectable": True,
     }
-
-
-def _counted(item: RoundSummary) -> tuple[str, str, str]:
-    return (
-        "–" if item.gmem_sectors is None else count(item.gmem_sectors),
-        "–" if item.warp_instructions is None else count(item.warp_instructions),
-        "–" if item.moved_over_least is None else times(item.moved_over_least),
-    )
-
-
-def _timed(item: RoundSummary) -> tuple[str, str, str]:
-    return (
-        "–" if item.median_ms is None else duration(item.median_ms / 1e3),
-        f"{sped(item)} {visible(item.baseline)}" if sped(item) else "–",
-        "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
-    )
 
 
 def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | None:
@@ -252,7 +271,7 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
             "gate": "prompt",
             "id": gate_id(live, number),
             "round": number,
-            "title": f"r{number}: {visible(strategy.name) if strategy else 'a first kernel that is correct'}",
+            "title": f"r{number}: {named(strategy.name) if strategy else 'a first kernel that is correct'}",
             "text": visible(strategy.statement) if strategy else "No strategy yet: first it has to be right.",
             "can_approve": True,
             "why_not": "",
@@ -277,7 +296,7 @@ def _gate(session: Session, whole: Session, live: Live) -> dict[str, object] | N
         "gate": "revision",
         "id": gate_id(live, number),
         "round": number,
-        "title": f"r{number}: {visible(row.strategy) or 'first kernel'}",
+        "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible((f"{row.relation}: {reason}" if is_told else reason) + _kept_only(session, live)),
         "can_approve": row.passed,
         "why_not": "" if row.passed else why_not,
@@ -301,7 +320,7 @@ def _number(item: RoundSummary) -> int:
 
 def _choice(item: RoundSummary) -> dict[str, object]:
     """A revision as a line of a list to choose from."""
-    name = visible(item.strategy) or "first kernel"
+    name = named(item.strategy) or "first kernel"
     became = "best" if item.best else item.decision if item.passed else item.verdict
     return {
         "round": _number(item),

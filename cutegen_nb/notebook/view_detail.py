@@ -19,10 +19,19 @@ from cutegen_nb.report.markup import visible
 _LONGEST = 200_000
 """Characters of one text: more is in the store, and would only make the page slow."""
 
+_TITLE = 80
+"""Characters of a name in a heading."""
+
 
 def plain(text: str) -> str:
     """Text as it is, but for unpaired surrogates, which no message can carry."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def named(strategy: str) -> str:
+    """A strategy's name for a heading: a model may give it pages."""
+    shown = visible(strategy).strip()
+    return shown if len(shown) <= _TITLE else f"{shown[:_TITLE].rstrip()} …"
 
 
 def prompt_detail(session: Session, prompt: Prompt, key: str) -> dict[str, object]:
@@ -51,7 +60,7 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "kind": "round",
         "key": key,
         "round": item.number,
-        "title": f"{row.revision} · {visible(row.strategy) or 'first kernel'}",
+        "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict,
         "good": row.passed,
         "relation": row.relation,

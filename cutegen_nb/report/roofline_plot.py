@@ -25,6 +25,7 @@ from cutegen_nb.analysis.summary import hardware, simulated
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.roofline_marks import Mark, marks
 from cutegen_nb.report.roofline_words import caption, describe
+from cutegen_nb.report.small_png import smaller
 
 __all__ = ["caption", "describe", "png"]
 
@@ -125,7 +126,7 @@ def _draw(session: Session, roof: Roofline, found: Sequence[Mark], theme: _Theme
     _legend(canvas, roof, found, theme, by_share=by_share)
     target = io.BytesIO()
     canvas.savefig(target, format="png", dpi=_DPI, metadata={"Software": None})
-    return target.getvalue()
+    return smaller(target)
 
 
 # -- the roofs -----------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Panel {
   refresh() {
     const { parts, view } = this;
     const { session, live } = view;
-    tell(parts.name, session ? session.name : "A refinement session");
+    tell(parts.name, session ? session.name : view.name || "A refinement session");
     tell(parts.mark, session ? session.mark : "");
     parts.mark.hidden = !session;
     tell(parts.facts, session ? [...session.facts, session.used].join(" · ") : "");

@@ -43,19 +43,20 @@ export function roundsTable(panel) {
       }
       rows.get(item.number).fill(item, item.number === selected);
     }
-    if (hasGrown || selected !== shownRound) reveal(rows.get(selected)?.element);
+    if (hasGrown || selected !== shownRound) reveal();
     shownRound = selected;
   }
 
-  // Inside the list only, the page never moves; once it is laid out, for a panel is filled before it is shown.
-  function reveal(row) {
-    requestAnimationFrame(() => {
-      if (!row) return;
-      const [top, bottom] = [row.offsetTop - head.offsetHeight, row.offsetTop + row.offsetHeight];
-      if (top < scroll.scrollTop) scroll.scrollTop = top;
-      else if (bottom > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = bottom - scroll.clientHeight;
-    });
+  // The row that is looked at, inside the list only: the page never moves.
+  function reveal() {
+    const row = rows.get(panel.view.selected)?.element;
+    if (!row) return;
+    const [top, bottom] = [row.offsetTop - head.offsetHeight, row.offsetTop + row.offsetHeight];
+    if (top < scroll.scrollTop) scroll.scrollTop = top;
+    else if (bottom > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = bottom - scroll.clientHeight;
   }
+  // Again when it is laid out, for a panel is filled before it is shown, and when the page gets narrower.
+  new ResizeObserver(reveal).observe(scroll);
 
   function makeRow(number) {
     const name = button("", () => panel.select(number), { kind: "cgn-link" });

@@ -320,7 +320,7 @@ LOW_CONTRAST = """() => {
   const low = [];
   for (const e of document.querySelectorAll('.cgn-panel *')) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !e.offsetParent || e.closest('[aria-disabled="true"], .cm-editor, .cgn-hidden-text')) continue;
+    if (!own || !e.offsetParent || e.closest('[aria-disabled="true"], .cgn-hidden-text')) continue;
     const back = ground(e);
     const ink = over(parse(getComputedStyle(e).color), back);
     const [a, b] = [light(ink), light(back)].sort((x, y) => y - x);

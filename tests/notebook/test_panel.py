@@ -141,3 +141,19 @@ def test_a_merge_is_handed_over_with_its_revisions_and_a_look_at_one_decides_not
         ("merging", "", ["r0", "r2:1"]),
         ("merge", "revision", ["r0", "r2:1"]),
     ]
+
+
+def test_where_no_widget_can_be_shown_a_few_lines_say_where_the_session_is(posted):
+    made = Panel(posted.append, "gelu")
+    assert repr(made) == "gelu: the panel shows nothing yet."
+    made.show(None, Live(doing="starting", since=1.0), None)
+    assert repr(made).startswith("gelu: Working on r0: starting\n")
+    made.show(OPEN, WAITING, None)
+    plain = made._repr_mimebundle_()[0]["text/plain"]
+    assert plain.startswith("gelu: r2 waits for you: build on it?\nr1 (coalesce) is the best of 2 rounds.")
+    assert "Rounds: r0 PASSED, r1 PASSED, r2 PASSED." in plain
+    assert "`%cutegen help` tells what you can answer" in plain
+    made.close_with("The session has ended.")
+    assert "gelu: The session has ended." in repr(made)
+    assert "what you can answer" not in repr(made)
+    made.close()

@@ -74,19 +74,36 @@ def hostile_session(count: int = 1, lines: int = 3) -> Session:
     )
 
 
+def apart(html: str) -> tuple[str, list[str]]:
+    """The record without its sheets, which a page that does not trust it drops, and the sheets."""
+    return re.sub(r"<style>.*?</style>", "", html), re.findall(r"<style>(.*?)</style>", html)
+
+
 def test_model_text_never_becomes_markup():
-    html = record(hostile_session())["text/html"]
+    html, _ = apart(record(hostile_session())["text/html"])
     tags = set(re.findall(r"<([a-zA-Z]+)", html))
     assert tags.isdisjoint({"script", "svg", "button", "iframe", "style", "link", "form", "object", "a"})
     assert not re.search(r"<[^>]*\son\w+\s*=", html)
     assert all(
-        source.startswith("data:image/png;base64,") for source in re.findall(r'<img src="([^"]*)"', html)
+        source.startswith("data:image/png;base64,") for source in re.findall(r'<img[^>]* src="([^"]*)"', html)
     )
     assert "window.__x" in html, "the words themselves are shown"
 
 
+def test_a_dark_page_shows_the_dark_picture_and_its_sheet_holds_nothing_else():
+    html, sheets = apart(record(hostile_session())["text/html"])
+    assert len(sheets) == 1
+    name, image = re.fullmatch(
+        r":is\(\[data-jp-theme-light=\"false\"\],\[data-vscode-theme-kind\*=\"dark\"\]\) "
+        r"\.(cgn-roofline-[0-9a-f]{12})\{content:url\((data:image/png;base64,[A-Za-z0-9+/=]+)\)\}",
+        sheets[0],
+    ).groups()
+    assert html.count(f'<img class="{name}" src="data:image/png;base64,') == 1
+    assert image not in html, "the other picture"
+
+
 def test_nothing_needs_a_style_sheet_or_another_host():
-    html = record(hostile_session())["text/html"]
+    html, _ = apart(record(hostile_session())["text/html"])
     outside_text = re.sub(r">[^<]*<", "><", html)
     assert "var(" not in outside_text
     assert "url(" not in outside_text

@@ -111,8 +111,8 @@ def test_simulated_sessions_show_counts_and_measured_ones_times():
     counted, timed = overview(WHOLE, Live(), None), overview(SAMPLES.gpu_rounds(), Live(), None)
     assert counted["columns"] == ["Sectors", "Warp instr.", "Bytes ÷ least"]
     assert counted["session"]["mark"] == "simulated counts, no times"
-    assert timed["columns"] == ["Latency", "Speedup (95 %)", "Of roof"]
-    assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.989× (0.985–0.993) eager"]
+    assert timed["columns"] == ["Latency", "Over eager (95 %)", "Of roof"]
+    assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.989× (0.985–0.993)"]
 
 
 def test_a_round_without_a_candidate_says_what_happened():
