@@ -20,7 +20,7 @@ from cutegen_nb.gpu import comparing
 from cutegen_nb.gpu.checks.probing import Expected, decide, expect, probe, unjudged
 from cutegen_nb.gpu.checks.registry.function import PARTS
 from cutegen_nb.gpu.checks.spikes import apart, spiked, widened
-from cutegen_nb.gpu.checks.variants import is_free
+from cutegen_nb.gpu.checks.variants import is_free, is_sorted
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
@@ -53,7 +53,7 @@ def _elements(trial: Trial, drawn: Sequence[Any]) -> tuple[int, str, Ending | No
     """Inputs of which single elements were tried, why one was not, and what decided."""
     used, reason = 0, ""
     for index, item in enumerate(drawn):
-        if not is_free(item):
+        if not is_free(item) or is_sorted(item):
             continue
         if not trial.state.time_left(calls=2):
             return used, "no time left", None
@@ -109,7 +109,7 @@ def _with_larger_blocks(drawn: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]
     """The last block of each dimension of each input, then one chosen in secret."""
     for choice in (_BLOCKS - 1, secrets.randbelow(_BLOCKS - 1)):
         for index, item in enumerate(drawn):
-            if not is_free(item):
+            if not is_free(item) or is_sorted(item):
                 continue
             for dimension in _dimensions(item):
                 changed, words = _larger(item, dimension, choice)

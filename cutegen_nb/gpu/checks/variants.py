@@ -45,7 +45,7 @@ class Variant:
 
 def varied(drawn: Sequence[Any], change: Change) -> list[Any] | None:
     """The inputs with `change` applied to each free one; None where there is none, or nothing changes."""
-    result = [change(item) if is_free(item) else item for item in drawn]
+    result = [_as_sorted(change(item), item) if is_free(item) else item for item in drawn]
     same = all(
         before is after or torch.equal(before, after) for before, after in zip(drawn, result, strict=True)
     )
@@ -61,6 +61,25 @@ def is_free(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
         return False
     few = item.numel() > _FEW_VALUES and item.reshape(-1)[:_SAMPLE].unique().numel() <= _FEW_VALUES
     return not few and not _sums_to_one(item)
+
+
+def is_sorted(item: torch.Tensor) -> bool:
+    """Whether each row is in order, rising or falling: the edges of buckets, say."""
+    return _order(item) != 0
+
+
+def _order(item: torch.Tensor) -> int:
+    """1 where rows rise, -1 where they fall, 0 where neither."""
+    if item.dim() == 0 or item.shape[-1] < _FEW_VALUES:
+        return 0
+    steps = item.reshape(-1, item.shape[-1])[:_SAMPLE].diff(dim=-1)
+    return next((sign for sign in (1, -1) if bool((sign * steps >= 0).all())), 0)
+
+
+def _as_sorted(changed: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
+    """The changed values in the order that those before them were in."""
+    order = _order(before)
+    return changed.sort(dim=-1, descending=order < 0).values if order else changed
 
 
 def _sums_to_one(item: torch.Tensor) -> bool:
