@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.quantity import change, count, duration, interval, times
+from cutegen_nb.analysis.quantity import change, count, duration, interval, share, times
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.round import Action, Decision, Relation, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
 
+_GOOD = {relation.value for relation in Relation if relation.is_better}
+_BAD = {Relation.SLOWER.value, Relation.MORE_WORK.value}
 _DONE = {
     Action.APPROVE: "approved",
     Action.REJECT: "rejected",
@@ -190,6 +193,34 @@ def _gain(session: Session, first: Round, best: Round) -> str:
         f"{_step(before.gmem_sectors, after.gmem_sectors)}{least}; "
         f"warp instructions {_step(before.warp_instructions, after.warp_instructions)}."
     )
+
+
+def standing(item: RoundSummary) -> str:
+    """``good``, ``bad`` or ``neutral``: how it stands to the best before it."""
+    return "good" if item.relation in _GOOD else "bad" if item.relation in _BAD else "neutral"
+
+
+def counted_figures(item: RoundSummary) -> tuple[str, str, str]:
+    """Sectors, warp instructions and bytes ÷ least bytes; dashes without counts."""
+    return (
+        _or_dash(item.gmem_sectors, count),
+        _or_dash(item.warp_instructions, count),
+        _or_dash(item.moved_over_least, times),
+    )
+
+
+def timed_figures(item: RoundSummary, over: str = "") -> tuple[str, str, str]:
+    """Latency, speedup and share of the roof; dashes without times. `over` is put behind the speedup."""
+    gained = sped(item)
+    return (
+        _or_dash(item.median_ms, lambda value: duration(value / 1e3)),
+        f"{gained} {over}".strip() if gained else "–",
+        _or_dash(item.sol_fraction, share),
+    )
+
+
+def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
+    return "–" if value is None else write(value)
 
 
 def sped(item: RoundSummary) -> str:

@@ -150,7 +150,7 @@ class PanelApprover:
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
-        return f"Round {gate.number}: {what} {deed(answer)}{words}."
+        return f"Round {gate.number}: {what} {deed(decision)}{words}."
 
 
 def _check_meant(gate: Gate, answer: Answer) -> None:

@@ -30,7 +30,6 @@ from cutegen_nb.report import roofline_plot
 from cutegen_nb.report.markup import visible
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
     """What is going on in a session beside its finished rounds."""
@@ -251,9 +250,7 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
         "relation": item.relation,
         "relation_kind": standing(item),
         "figures": list(
-            counted_figures(item)
-            if counted
-            else timed_figures(item, "" if over else visible(item.baseline))
+            counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))
         ),
         "decision": "waiting for you" if pending else visible(decided),
         "words": visible(item.words),

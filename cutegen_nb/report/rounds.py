@@ -5,11 +5,12 @@ from __future__ import annotations
 from cutegen_nb.analysis.cause import Cause
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.prediction import round_scores
-from cutegen_nb.analysis.quantity import count, duration, moment, times
+from cutegen_nb.analysis.quantity import duration, moment
 from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.spent import notes_of, usage_words
 from cutegen_nb.analysis.summary import (
     RoundSummary,
+    counted_figures,
     decision,
     deed,
     parent_candidate,
@@ -17,19 +18,17 @@ from cutegen_nb.analysis.summary import (
     revision,
     rows,
     simulated,
-    sped,
+    standing,
+    timed_figures,
     who,
 )
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Relation, Round
+from cutegen_nb.core.round import Attempt, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report import correctness_view, counts_view, diff_view, layout_view, line_view, timing_view
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.markup import Style, badge, folded, look, preformatted, safe, table
-
-_GOOD = {Relation.FIRST.value, Relation.FASTER.value, Relation.LESS_WORK.value}
-_BAD = {Relation.SLOWER.value, Relation.MORE_WORK.value}
 
 
 def overview(session: Session, *, style: Style = Style.RECORD) -> str:
@@ -114,7 +113,7 @@ def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool
     verdict = badge(style, "good" if item.passed else "bad", item.verdict)
     relation = ""
     if item.relation:
-        kind = "good" if item.relation in _GOOD else "bad" if item.relation in _BAD else "neutral"
+        kind = standing(item)
         relation = badge(style, kind, item.relation)
     # A figure and its unit stay on one line.
     reason = safe(item.reason).replace(" %", "&nbsp;%")
@@ -124,7 +123,7 @@ def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool
         _strategy(item, stage, style),
         verdict,
         against,
-        *(_counted(item) if counted else _timed(item)),
+        *(counted_figures(item) if counted else timed_figures(item, safe(item.baseline))),
         _decided(item),
     )
 
@@ -132,22 +131,6 @@ def _overview_row(item: RoundSummary, stage: str, style: Style, *, counted: bool
 def _strategy(item: RoundSummary, stage: str, style: Style) -> str:
     name = f"<span{look(style, 'name')}>{safe(item.strategy or 'first kernel')}</span>"
     return f"{name} <span{look(style, 'muted')}>{safe(stage)}</span>" if stage else name
-
-
-def _counted(item: RoundSummary) -> tuple[str, str, str]:
-    return (
-        "–" if item.gmem_sectors is None else count(item.gmem_sectors),
-        "–" if item.warp_instructions is None else count(item.warp_instructions),
-        "–" if item.moved_over_least is None else times(item.moved_over_least),
-    )
-
-
-def _timed(item: RoundSummary) -> tuple[str, str, str]:
-    return (
-        "–" if item.median_ms is None else duration(item.median_ms / 1e3),
-        f"{safe(sped(item))} {safe(item.baseline)}" if sped(item) else "–",
-        "–" if item.sol_fraction is None else f"{100 * item.sol_fraction:.1f} %",
-    )
 
 
 def _decided(item: RoundSummary) -> str:
@@ -263,15 +246,16 @@ def _work(session: Session, item: Round, evaluation: Evaluation, candidate: Cand
         body = counts_view.render(evaluation.profile, parent=parent_profile, names=names, style=style)
         parts.append(_part("Counts", body))
         parts.append(_part("Compiled code", counts_view.compiled(evaluation.profile, style=style)))
-    drawn = layout_view.render(evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE)
-    parts.append(_part("Layouts", _unless_long(drawn, style)))
+    layouts = layout_view.render(
+        evaluation, parent=before, names=names, style=style, drawn=style is Style.PAGE
+    )
+    parts.append(_part("Layouts", _pictures_folded(layouts, style)))
     return "".join(parts)
 
 
-def _unless_long(drawn: str, style: Style) -> str:
-    """Drawings of layouts are folded away: they take more room than the rest of a round."""
-    is_picture = "<svg" in drawn or "<img" in drawn
-    return folded(style, "Drawings, before and after", drawn) if is_picture else drawn
+def _pictures_folded(layouts: str, style: Style) -> str:
+    """Layouts that are drawn are folded away: they take more room than the rest of a round."""
+    return folded(style, "Drawings, before and after", layouts) if "<svg" in layouts else layouts
 
 
 def _decision(item: Round, style: Style) -> str:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cutegen_nb.analysis.quantity import count, duration, share, times
-from cutegen_nb.analysis.summary import RoundSummary, outcome, rows, simulated, sped
+from cutegen_nb.analysis.summary import (
+    RoundSummary,
+    counted_figures,
+    outcome,
+    rows,
+    simulated,
+    timed_figures,
+)
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible
 
@@ -29,29 +35,14 @@ def table(session: Session) -> str:
 
 
 def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:
-    figures = (
-        (_or_dash(item.gmem_sectors, count), _or_dash(item.warp_instructions, count))
-        if counted
-        else (_or_dash(item.median_ms, _milliseconds), sped(item) or "–")
-    )
-    last = _or_dash(item.moved_over_least, times) if counted else _or_dash(item.sol_fraction, share)
     return (
         f"{item.revision}{' *' if item.best else ''}",
         cut(item.strategy) or "–",
         item.verdict,
         item.relation or "–",
-        *figures,
-        last,
+        *(counted_figures(item) if counted else timed_figures(item)),
         item.decision or "–",
     )
-
-
-def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
-    return "–" if value is None else write(value)
-
-
-def _milliseconds(value: float) -> str:
-    return duration(value / 1e3)
 
 
 def cut(name: str) -> str:
