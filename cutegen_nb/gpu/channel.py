@@ -37,7 +37,7 @@ def pack(record: dict[str, Any]) -> bytes:
 def _parse(body: bytes) -> dict[str, Any]:
     try:
         record = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedRecord(f"{body[:80]!r} is not JSON: {error}") from error
     if not isinstance(record, dict):
         raise MalformedRecord(f"expected an object, got {body[:80]!r}")

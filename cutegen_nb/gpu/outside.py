@@ -30,23 +30,13 @@ from typing import Any
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, WorkerDied
-from cutegen_nb.core.evaluation import (
-    CheckResult,
-    CheckState,
-    Correctness,
-    Evaluation,
-    Exhibit,
-    Finding,
-    Judged,
-    Severity,
-    Verdict,
-)
+from cutegen_nb.core.evaluation import CheckState, Evaluation, Exhibit, Finding, Judged, Verdict
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, Workload
 from cutegen_nb.gpu import sandbox
-from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
 from cutegen_nb.gpu.endings import STARTING, raise_ours, without_result
 from cutegen_nb.gpu.heard import Heard
+from cutegen_nb.gpu.outside_verdict import Found, disagreeing, with_check
 from cutegen_nb.gpu.waiting import Limits, Reply, Run
 from cutegen_nb.gpu.workers import Workers
 
@@ -58,6 +48,7 @@ _LONGER_S = 240.0
 """What the judge may take beyond the candidate's own time."""
 _OUTPUT = re.compile(r"output-\d{1,2}-\d{1,2}")
 _DIGEST_CHARACTERS = 12
+_LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,20 +69,6 @@ class Order:
     """Kinds of inputs that tell wrong answers from right ones where the problem's own do not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What one judgement came to."""
-
-    evaluation: Evaluation | None
-    """None where it could not be made."""
-    note: str
-    """What ran, or why nothing did."""
-
-    @property
-    def passed(self) -> bool:
-        return self.evaluation is not None and self.evaluation.passed
-
-
 async def judged_outside(
     passed: Evaluation, order: Order, workers: Workers, progress: Progress
 ) -> Evaluation:
@@ -100,18 +77,20 @@ async def judged_outside(
     A second judgement tells what happens always from what happens now and then: wrong values in one of the
     two decide, a fault only in both. Raises EvaluatorError where the judge itself came to nothing.
     """
-    reason = await asyncio.to_thread(_too_large, order, (await workers.forks()).folder(""))
+    server = await workers.forks()
+    await server.ready()
+    reason = await asyncio.to_thread(_too_large, order, server.folder(""))
     if reason:
-        return _with_check(passed, CheckState.NOT_RUN, reason)
+        return with_check(passed, CheckState.NOT_RUN, reason)
     progress("judging outside the candidate's process")
     first = await _once(order, workers, progress)
     if first.evaluation is None:
-        return _with_check(passed, CheckState.NOT_RUN, first.note)
+        return with_check(passed, CheckState.NOT_RUN, first.note)
     if first.passed:
-        return _with_check(passed, CheckState.RAN, first.note)
+        return with_check(passed, CheckState.RAN, first.note)
     progress("judging outside the candidate's process once more")
     second = await _once(order, workers, progress)
-    return _disagreeing(passed, first.evaluation, second)
+    return disagreeing(passed, first.evaluation, second)
 
 
 def _too_large(order: Order, scratch: Path) -> str:
@@ -172,6 +151,8 @@ class _Exchange:
     """The judge's, known when its request is sent."""
     ended: Evaluation | None = None
     """What became of the candidate where it left no outputs."""
+    worked: Evaluation | None = None
+    """What became of the candidate where PyTorch did its work in that process; None where it did not."""
     failed: CutegenError | None = None
     """Ours, to be raised once the judge has ended."""
 
@@ -213,7 +194,9 @@ class _Exchange:
             for path in calling.folder.iterdir():
                 if _OUTPUT.fullmatch(path.name):
                     path.rename(self.folder / path.name)
-            return {"sets": calling.result.get("sets"), "complete": calling.result.get("complete")}
+            self.worked = _work(calling.result.get("work"))
+            complete = calling.result.get("complete") is True
+            return {"sets": _announced(calling.result.get("sets")), "complete": complete}
         finally:
             (await self.workers.forks()).discard(run.folder)
 
@@ -232,14 +215,47 @@ def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
             malformed = "a refusal that says PASSED" if refused.passed else ""
             if not malformed:
                 return refused
-    if kind == "outputs" and not malformed:
+    if kind == "outputs" and not malformed and run.end is not None:
         return None
     if record and kind not in {"outputs", "refused"}:
         malformed = malformed or f"a record of kind {str(kind)[:40]!r}, which none but a judge sends"
     return without_result(replace(run, malformed=malformed), limits, calling.stage or STARTING, "")
 
 
-async def _once(order: Order, workers: Workers, progress: Progress) -> _Found:
+def _announced(sets: Any) -> list[list[dict[str, Any]]]:  # noqa: ANN401 - whatever was sent
+    """The forms of the outputs that the candidate's process says it left; empty where it says none."""
+    try:
+        return [
+            [
+                {"dtype": str(form["dtype"])[:_LONGEST], "shape": [int(extent) for extent in form["shape"]]}
+                for form in one[:_LONGEST]
+            ]
+            for one in sets[:_LONGEST]
+        ]
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return []
+
+
+def _work(said: Any) -> Evaluation | None:  # noqa: ANN401 - whatever was sent
+    """CHEATED where PyTorch did the work in the candidate's process, as that process itself saw it."""
+    try:
+        found = decode(tuple[Finding, ...], said)
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not found:
+        return None
+    finding = replace(found[0], message=f"Its values are right there, but {found[0].message}")
+    lines = (finding.line, finding.line) if finding.line else None
+    return Evaluation(
+        outcome=Judged(verdict=Verdict.CHEATED),
+        summary=finding.message,
+        device="",
+        findings=(finding,),
+        exhibits=(Exhibit(kind=finding.kind, statement=finding.message, lines=lines),),
+    )
+
+
+async def _once(order: Order, workers: Workers, progress: Progress) -> Found:
     """One outside judgement from fresh seeds. Raises EvaluatorError where the judge came to nothing."""
     began, limits = time.monotonic(), await workers.limits()
     several = order.workload.least_bytes <= _SEVERAL_CALLS_BYTES
@@ -266,76 +282,16 @@ async def _once(order: Order, workers: Workers, progress: Progress) -> _Found:
     if exchange.failed is not None:
         raise exchange.failed
     if exchange.ended is not None:
-        return _Found(evaluation=exchange.ended, note=exchange.ended.summary)
+        return Found(evaluation=exchange.ended, note=exchange.ended.summary)
     result = heard.result or {}
     if result.get("kind") in {"impossible", "error"}:
-        return _Found(evaluation=None, note=str(result.get("reason") or result.get("message"))[:300])
+        return Found(evaluation=None, note=str(result.get("reason") or result.get("message"))[:300])
     raise_ours(heard)
     if result.get("kind") != "compared":
         raise WorkerDied(f"The process that judges outside ended while {heard.stage}; evaluate again.")
     found = decode(Evaluation, result["evaluation"])
+    if found.passed and exchange.worked is not None:
+        return Found(evaluation=exchange.worked, note=exchange.worked.summary)
     digest = hashlib.sha256(repr(seeds).encode()).hexdigest()[:_DIGEST_CHARACTERS]
     note = f"{found.summary}; digest of the seeds {digest}; {time.monotonic() - began:.1f} s"
-    return _Found(evaluation=found, note=note)
-
-
-_DECIDING = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.CHEATED}
-"""Found once they decide; a crash or a time-out may be this machine's."""
-
-
-def _disagreeing(passed: Evaluation, first: Evaluation, second: _Found) -> Evaluation:
-    """What becomes of a candidate that passed inside and did not outside, the first time at least."""
-    failing = [item for item in (first, second.evaluation) if item is not None and not item.passed]
-    decided = next((item for item in failing if _decides(item)), first)
-    seen = ("outside, first: " + first.summary, "outside, second: " + second.note)
-    if second.passed and not _decides(decided):
-        message = (
-            f"In a process of its own it ended otherwise once and was right the second time: {first.summary}"
-        )
-        flag = Finding(kind="outside-once", message=message, severity=Severity.FLAG)
-        kept = replace(passed, findings=(*passed.findings, flag))
-        return _with_check(kept, CheckState.FOUND, message)
-    times = "in both of two judgements" if len(failing) > 1 else "in one of two judgements"
-    message = f"Right in the judge's process and not in one of its own, {times}: {decided.summary}"
-    statement = (
-        f"{message} What depends on what it finds in its process does this; so do a race and memory that "
-        "nobody wrote."
-    )
-    cause = decided.findings[0]
-    shown = decided.exhibits[0] if decided.exhibits else Exhibit(kind=cause.kind, statement=statement)
-    exhibit = replace(shown, statement=statement, trace=(f"inside: {passed.summary}", *seen, *shown.trace))
-    found = replace(
-        passed,
-        outcome=decided.outcome,
-        summary=message,
-        findings=(replace(cause, message=message), *passed.findings),
-        exhibits=(exhibit, *passed.exhibits),
-        correctness=decided.correctness or passed.correctness,
-        timing=None,
-    )
-    return _with_check(found, CheckState.FOUND, message)
-
-
-def _decides(found: Evaluation) -> bool:
-    return isinstance(found.outcome, Judged) and found.outcome.verdict in _DECIDING
-
-
-def _with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
-    """The evaluation with what became of this check in place of what the candidate's process said of it."""
-    result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
-    at = next((n for n, item in enumerate(evaluation.checks) if item.name == OUTSIDE.name), None)
-    before = evaluation.checks if at is None else evaluation.checks[:at]
-    after = () if at is None else evaluation.checks[at + 1 :]
-    checks = (*before, result, *after)
-    correctness = evaluation.correctness
-    return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))
-
-
-def _listing(correctness: Correctness, checks: tuple[CheckResult, ...]) -> Correctness:
-    return replace(
-        correctness,
-        checks=tuple(item.name for item in checks if item.state is not CheckState.NOT_RUN),
-        checks_not_run=tuple(
-            f"{item.name}: {item.note}" for item in checks if item.state is CheckState.NOT_RUN
-        ),
-    )
+    return Found(evaluation=found, note=note)

@@ -16,13 +16,15 @@ from typing import Any
 import torch
 
 from cutegen_nb.core.codec import encode
-from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import custody, tensor_files
 from cutegen_nb.gpu.calling import Caller
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, write_source
 from cutegen_nb.gpu.channel import Channel
+from cutegen_nb.gpu.comparing import PLAIN, element_count
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
+from cutegen_nb.gpu.interception import judge_compute
 from cutegen_nb.gpu.record import Evidence
 
 _LAUNCHES_FRACTION = 0.9
@@ -52,27 +54,39 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None
             candidate = construct(module, init, int(request["seed"]), ground.device, path)
             complete = _set_state(candidate, given, folder)
             caller = Caller(candidate=candidate, path=path, ground=ground, state=Evidence())
-            left = [_run(caller, one, number, folder) for number, one in enumerate(given["sets"])]
+            calls = [_run(caller, one, number, folder) for number, one in enumerate(given["sets"])]
     except CandidateFault as fault:
         channel.send("refused", evaluation=encode(_refused(fault, ground)))
         return
-    channel.send("outputs", complete=complete, sets=left)
+    # What is prepared once may be prepared by PyTorch: as inside, only what later calls do as well counts.
+    later = [findings for _, findings in calls[1:]]
+    work = later[0] if later and all(later) else ()
+    channel.send("outputs", complete=complete, sets=[forms for forms, _ in calls], work=encode(work))
 
 
 def _run(
     caller: Caller, packed: Sequence[tensor_files.Packed], number: int, folder: Path
-) -> list[tensor_files.Packed]:
-    """One call; the forms of the outputs that it left in files."""
-    device, given = caller.ground.device, [tensor_files.unpack(item, folder) for item in packed]
-    leaves = caller([item.to(device) if isinstance(item, torch.Tensor) else item for item in given]).leaves
+) -> tuple[list[tensor_files.Packed], tuple[Finding, ...]]:
+    """One call: the forms of the outputs that it left in files, and what says that no kernel made them."""
+    given = [tensor_files.unpack(item, folder, caller.ground.device) for item in packed]
+    called = caller(given)
+    leaves = called.leaves
     for index, leaf in enumerate(leaves):
-        if type(leaf) not in {torch.Tensor, torch.nn.Parameter}:
+        if type(leaf) not in PLAIN:
             message = f"Output {index} is a {type(leaf).__name__}; a plain torch.Tensor is expected."
             raise CandidateFault(
                 Judged(verdict=Verdict.WRONG_DTYPE), Finding(kind="wrong-type", message=message)
             )
         tensor_files.pack(leaf, folder, f"output-{number}-{index}")
-    return [tensor_files.form(leaf) for leaf in leaves]
+    elements = element_count([*given, *leaves])
+    found = judge_compute(called.computed, elements)
+    if called.launches == () and any(leaf.numel() for leaf in leaves):
+        found = (
+            Finding(kind="no-kernel", message="no kernel was launched in a later call of forward."),
+            *found,
+        )
+    decisive = tuple(item for item in found if item.severity is Severity.DECIDES)
+    return [tensor_files.form(leaf) for leaf in leaves], decisive
 
 
 def _set_state(candidate: object, given: Given, folder: Path) -> bool:

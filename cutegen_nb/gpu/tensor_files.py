@@ -69,8 +69,8 @@ def pack_nested(item: Any, folder: Path, name: str, depth: int = 0) -> Packed:  
     return pack(item, folder, name)
 
 
-def unpack(packed: Packed, folder: Path) -> Any:  # noqa: ANN401 - whatever was packed
-    """What was packed, tensors in memory of their own with their strides.
+def unpack(packed: Packed, folder: Path, device: str = "cpu") -> Any:  # noqa: ANN401 - whatever was packed
+    """What was packed, tensors on `device` with their strides.
 
     Raises EvaluatorError where a file is not what the record says, OSError where there is none.
     """
@@ -79,15 +79,18 @@ def unpack(packed: Packed, folder: Path) -> Any:  # noqa: ANN401 - whatever was 
     if "torch" in packed:
         return getattr(torch, packed["torch"])
     if "keys" in packed:
-        return dict(zip(packed["keys"], (unpack(one, folder) for one in packed["values"]), strict=True))
+        return dict(
+            zip(packed["keys"], (unpack(one, folder, device) for one in packed["values"]), strict=True)
+        )
     for kind, make in (("list", list), ("tuple", tuple)):
         if kind in packed:
-            return make(unpack(one, folder) for one in packed[kind])
+            return make(unpack(one, folder, device) for one in packed[kind])
     if "file" not in packed:
         return packed["value"]
     read = read_tensor(folder / packed["file"], packed["dtype"], packed["shape"])
     # In torch's own memory: another library's, where the file was read, is less aligned.
-    return torch.empty_strided(read.shape, packed["stride"], dtype=read.dtype).copy_(read)
+    made = torch.empty_strided(read.shape, packed["stride"], dtype=read.dtype, device=device)
+    return made.copy_(read)
 
 
 def read_tensor(path: Path, kind: str, shape: Sequence[int]) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Severity, Tier, Verdict
 from cutegen_nb.exploits.library import chosen
 from cutegen_nb.gpu import outside, sandbox, tensor_files
+from cutegen_nb.gpu.channel import Channel, MalformedRecord
 from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
 
 WRONG = Judged(verdict=Verdict.WRONG_VALUES)
@@ -204,6 +206,28 @@ def test_outputs_that_are_announced_and_not_left_are_no_outputs(quick, outside_o
     assert evaluation.findings[0].kind == "wrong-file"
 
 
+def test_pytorch_in_place_of_a_kernel_outside_is_told_with_its_line(quick, outside_of):
+    source = right(quick, "return torch.relu(x)")
+    evaluation = outside_of(source)
+    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.findings[0].kind == "torch-compute"
+    assert "Its values are right there, but PyTorch's aten.relu" in evaluation.summary
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if "return torch.relu(x)" in text)
+    assert evaluation.exhibits[0].lines == (line, line)
+
+
+def test_what_pytorch_prepares_at_the_first_call_is_no_cheat(quick, outside_of):
+    body = "self.kept = getattr(self, 'kept', None) or float((x * 2).sum()); return y"
+    assert outside_of(right(quick, body)).passed
+
+
+@pytest.mark.parametrize("sets", ["[[{'dtype': 'float32', 'shape': [float('nan'), 1]}]]", "7", "[7]"])
+def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
+    lines = f"send(kind='outputs', complete=1, sets={sets}, work=7); os._exit(0)"
+    evaluation = outside_of(right(quick, SENDS + lines))
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
+
+
 def test_a_fault_that_comes_once_is_a_flag(quick, outside_of, monkeypatch):
     real, seen = outside._once, []
 
@@ -349,3 +373,12 @@ def test_the_judge_holds_its_folder_and_memory_from_the_candidate(quick, outside
         pytest.skip("no Landlock here")
     evaluation = outside_of(source)
     assert evaluation.passed, evaluation.summary
+
+
+def test_a_record_nested_beyond_reading_is_malformed_and_nothing_else():
+    here, there = socket.socketpair()
+    with here, there:
+        body = b"[" * 100_000
+        there.sendall(len(body).to_bytes(4, "big") + body)
+        with pytest.raises(MalformedRecord):
+            Channel(here).receive()

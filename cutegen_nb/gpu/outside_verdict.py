@@ -1,0 +1,94 @@
+"""What the outside judgement makes of a verdict: kept, taken back with the evidence, or flagged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Correctness,
+    Evaluation,
+    Exhibit,
+    Finding,
+    Judged,
+    Severity,
+    Verdict,
+)
+from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
+
+_DECIDING = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.CHEATED}
+"""Found once they decide; a crash or a time-out may be this machine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one judgement came to."""
+
+    evaluation: Evaluation | None
+    """None where it could not be made."""
+    note: str
+    """What ran, or why nothing did."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate was right."""
+        return self.evaluation is not None and self.evaluation.passed
+
+
+def disagreeing(passed: Evaluation, first: Evaluation, second: Found) -> Evaluation:
+    """What becomes of a candidate that passed inside and did not outside, the first time at least."""
+    failing = [item for item in (first, second.evaluation) if item is not None and not item.passed]
+    decided = next((item for item in failing if _decides(item)), first)
+    seen = ("outside, first: " + first.summary, "outside, second: " + second.note)
+    if second.passed and not _decides(decided):
+        message = (
+            f"In a process of its own it ended otherwise once and was right the second time: {first.summary}"
+        )
+        flag = Finding(kind="outside-once", message=message, severity=Severity.FLAG)
+        kept = replace(passed, findings=(*passed.findings, flag))
+        return with_check(kept, CheckState.FOUND, message)
+    times = "in both of two judgements" if len(failing) > 1 else "in one of two judgements"
+    message = f"Right in the judge's process and not in one of its own, {times}: {decided.summary}"
+    statement = (
+        f"{message} What depends on what it finds in its process does this; so do a race and memory that "
+        "nobody wrote."
+    )
+    cause = decided.findings[0]
+    shown = decided.exhibits[0] if decided.exhibits else Exhibit(kind=cause.kind, statement=statement)
+    exhibit = replace(shown, statement=statement, trace=(f"inside: {passed.summary}", *seen, *shown.trace))
+    found = replace(
+        passed,
+        outcome=decided.outcome,
+        summary=message,
+        findings=(replace(cause, message=message), *passed.findings),
+        exhibits=(exhibit, *passed.exhibits),
+        correctness=decided.correctness or passed.correctness,
+        timing=None,
+    )
+    return with_check(found, CheckState.FOUND, message)
+
+
+def _decides(found: Evaluation) -> bool:
+    return isinstance(found.outcome, Judged) and found.outcome.verdict in _DECIDING
+
+
+def with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
+    """The evaluation with what became of this check in place of what the candidate's process said of it."""
+    result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
+    at = next((n for n, item in enumerate(evaluation.checks) if item.name == OUTSIDE.name), None)
+    before = evaluation.checks if at is None else evaluation.checks[:at]
+    after = () if at is None else evaluation.checks[at + 1 :]
+    checks = (*before, result, *after)
+    correctness = evaluation.correctness
+    return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))
+
+
+def _listing(correctness: Correctness, checks: tuple[CheckResult, ...]) -> Correctness:
+    return replace(
+        correctness,
+        checks=tuple(item.name for item in checks if item.state is not CheckState.NOT_RUN),
+        checks_not_run=tuple(
+            f"{item.name}: {item.note}" for item in checks if item.state is CheckState.NOT_RUN
+        ),
+    )
