@@ -1,7 +1,7 @@
 """Is a candidate better than the best before it?
 
 On a GPU: faster, slower or cannot tell, from the two timed in the same turns of one run, paired call by call.
-Where the parent was not timed beside the candidate, from the speedups each had over the same baseline in its
+Where that one was not timed beside the candidate, from the speedups each had over the same baseline in its
 own run, which says less. Without a GPU: less, same or more work, from exact simulated counts, which are never
 called a time.
 """
@@ -33,40 +33,40 @@ WORK_ORDER: tuple[tuple[str, Callable[[Counters], int]], ...] = (
 
 
 def compare(
-    parent: Evaluation | None, candidate: Evaluation, facts: ProblemFacts, *, against: str = ""
+    best: Evaluation | None, candidate: Evaluation, facts: ProblemFacts, *, against: str = ""
 ) -> Comparison:
-    """Judge a candidate against the revision it was made from; `against` is that revision's digest."""
+    """Judge a candidate against the best before it, where there is one; `against` is that one's digest."""
     if not candidate.passed:
         return Comparison(
             relation=Relation.CANNOT_TELL,
             reason=f"The candidate did not pass ({candidate.label}), so there is nothing to compare.",
             against=against,
         )
-    if parent is None or not parent.passed:
+    if best is None or not best.passed:
         return Comparison(relation=Relation.FIRST, reason=_first_reason(candidate, facts))
-    relation, reason = _judge(parent, candidate, facts)
+    relation, reason = _judge(best, candidate, facts)
     return Comparison(relation=relation, reason=reason, against=against)
 
 
-def _judge(parent: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tuple[Relation, str]:
-    if candidate.timing and _is_its_rival(parent, candidate.timing):
+def _judge(best: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tuple[Relation, str]:
+    if candidate.timing and _is_its_rival(best, candidate.timing):
         return _by_pairs(candidate.timing)
-    if parent.timing and candidate.timing:
-        return _by_time(parent.timing, candidate.timing)
-    if parent.timing or candidate.timing:
+    if best.timing and candidate.timing:
+        return _by_time(best.timing, candidate.timing)
+    if best.timing or candidate.timing:
         return Relation.CANNOT_TELL, "Only one of the two was timed; evaluate both on the same device."
-    if parent.profile and candidate.profile:
-        return _by_work(parent.profile, candidate.profile, facts)
+    if best.profile and candidate.profile:
+        return _by_work(best.profile, candidate.profile, facts)
     return Relation.CANNOT_TELL, "There are neither times nor counts for both; evaluate both again."
 
 
-def _is_its_rival(parent: Evaluation, timing: Timing) -> bool:
+def _is_its_rival(best: Evaluation, timing: Timing) -> bool:
     rival = timing.rival
-    return rival is not None and _usable(rival) and timing.rival_digest == parent.candidate_digest != ""
+    return rival is not None and _usable(rival) and timing.rival_digest == best.candidate_digest != ""
 
 
 def _by_pairs(timing: Timing) -> tuple[Relation, str]:
-    """From parent and candidate called by turns, each pair under the same clocks and temperature."""
+    """From the best and the candidate called by turns, each pair under the same clocks and temperature."""
     rival = timing.rival
     assert rival is not None
     value, span = interval_parts(rival.speedup, rival.speedup_low, rival.speedup_high)
@@ -74,12 +74,12 @@ def _by_pairs(timing: Timing) -> tuple[Relation, str]:
     return _told(rival.speedup, rival.speedup_low, rival.speedup_high, timing.noise_fraction or 0.0, figures)
 
 
-def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
-    if parent.method != candidate.method:
+def _by_time(best: Timing, candidate: Timing) -> tuple[Relation, str]:
+    if best.method != candidate.method:
         return Relation.CANNOT_TELL, (
-            f"One was timed by {parent.method}, the other by {candidate.method}; evaluate both again."
+            f"One was timed by {best.method}, the other by {candidate.method}; evaluate both again."
         )
-    pair = _common_baseline(parent, candidate)
+    pair = _common_baseline(best, candidate)
     if pair is None:
         return Relation.CANNOT_TELL, "The two were timed against no common baseline; evaluate both again."
     before, after = pair
@@ -90,7 +90,7 @@ def _by_time(parent: Timing, candidate: Timing) -> tuple[Relation, str]:
         f"{value} the speed of the best before it, 95 % interval {span} "
         f"(over {after.name}: {times(after.speedup)}, the best {times(before.speedup)})"
     )
-    noise = max(parent.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
+    noise = max(best.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
     return _told(ratio, low, high, max(ACROSS_FRACTION, noise), figures)
 
 
@@ -109,8 +109,8 @@ def _told(ratio: float, low: float, high: float, noise: float, figures: str) -> 
     )
 
 
-def _common_baseline(parent: Timing, candidate: Timing) -> tuple[BaselineTiming, BaselineTiming] | None:
-    before = {item.name: item for item in parent.baselines if _usable(item)}
+def _common_baseline(best: Timing, candidate: Timing) -> tuple[BaselineTiming, BaselineTiming] | None:
+    before = {item.name: item for item in best.baselines if _usable(item)}
     after = {item.name: item for item in candidate.baselines if _usable(item)}
     for name in ("eager", *after):
         if name in before and name in after:
@@ -137,12 +137,12 @@ def _log_distance(one_low: float, one_high: float, other_low: float, other_high:
     return math.hypot(math.log(one_high / one_low), math.log(other_high / other_low))
 
 
-def _by_work(parent: Profile, candidate: Profile, facts: ProblemFacts) -> tuple[Relation, str]:
-    if parent.source is not candidate.source:
+def _by_work(best: Profile, candidate: Profile, facts: ProblemFacts) -> tuple[Relation, str]:
+    if best.source is not candidate.source:
         return Relation.CANNOT_TELL, (
-            f"Counts from different sources ({parent.source}, {candidate.source}) cannot be compared."
+            f"Counts from different sources ({best.source}, {candidate.source}) cannot be compared."
         )
-    before, after = parent.counters, candidate.counters
+    before, after = best.counters, candidate.counters
     least = _over_least(candidate, facts)
     for name, read in WORK_ORDER:
         old, new = read(before), read(after)

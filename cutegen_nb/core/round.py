@@ -120,7 +120,7 @@ class Attempt:
 
 
 class Relation(StrEnum):
-    """How a candidate compares with its parent."""
+    """How a candidate compares with the best before it."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -139,14 +139,14 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Candidate against its parent. Times on a GPU; simulated counts, never called faster, without one."""
+    """Candidate against the best before it. Times on a GPU; simulated counts, never called faster, without."""
 
     relation: Relation
     """The judgement."""
     reason: str
     """The figures it rests on, in a sentence."""
     against: str = ""
-    """Digest of the parent; empty for FIRST."""
+    """Digest of that best; empty for FIRST."""
 
 
 class Action(StrEnum):
@@ -195,7 +195,7 @@ class Round:
     attempts: tuple[Attempt, ...]
     """Every exchange, in order; the last one's candidate is the round's."""
     comparison: Comparison | None
-    """Against the parent; None when nothing passed."""
+    """Against the best before it; None when nothing passed."""
     decisions: tuple[Decision, ...]
     """At the gates, in order."""
     started_at: str
