@@ -139,7 +139,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Candidate against the best before it. Times on a GPU; simulated counts, never called faster, without."""
+    """Candidate against the best before it: by times on a GPU, else by counts, never called faster."""
 
     relation: Relation
     """The judgement."""
