@@ -41,20 +41,20 @@ class Chat:
         found: AsyncStream[Any] = await client.chat.completions.create(**body)
         return found
 
-    async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:  # noqa: ANN401 - text, where it was no JSON
+    async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:
         """Make the request for an answer in one piece."""
         plain = {name: value for name, value in body.items() if not name.startswith("stream")}
         return await client.chat.completions.create(**plain)
 
-    def take(self, event: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's chunk
+    def take(self, event: Any, collected: Collected) -> None:
         """Add one event."""
         self._take(event, collected, "delta")
 
-    def take_whole(self, answer: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's completion
+    def take_whole(self, answer: Any, collected: Collected) -> None:
         """Add an answer that came in one piece."""
         self._take(answer, collected, "message")
 
-    def _take(self, answer: Any, collected: Collected, part: str) -> None:  # noqa: ANN401
+    def _take(self, answer: Any, collected: Collected, part: str) -> None:
         usage = getattr(answer, "usage", None)
         if usage:
             collected.count(_usage(usage))
@@ -89,7 +89,7 @@ def _limit_name(profile: ServerProfile, without: frozenset[str]) -> str:
     return next((name for name in names if name not in without), "")
 
 
-def _usage(found: Any) -> Usage:  # noqa: ANN401 - the SDK's usage, or another server's
+def _usage(found: Any) -> Usage:
     return Usage(
         input_tokens=whole_number(found, "prompt_tokens"),
         output_tokens=whole_number(found, "completion_tokens"),

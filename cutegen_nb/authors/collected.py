@@ -116,7 +116,7 @@ class Collected:
         return Reply(text=text, usage=usage, finish_reason=finish, reasoning=reasoning, notes=notes)
 
 
-def whole_number(holder: Any, *names: str) -> int:  # noqa: ANN401 - the SDK's value; servers leave parts of it out
+def whole_number(holder: Any, *names: str) -> int:
     """The first of the attributes that is a number of tokens; 0 for none."""
     for name in names:
         value = getattr(holder, name, None)
@@ -125,7 +125,7 @@ def whole_number(holder: Any, *names: str) -> int:  # noqa: ANN401 - the SDK's v
     return 0
 
 
-def words(holder: Any, *names: str) -> str:  # noqa: ANN401 - as above
+def words(holder: Any, *names: str) -> str:
     """The first of the attributes that is a text with something in it."""
     found = (getattr(holder, name, None) for name in names)
     return next((value for value in found if isinstance(value, str) and value), "")

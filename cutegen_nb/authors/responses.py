@@ -46,12 +46,12 @@ class Responses:
         found: AsyncStream[Any] = await client.responses.create(**body)
         return found
 
-    async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:  # noqa: ANN401 - text, where it was no JSON
+    async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:
         """Make the request for an answer in one piece."""
         plain = {name: value for name, value in body.items() if name != "stream"}
         return await client.responses.create(**plain)
 
-    def take(self, event: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's event
+    def take(self, event: Any, collected: Collected) -> None:
         """Add one event. Kinds that carry nothing for us pass by."""
         kind = words(event, "type")
         delta = words(event, "delta")
@@ -74,13 +74,13 @@ class Responses:
         elif kind == "error":
             collected.finish_reason = f"{FAILED}: {words(event, 'message', 'code')}"
 
-    def take_whole(self, answer: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's response
+    def take_whole(self, answer: Any, collected: Collected) -> None:
         """Add an answer that came in one piece."""
         _outputs(answer, collected)
         _finish(answer, collected)
 
 
-def _outputs(response: Any, collected: Collected) -> None:  # noqa: ANN401
+def _outputs(response: Any, collected: Collected) -> None:
     for number, item in enumerate(getattr(response, "output", None) or []):
         kind = words(item, "type")
         if kind == "function_call":
@@ -92,7 +92,7 @@ def _outputs(response: Any, collected: Collected) -> None:  # noqa: ANN401
                 collected.add(text=words(part, "text"), refusal=words(part, "refusal"))
 
 
-def _finish(response: Any, collected: Collected) -> None:  # noqa: ANN401
+def _finish(response: Any, collected: Collected) -> None:
     status = words(response, "status")
     if not status:
         return
@@ -107,11 +107,11 @@ def _finish(response: Any, collected: Collected) -> None:  # noqa: ANN401
         collected.count(_usage(usage))
 
 
-def _type(event: Any, part: str) -> str:  # noqa: ANN401
+def _type(event: Any, part: str) -> str:
     return words(getattr(event, part, None), "type")
 
 
-def _usage(found: Any) -> Usage:  # noqa: ANN401
+def _usage(found: Any) -> Usage:
     return Usage(
         input_tokens=whole_number(found, "input_tokens"),
         output_tokens=whole_number(found, "output_tokens"),

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def encode(value: Any) -> Any:  # noqa: ANN401 - any value of core goes in, any JSON value comes out
+def encode(value: Any) -> Any:
     """Turn a value of ``core`` into what ``json.dumps`` takes.
 
     A dataclass becomes an object with its type's name under ``"_"`` so that unions can be told apart;
@@ -40,7 +40,7 @@ def encode(value: Any) -> Any:  # noqa: ANN401 - any value of core goes in, any 
     return value
 
 
-def decode(kind: type[T], data: Any) -> T:  # noqa: ANN401 - data is whatever JSON held
+def decode(kind: type[T], data: Any) -> T:
     """Rebuild a value of type `kind` from what :func:`encode` gave.
 
     Raises ValueError naming the type and the data when they do not fit.
@@ -53,7 +53,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def _decode(kind: Any, data: Any) -> Any:  # noqa: ANN401
+def _decode(kind: Any, data: Any) -> Any:
     if kind is Any:
         return data
     if isinstance(kind, typing.ForwardRef | str):
@@ -81,7 +81,7 @@ def _decode(kind: Any, data: Any) -> Any:  # noqa: ANN401
     raise ValueError(message)
 
 
-def _decode_dataclass(kind: Any, data: Any) -> Any:  # noqa: ANN401
+def _decode_dataclass(kind: Any, data: Any) -> Any:
     if not isinstance(data, dict):
         message = f"expected an object for {kind.__name__}, got {data!r}"
         raise ValueError(message)  # noqa: TRY004 - the caller handles one kind of failure
@@ -94,7 +94,7 @@ def _decode_dataclass(kind: Any, data: Any) -> Any:  # noqa: ANN401
     return kind(**members)
 
 
-def _decode_tuple(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:  # noqa: ANN401
+def _decode_tuple(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
     if not isinstance(data, list | tuple):
         message = f"expected a list, got {data!r}"
         raise ValueError(message)  # noqa: TRY004
@@ -103,7 +103,7 @@ def _decode_tuple(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:  # noqa
     return tuple(_decode(kind, item) for kind, item in zip(kinds, data, strict=True))
 
 
-def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401
+def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:
     if data is None and type(None) in kinds:
         return None
     if isinstance(data, dict) and "_" in data:
@@ -127,13 +127,13 @@ def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:  # noqa: ANN401
     raise ValueError(message)
 
 
-def _member(kinds: tuple[Any, ...], data: Any) -> Enum | None:  # noqa: ANN401
+def _member(kinds: tuple[Any, ...], data: Any) -> Enum | None:
     """The member of the first enumeration among `kinds` that has this value."""
     found = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum))
     return next((item for kind in found for item in kind if item.value == data), None)
 
 
-def _decode_argument(data: Any) -> Any:  # noqa: ANN401
+def _decode_argument(data: Any) -> Any:
     """The recursive ``core.graph.Argument``: tensors, numbers, words, or lists of these."""
     from cutegen_nb.core.graph import Ref  # noqa: PLC0415 - the only type the codec must know by name
 

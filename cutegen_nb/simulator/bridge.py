@@ -55,12 +55,12 @@ def install(architecture: str) -> Simulation:
                 "start another process."
             )
         return _installed[0]
-    from cutegen_nb.simulator import bridge_dsl  # noqa: PLC0415 - only the worker may import torch
+    from cutegen_nb.simulator import bridge_dsl  # only the worker may import torch
 
     device = device_facts(architecture)
     bridge_dsl.check_version()
-    from cutegen_nb.simulator import bridge_driver  # noqa: PLC0415
-    from cutegen_nb.simulator.bridge_storage import Storages  # noqa: PLC0415
+    from cutegen_nb.simulator import bridge_driver
+    from cutegen_nb.simulator.bridge_storage import Storages
 
     storages = Storages()
     simulation = Simulation(device, storages)
@@ -143,7 +143,7 @@ class Simulation:
 
     def habits(self) -> AbstractContextManager[None]:
         """What programs for a GPU take for granted, true on CPU tensors inside ``with``."""
-        from cutegen_nb.simulator.bridge_torch import habits  # noqa: PLC0415
+        from cutegen_nb.simulator.bridge_torch import habits
 
         return habits(self.device, self._storages, self.unwritten if self.marks_fresh_memory else None)
 

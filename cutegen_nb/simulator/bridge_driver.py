@@ -69,7 +69,7 @@ def _driver_answers(device: DeviceFacts) -> dict[str, Callable[..., Any]]:
     def resident(_function: object, threads: int, smem_bytes: int, *_: object) -> tuple[object, int]:
         return done, device.resident_blocks(int(threads), int(smem_bytes))
 
-    def clusters(_function: object, config: Any) -> tuple[object, int]:  # noqa: ANN401
+    def clusters(_function: object, config: Any) -> tuple[object, int]:
         size = next((max(item.value.clusterDim.x, 1) for item in config.attrs or ()), 1)
         return done, device.sm_count // size
 

@@ -71,11 +71,11 @@ def install(engine: Engine, architecture: str) -> None:
         ConfigurationError: the DSL reads another architecture from its environment, which it does once,
             at import, or its internals are not the known ones.
     """
-    from cutlass.base_dsl import compiler, jit_executor  # noqa: PLC0415 - imported on request only
-    from cutlass.cute import runtime  # noqa: PLC0415
-    from cutlass.cutlass_dsl import CuTeDSL, cuda_jit_executor  # noqa: PLC0415
+    from cutlass.base_dsl import compiler, jit_executor
+    from cutlass.cute import runtime
+    from cutlass.cutlass_dsl import CuTeDSL, cuda_jit_executor
 
-    chosen = CuTeDSL._get_dsl().envar.arch  # noqa: SLF001
+    chosen = CuTeDSL._get_dsl().envar.arch
     if chosen != architecture:
         raise ConfigurationError(
             f"The DSL was imported for {chosen!r}, not {architecture!r}; set what prepare_environment() "
@@ -86,7 +86,7 @@ def install(engine: Engine, architecture: str) -> None:
         _keep_ptx(compiler, jit_executor, artifacts, engine)
         _build_engines_without_driver(compiler, artifacts, engine)
         _run_through(jit_executor.JitExecutor, engine)
-        _import_as_global(runtime._Tensor, engine)  # noqa: SLF001
+        _import_as_global(runtime._Tensor, engine)
     except AttributeError as error:
         raise ConfigurationError(
             f"{PACKAGE} {version(PACKAGE)} lacks an internal part the bridge needs ({error}); "
@@ -102,21 +102,21 @@ def before_compiling(look: Callable[[Any], None]) -> None:
 
     Nothing else is changed: this is the one part of the bridge that is used on a GPU as well.
     """
-    from cutlass.base_dsl import compiler  # noqa: PLC0415 - imported on request only
+    from cutlass.base_dsl import compiler
 
     compile_module = compiler.Compiler.compile
 
     @functools.wraps(compile_module)
-    def look_and_compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def look_and_compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
         look(module)
         return compile_module(self, module, *args, **kwargs)
 
     compiler.Compiler.compile = look_and_compile
 
 
-def type_attribute(module: Any, kind: str, attribute: str) -> str:  # noqa: ANN401
+def type_attribute(module: Any, kind: str, attribute: str) -> str:
     """What the compiler says of a type, given by its text, of a program; empty where it says nothing."""
-    from cutlass._mlir import ir  # noqa: PLC0415 - imported on request only
+    from cutlass._mlir import ir
 
     try:
         return str(getattr(ir.Type.parse(kind, context=module.context), attribute))
@@ -129,16 +129,16 @@ def _refuse_tvm_ffi() -> None:
     if importlib.util.find_spec("tvm_ffi") is None:
         return
     try:
-        from cutlass.cutlass_dsl import tvm_ffi_provider  # noqa: PLC0415 - imports the package
+        from cutlass.cutlass_dsl import tvm_ffi_provider
     except (ImportError, AttributeError):  # a folder of that name, or another version: the DSL says so itself
         return
 
-    from cutegen_nb.simulator.bridge_host import unanswered  # noqa: PLC0415 - heavy, and doctor reads versions here
+    from cutegen_nb.simulator.bridge_host import unanswered  # heavy, and doctor reads versions here
 
     def refuse(_: object) -> None:
         raise unanswered("The program compiled a function with --enable-tvm-ffi")
 
-    tvm_ffi_provider.TVMFFIJitCompiledFunctionBase._create_tvm_ffi_function = refuse  # noqa: SLF001
+    tvm_ffi_provider.TVMFFIJitCompiledFunctionBase._create_tvm_ffi_function = refuse
 
 
 def _is_running(process: int) -> bool:
@@ -196,7 +196,7 @@ class _Artifacts:
         return text, cubin
 
 
-def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: Engine) -> None:  # noqa: ANN401
+def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: Engine) -> None:
     """Make every compilation write PTX with line info and machine code to a private place; read them back."""
     apply = compiler.CompileOptions.apply_envar_settings
     compile_module = compiler.Compiler.compile
@@ -204,7 +204,7 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
     folders: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     @functools.wraps(apply)
-    def apply_with_ptx(self: Any, envar: Any, function_name: str) -> None:  # noqa: ANN401
+    def apply_with_ptx(self: Any, envar: Any, function_name: str) -> None:
         options = self.options
         options[compiler.GenerateLineInfo].value = True
         asked_folder = options[compiler.DumpDir].value
@@ -227,7 +227,7 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
         artifacts.expected, artifacts.expected_cubin = Path(ptx.full_ptx_path), Path(cubin.full_cubin_path)
 
     @functools.wraps(compile_module)
-    def compile_and_read(self: Any, module: Any, pipeline: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def compile_and_read(self: Any, module: Any, pipeline: str, *args: Any, **kwargs: Any) -> Any:
         if "dump-ptx-path=" not in pipeline:
             return compile_module(self, module, pipeline, *args, **kwargs)
         artifacts.prepare()
@@ -241,7 +241,7 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
         return result
 
     @functools.wraps(read_artifacts)
-    def read_and_clear(self: Any) -> None:  # noqa: ANN401
+    def read_and_clear(self: Any) -> None:
         read_artifacts(self)
         artifacts.clear()
 
@@ -250,10 +250,10 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
     jit_executor.JitFunctionArtifacts.__post_init__ = read_and_clear
 
 
-def _build_engines_without_driver(compiler: Any, artifacts: _Artifacts, engine: Engine) -> None:  # noqa: ANN401
+def _build_engines_without_driver(compiler: Any, artifacts: _Artifacts, engine: Engine) -> None:
     """Give host code our answers instead of the DSL's CUDA runtime library."""
 
-    def jit(self: Any, module: Any, opt_level: int = 2, shared_libs: object = ()) -> Any:  # noqa: ANN401, ARG001
+    def jit(self: Any, module: Any, opt_level: int = 2, shared_libs: object = ()) -> Any:  # noqa: ARG001
         built = self.execution_engine.ExecutionEngine(module, opt_level=opt_level, shared_libs=())
         for name, address in engine.addresses(*artifacts.outputs(module)).items():
             built.raw_register_runtime(name, ctypes.c_void_p(address))
@@ -262,23 +262,23 @@ def _build_engines_without_driver(compiler: Any, artifacts: _Artifacts, engine: 
     compiler.Compiler.jit = functools.wraps(compiler.Compiler.jit)(jit)
 
 
-def _run_through(executor: Any, engine: Engine) -> None:  # noqa: ANN401
+def _run_through(executor: Any, engine: Engine) -> None:
     """Send every call of a compiled function through the engine."""
     run = executor.run_compiled_program
 
     @functools.wraps(run)
-    def run_on_simulator(self: Any, arguments: list[Any]) -> object:  # noqa: ANN401
+    def run_on_simulator(self: Any, arguments: list[Any]) -> object:
         return engine.run(lambda: run(self, arguments))
 
     executor.run_compiled_program = run_on_simulator
 
 
-def _import_as_global(tensor_class: Any, engine: Engine) -> None:  # noqa: ANN401
+def _import_as_global(tensor_class: Any, engine: Engine) -> None:
     """Show CPU tensors to DLPack import as global memory."""
     initialise = tensor_class.__init__
 
     @functools.wraps(initialise)
-    def initialise_as_global(self: Any, tensor: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def initialise_as_global(self: Any, tensor: object, *args: Any, **kwargs: Any) -> None:
         initialise(self, engine.shown_as_global(tensor), *args, **kwargs)
 
     tensor_class.__init__ = initialise_as_global

@@ -34,7 +34,7 @@ class Heap:
 
     def allocate(self, size_bytes: int) -> tuple[int, int]:
         """Error code and address."""
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - its own tensors are plain
+        with torch._C.DisableTorchFunction():
             try:
                 made = torch.empty(size_bytes, dtype=torch.uint8)
             except RuntimeError:
@@ -127,7 +127,7 @@ def runtime_answers(heap: Heap, device: DeviceFacts) -> dict[str, Callable[..., 
     def free(address: object, *_: object) -> tuple[Any]:
         return (code(heap.free(_address(address))),)
 
-    def copy(target: object, source: object, size: int, kind: Any, *_: object) -> tuple[Any]:  # noqa: ANN401
+    def copy(target: object, source: object, size: int, kind: Any, *_: object) -> tuple[Any]:
         to, at, way = _address(target), _address(source), int(kind)
         default = way == int(runtime.cudaMemcpyKind.cudaMemcpyDefault)
         checked = (() if default or way in _TO_HOST else (to,)) + (
@@ -150,7 +150,7 @@ def runtime_answers(heap: Heap, device: DeviceFacts) -> dict[str, Callable[..., 
     }
 
 
-def _address(value: Any) -> int:  # noqa: ANN401 - a pointer in any of the forms the bindings take
+def _address(value: Any) -> int:
     """Address in a number, a handle of the bindings, a NumPy array or another buffer."""
     if isinstance(value, np.ndarray):
         return int(value.ctypes.data)

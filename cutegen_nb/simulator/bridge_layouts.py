@@ -46,7 +46,7 @@ class LayoutNotes:
         """Look at every program from now on. Imports the DSL."""
         before_compiling(self.look)
 
-    def look(self, module: Any) -> None:  # noqa: ANN401 - a module of the DSL's MLIR
+    def look(self, module: Any) -> None:
         """Read one traced program."""
         if self._programs >= _MOST_PROGRAMS or len(self._found) >= MOST_RECORDS:
             return
@@ -59,7 +59,7 @@ class LayoutNotes:
             return  # another release of the DSL; a kernel is judged without drawings of its layouts
 
 
-def _asking(module: Any) -> Callable[[str, str], str]:  # noqa: ANN401
+def _asking(module: Any) -> Callable[[str, str], str]:
     """What answers questions about types of a program."""
 
     @functools.cache

@@ -44,7 +44,7 @@ class Storages:
 
     def register(self, tensor: torch.Tensor) -> None:
         """Make the storage behind a tensor reachable by kernels. Views share their base's storage."""
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 - the only way to see past the habits
+        with torch._C.DisableTorchFunction():
             storage = tensor.untyped_storage()
             address, size_bytes = storage.data_ptr(), storage.nbytes()
             if address == 0 or size_bytes == 0:
@@ -60,7 +60,7 @@ class Storages:
 
     def label(self, tensor: torch.Tensor, name: str) -> None:
         """Name a tensor's storage for findings; it need not be registered yet."""
-        with torch._C.DisableTorchFunction():  # noqa: SLF001
+        with torch._C.DisableTorchFunction():
             storage = tensor.untyped_storage()
             address = storage.data_ptr()
         self._labels[address] = (StorageWeakRef(storage), name)
@@ -68,7 +68,7 @@ class Storages:
 
     def unwritten(self, tensor: torch.Tensor, poison: Poison) -> None:
         """Tell that a tensor's whole storage was just filled with what stands for no value."""
-        with torch._C.DisableTorchFunction():  # noqa: SLF001
+        with torch._C.DisableTorchFunction():
             storage = tensor.untyped_storage()
             address = storage.data_ptr()
         if address:
@@ -98,7 +98,7 @@ class Storages:
         self._hosts.pop(tensor.untyped_storage().data_ptr(), None)
 
     def _is_on_host(self, tensor: torch.Tensor) -> bool:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001
+        with torch._C.DisableTorchFunction():
             known = self._hosts.get(tensor.untyped_storage().data_ptr())
         return known is not None and not known.expired()
 
@@ -149,7 +149,7 @@ class GlobalMemoryView:
         Raises:
             BufferError: the tensor requires a gradient, as on a GPU; detach it first.
         """
-        with torch._C.DisableTorchFunction():  # noqa: SLF001
+        with torch._C.DisableTorchFunction():
             capsule = self._tensor.__dlpack__()
         get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
         get_pointer.restype = ctypes.c_void_p

@@ -94,7 +94,7 @@ class _Habits(TorchFunctionMode):
         types: object,
         args: _Arguments = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - whatever the function returns
+    ) -> Any:
         """Answer one call; torch suspends the mode meanwhile, so its own code sees CPU tensors."""
         kwargs = kwargs or {}
         answer = self._answers.get(func)
@@ -212,7 +212,7 @@ def _default_device(
     types: object,
     args: _Arguments = (),
     kwargs: dict[str, Any] | None = None,
-) -> Any:  # noqa: ANN401
+) -> Any:
     """``torch.set_default_device("cuda")`` and ``with torch.device("cuda")``: tensors stay on the CPU."""
     if context.device.type == "cuda":
         _DEFAULTS.add(context.device)
@@ -242,5 +242,5 @@ _REAL_GENERATOR = torch.Generator
 class _Generator(metaclass=_GeneratorKind):
     """``torch.Generator(device="cuda")`` gives a CPU generator."""
 
-    def __new__(cls, device: object = "cpu") -> Any:  # noqa: ANN401
+    def __new__(cls, device: object = "cpu") -> Any:
         return _REAL_GENERATOR(device=_hosted(device))
