@@ -69,6 +69,11 @@ def if_terms_repeat(reduction_length: float) -> float:
     return max(reduction_length, (reduction_length / 4) ** 2)
 
 
+def l2_multiple(dtype: torch.dtype) -> float:
+    """How many times the reference's own relative L2 error is allowed."""
+    return _HALF_MULTIPLE if dtype in _HALVES else MULTIPLE
+
+
 def cap(dtype: torch.dtype) -> float:
     """Widest element gate for outputs of `dtype`."""
     return _CAPS.get(dtype, 6e-2)
@@ -102,8 +107,8 @@ def find_gate(reference: torch.Tensor, oracle: torch.Tensor | None, reduction_le
     # Rounding of single elements averages out in the norm; that of a sum is shared by all computed from it,
     # a whole row of a softmax, and does not.
     own = floor(dtype, 1.0)
-    share, multiple = (_HALF_SHARE, _HALF_MULTIPLE) if dtype in _HALVES else (0.5, MULTIPLE)
-    l2 = min(max(share * own + (narrow - own), multiple * errors.relative_l2), wide / 2)
+    share = _HALF_SHARE if dtype in _HALVES else 0.5
+    l2 = min(max(share * own + (narrow - own), l2_multiple(dtype) * errors.relative_l2), wide / 2)
     return Gate(element=element, l2=l2, reference_l2=errors.relative_l2)
 
 

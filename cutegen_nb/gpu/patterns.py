@@ -119,7 +119,7 @@ def describe(
         return None  # wrong as a whole only, by a little everywhere
     tiles = by_tiles(bad)
     named = (
-        _whole(found, want, element, rms)
+        _whole(found, want, bad, element, rms)
         or _an_input(found, inputs)
         or _transposed(found, want, bad, element, rms)
         or _shifted(found, want, bad, element, rms)
@@ -191,7 +191,9 @@ def _unwritten_text(mask: torch.Tensor) -> str:
     return f"{what} never written, {where} on"
 
 
-def _whole(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> WrongValues | None:
+def _whole(
+    found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, element: float, rms: float
+) -> WrongValues | None:
     """Patterns of the output as a whole: zeros, one value, a constant factor or offset."""
     found, want = found.double(), want.double()
     if found.numel() == 1:
@@ -208,6 +210,7 @@ def _whole(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) 
         factor != 0.0
         and abs(factor - 1.0) > 8 * element
         and bool(_close(found, want * factor, 4 * element, rms).all())
+        and _explained(found, want * factor, bad, 4 * element, rms)
     ):
         return replace(
             _named(WrongKind.FACTOR, f"every element is {factor:.6g} times the expected one"), factor=factor

@@ -179,7 +179,7 @@ def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, want
     element, l2 = (max(one[at] for one in apart) * _MULTIPLE * 2 / _STEPS for at in (0, 1))
     own = correctness.distance(want, true)
     element = min(max(element, min(correctness.MULTIPLE * own[0], usual)), widest)
-    l2 = min(max(l2, min(correctness.MULTIPLE * own[1], usual / 2)), widest)
+    l2 = min(max(l2, min(correctness.l2_multiple(want.dtype) * own[1], usual / 2)), widest)
     return replace(gate, element=max(gate.element, element), l2=max(gate.l2, l2))
 
 

@@ -102,11 +102,18 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
             _unreached(trial, size, f"the kernel does not run there ({message[:120]})")
         return f"refused ({message[:100]})", None
     words = f"With {size.words}"
-    if size.decides:
-        side = "" if size.nearer else ", the side on which the problem's own size lies"
+    if size.decides and (size.control is None or _right_with(trial, module, size.control)):
+        side = "" if size.nearer or size.control else ", the side on which the problem's own size lies"
         return "", decide(trial, SHAPES, found, words + side)
     flag(trial, SHAPES, found, "wrong-at-another-shape", words)
     return "wrong", None
+
+
+def _right_with(trial: Trial, module: ModuleType, values: dict[int, int]) -> bool:
+    """Whether the candidate is right with the other extents made small: then it is this one that counts."""
+    rewrites = rewrites_for(trial.task.loaded.problem, trial.task.loaded.rewrites, values)
+    found = _judged(trial, module, rewrites)
+    return not isinstance(found, str) and found.ending is None
 
 
 def _judged(trial: Trial, module: ModuleType, rewrites: Sequence[Rewrite]) -> Probe | str:

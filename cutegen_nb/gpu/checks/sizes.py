@@ -18,6 +18,9 @@ _MOST_ALIGNMENT = 256
 _MOST_SAME_SIDE = 2
 _MOST_TIMES = 4
 """Times the elements of the judged size."""
+_MOST_STRETCHED = 2
+_LEAST_EXTENT = 4
+"""To which another extent is made smaller to make room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,8 @@ class Size:
     """Whether wrong values count: the problem's own size lies on that side."""
     nearer: bool = False
     """Whether it only lies nearer to the problem's own size; one of these is enough."""
+    control: dict[int, int] | None = None
+    """Values without the extent in question: wrong values count where the candidate is right with these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,11 @@ def rewrites_for(problem: Problem, now: Sequence[Rewrite], values: dict[int, int
 
 
 def thresholds(source: str) -> tuple[int, ...]:
-    """Integers that the source compares with or divides by, named constants of its module included."""
+    """Integers that the source compares with or divides by, named constants of its module included.
+
+    What ``min`` caps may be a number of CTAs, so that its multiples by small constants (threads of a CTA)
+    count as well.
+    """
     tree = ast.parse(source)
     named: dict[str, int] = {}
     for statement in tree.body:
@@ -85,7 +94,28 @@ def thresholds(source: str) -> tuple[int, ...]:
         if value is not None
         and (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD) < value <= _LARGEST_THRESHOLD
     }
-    return tuple(sorted(found, reverse=True))
+    small = {value for value in named.values() if 1 < value <= _MOST_THREADS}
+    capped = {
+        value * factor
+        for part in _capped(tree)
+        for value in (_integer(part, named),)
+        if value is not None and value > _SMALLEST_THRESHOLD
+        for factor in (1, *small)
+    }
+    return tuple(sorted(found | {value for value in capped if value <= _LARGEST_THRESHOLD}, reverse=True))
+
+
+def _capped(node: ast.AST) -> Iterator[ast.expr]:
+    """Arguments of ``min`` outside kernels."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef) and _is_kernel(child):
+            continue
+        if isinstance(child, ast.Call) and "min" in {
+            getattr(child.func, "id", ""),
+            getattr(child.func, "attr", ""),
+        }:
+            yield from child.args
+        yield from _capped(child)
 
 
 def _operands(node: ast.AST, *, in_kernel: bool) -> Iterator[tuple[ast.expr, bool]]:
@@ -139,6 +169,7 @@ def sizes(found: Sequence[Extent], elements: tuple[int, int], limits: Sequence[i
     if not found:
         return
     yield from _nearer(found)
+    yield from _stretched(found, elements[1])
     same_side: list[Size] = []
     for limit in limits:
         for item in found:
@@ -167,6 +198,50 @@ def _nearer(found: Sequence[Extent]) -> Iterator[Size]:
         if value > item.now and (value / item.now) ** item.power <= _MOST_TIMES:
             words = f"{item.now} made {value}, nearer to the problem's own {item.full}"
             yield Size(words=words, values={item.full: value}, decides=True, nearer=True)
+
+
+def _stretched(found: Sequence[Extent], elements: int) -> Iterator[Size]:
+    """The problem's own length of one extent, or as much of it as fits with the others made small.
+
+    What is kept in registers or shared memory, or looped over a fixed number of times, shows only there.
+    """
+    for item in sorted(found, key=lambda one: one.now / one.full)[:_MOST_STRETCHED]:
+        chain = [item.full]
+        while chain[-1] > item.now and shrunk(chain[-1], 2) < chain[-1]:
+            chain.append(shrunk(chain[-1], 2))
+        for new in chain:
+            others = _made_small(item, new, found, elements) if new > item.now else None
+            if others is None:
+                continue
+            small = [one for one in found if others.get(one.full, one.now) != one.now]
+            if small:
+                own = "the problem's own" if new == item.full else f"nearer to the problem's own {item.full}"
+                rest = "".join(f" and {one.now} made {others[one.full]}" for one in small)
+                yield Size(
+                    words=f"{item.now} made {new}, {own},{rest}",
+                    values={item.full: new, **others},
+                    decides=True,
+                    control=others,
+                )
+            break
+
+
+def _made_small(item: Extent, new: int, found: Sequence[Extent], elements: int) -> dict[int, int] | None:
+    """Values of the other extents with which `item` may be `new`; None where none are small enough."""
+    room = _MOST_TIMES * elements / (new / item.now) ** item.power
+    size = float(elements)
+    powers = {one.full: one.power for one in found}
+    values = {one.full: one.now for one in found if one.full != item.full}
+    while size > room:
+        largest = max(values, key=lambda full: values[full], default=None)
+        if largest is None or values[largest] < 2 * _LEAST_EXTENT:
+            return None
+        smaller = shrunk(values[largest], _LEAST_EXTENT)
+        if smaller >= values[largest]:
+            return None
+        size *= (smaller / values[largest]) ** powers[largest]
+        values[largest] = smaller
+    return values
 
 
 def _sorted_out(size: Size, same_side: list[Size]) -> Iterator[Size]:

@@ -208,6 +208,7 @@ FEW_LARGE = Variant(name="with a few values a hundred times as large", change=_f
 VARIANTS: tuple[Variant, ...] = (
     FEW_LARGE,
     SIGNED,
+    Variant(name="scaled by 8", change=_scaled(8.0)),
     Variant(name="scaled by 1000", change=_scaled(1e3)),
     Variant(name="scaled by 1/1000", change=_scaled(1e-3)),
     Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),

@@ -57,10 +57,10 @@ def test_rewrites_keep_the_scaled_size_and_set_one_extent():
 def test_only_the_side_of_the_problems_own_size_decides():
     found = [Extent(full=64, now=64), Extent(full=4096, now=256)]
     tried = list(sizes(found, (64 * 4096, 64 * 256), (1000,)))
-    deciding = [item for item in tried if item.decides and not item.nearer]
+    deciding = [item for item in tried if item.decides and not item.nearer and item.control is None]
     assert [item.values for item in deciding] == [{4096: 1024}]
     own_side = list(sizes(found, (64 * 4096, 64 * 256), (100,)))
-    assert not any(item.decides and not item.nearer for item in own_side)
+    assert not any(item.decides and not item.nearer and item.control is None for item in own_side)
     assert {"256 made 255", "256 made 259", "64 made 1"} <= {item.words for item in own_side}
 
 
@@ -70,6 +70,22 @@ def test_elements_cross_a_threshold_by_both_dimensions_of_one_literal():
     side = size.values[4096]
     assert size.decides
     assert side**2 >= 300_000 > (side - 1) ** 2
+
+
+def test_one_extent_takes_its_own_length_while_the_others_make_room():
+    found = [Extent(full=4096, now=256), Extent(full=393_216, now=384)]
+    wide, high = [item for item in sizes(found, (4096 * 393_216, 256 * 384), ()) if item.control is not None]
+    assert wide.values == {393_216: 98_304, 4096: 4}
+    assert wide.control == {4096: 4}
+    assert high.values == {4096: 4096, 393_216: 96}
+    assert wide.decides
+    assert "nearer to the problem's own 393216, and 256 made 4" in wide.words
+    assert not [item for item in sizes([Extent(full=64, now=64)], (64, 64), ()) if item.control is not None]
+
+
+def test_what_a_minimum_caps_may_count_ctas():
+    source = "THREADS = 128\n\ndef host(n):\n    launch(grid=(min(n // THREADS, 65535), 1, 1))\n"
+    assert thresholds(source) == (65535 * 128, 65535, 128)
 
 
 def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():
