@@ -41,7 +41,7 @@ def partition(view: TvLayout) -> Partition:
     layout, modes = parse_layout(view.text), parse_tiler(view.tiler)
     if layout.rank != 2 or not isinstance(layout.shape, tuple):  # noqa: PLR2004 - thread and value
         raise UsageError(f"{view.text} has {layout.rank} modes; a thread–value layout has two.")
-    if len(modes) > 2:  # noqa: PLR2004
+    if len(modes) > 2:  # noqa: PLR2004 - rows and columns
         raise UsageError(f"The tile {view.tiler} has {len(modes)} modes; a drawing shows two.")
     if layout.size > MOST_PAIRS:
         raise UsageError(

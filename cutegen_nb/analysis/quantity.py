@@ -22,7 +22,7 @@ def scaled(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return f"{value} {unit}"
     size, step = abs(value), 0
-    while size >= 999.5 and step < len(_PREFIXES) - 1:  # noqa: PLR2004 - 999.5 would round to 1000
+    while size >= 999.5 and step < len(_PREFIXES) - 1:  # 999.5 would round to 1000
         size, step = size / 1000, step + 1
     sign = "−" if value < 0 else ""
     figures = f"{size:.0f}" if step == 0 and float(size).is_integer() else _three(size)
@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
 
 def times(value: float) -> str:
     """A ratio: ``1.05×``, ``32×``."""
-    return f"{value:,.2f}×" if value < 10 else f"{value:,.3g}×" if value < 1000 else f"{value:,.0f}×"  # noqa: PLR2004
+    return f"{value:,.2f}×" if value < 10 else f"{value:,.3g}×" if value < 1000 else f"{value:,.0f}×"
 
 
 def interval(ratio: float, low: float, high: float) -> str:
@@ -53,7 +53,7 @@ def interval(ratio: float, low: float, high: float) -> str:
 
 def interval_parts(ratio: float, low: float, high: float) -> tuple[str, str]:
     """The same in two: ``0.989×`` and ``0.985–0.993``, in as many places as tell the ends apart."""
-    places = 2 if ratio < 10 else 1 if ratio < 100 else 0  # noqa: PLR2004
+    places = 2 if ratio < 10 else 1 if ratio < 100 else 0
     if 0 < high - low < math.inf:
         places = min(max(places, math.ceil(-math.log10(high - low))), _PLACES)
     return f"{ratio:,.{places}f}×", f"{low:,.{places}f}–{high:,.{places}f}"
@@ -61,7 +61,7 @@ def interval_parts(ratio: float, low: float, high: float) -> tuple[str, str]:
 
 def figure(value: float) -> str:
     """Three significant figures without an exponent: ``0.125``, ``13.9``, ``1,365``."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"  # noqa: PLR2004
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def change(before: float, after: float) -> str:
@@ -73,13 +73,13 @@ def change(before: float, after: float) -> str:
     percent = 100 * (after - before) / before
     sign = "−" if percent < 0 else "+"
     size = abs(percent)
-    return f"{sign}{size:.1f} %" if size >= 0.05 else "≈ 0 %"  # noqa: PLR2004 - would print as 0.0
+    return f"{sign}{size:.1f} %" if size >= 0.05 else "≈ 0 %"  # would print as 0.0
 
 
 def share(fraction: float) -> str:
     """A fraction of one as per cent: ``97.3 %``; tiny ones keep their size."""
     percent = 100 * fraction
-    if 0 < percent < 0.1:  # noqa: PLR2004 - would print as 0.0
+    if 0 < percent < 0.1:  # would print as 0.0
         return f"{percent:.2g} %"
     return f"{percent:.1f} %"
 
@@ -98,6 +98,6 @@ def error(value: float) -> str:
 def _three(size: float) -> str:
     if size == 0:
         return "0"
-    if size >= 100:  # noqa: PLR2004
+    if size >= 100:
         return f"{size:.0f}"
-    return f"{size:.1f}" if size >= 10 else f"{size:.2f}" if size >= 0.01 else f"{size:.2g}"  # noqa: PLR2004
+    return f"{size:.1f}" if size >= 10 else f"{size:.2f}" if size >= 0.01 else f"{size:.2g}"

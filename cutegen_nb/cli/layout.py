@@ -17,8 +17,8 @@ EXAMPLE = 'cutegen-nb layout "(8,64):(64,1)" --swizzle 3,3,3 --element f16 --ban
 async def layout(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
     """Draw one layout into two files."""
     from cutegen_nb.report.layout_png import png  # noqa: PLC0415 - matplotlib only where something is drawn
-    from cutegen_nb.report.layout_request import LayoutRequest, drawing  # noqa: PLC0415
-    from cutegen_nb.report.layout_svg import svg  # noqa: PLC0415
+    from cutegen_nb.report.layout_request import LayoutRequest, drawing  # noqa: PLC0415 - as above
+    from cutegen_nb.report.layout_svg import svg  # noqa: PLC0415 - as above
 
     target = Path(options.output)
     if target.suffix.lower() != ".svg":

@@ -109,7 +109,7 @@ def _words(text: str) -> list[str]:
 
 def _singular(word: str) -> str:
     """``vectors`` and ``vector`` are one word here."""
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 4 else word  # noqa: PLR2004
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 4 else word  # noqa: PLR2004 - of letters
 
 
 def _bm25(texts: list[list[str]]) -> Score:

@@ -151,7 +151,7 @@ def cvt_pack(instruction: Instruction, lowering: Lowering) -> Operation:
     sizes = {"u16": 16, "s16": 16} if len(modifiers) == 4 else {  # noqa: PLR2004 - without a third type
         "u2": 2, "s2": 2, "u4": 4, "s4": 4, "u8": 8, "s8": 8,
     }  # fmt: skip
-    if kind not in sizes or (len(modifiers) == 5 and modifiers[4] != "b32"):  # noqa: PLR2004
+    if kind not in sizes or (len(modifiers) == 5 and modifiers[4] != "b32"):  # noqa: PLR2004 - with one
         raise unsupported(instruction)
     size = sizes[kind]
     low, high = (0, (1 << size) - 1) if kind[0] == "u" else (-(1 << (size - 1)), (1 << (size - 1)) - 1)

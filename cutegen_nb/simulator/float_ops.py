@@ -206,7 +206,7 @@ def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     elif mode == "rn":
         function = rounding.multiply_add_single
     else:
-        function = lambda x, y, z: rounding.toward(rounding.multiply_add_odd(x, y, z, mode), mode)  # noqa: E731
+        function = lambda x, y, z: rounding.toward(rounding.multiply_add_odd(x, y, z, mode), mode)  # noqa: E731 - one expression, as the two above are names
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)
 
 

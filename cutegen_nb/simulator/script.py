@@ -201,7 +201,7 @@ def _as_main(order: Order) -> ModuleType:
     sys.modules["__main__"] = program
     sys.argv = [order.script, *order.arguments]
     # In place of the entry that served to find this module; what Python puts there.
-    sys.path[0] = order.folder or os.path.dirname(order.path)  # noqa: PTH120
+    sys.path[0] = order.folder or os.path.dirname(order.path)  # noqa: PTH120 - links stay as given
     return program
 
 
@@ -226,7 +226,7 @@ def _limit_memory() -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - no file of ours
         mapped = int(file.read().split()[0])
     limit = (pages + mapped) * size
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]

@@ -8,11 +8,12 @@ import site
 import sys
 import sysconfig
 import traceback
+from pathlib import Path, PurePath
 from types import TracebackType
 
 from cutegen_nb.simulator.faults import SimulatorFault
 
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+_OUR_FOLDER = str(Path(__file__).absolute().parent.parent)
 _LONGEST = 400
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CALLS = ("unanswered-call",)
@@ -71,9 +72,9 @@ def show(error: BaseException) -> None:
 def place_of(error: BaseException) -> str:
     """``file:line`` of the program's innermost frame; empty where it has none."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{os.path.basename(error.filename)}:{error.lineno}"  # noqa: PTH119
+        return f"{PurePath(error.filename).name}:{error.lineno}"
     steps = [one for one in traceback.extract_tb(error.__traceback__) if is_own(one.filename)]
-    return f"{os.path.basename(steps[-1].filename)}:{steps[-1].lineno}" if steps else ""  # noqa: PTH119
+    return f"{PurePath(steps[-1].filename).name}:{steps[-1].lineno}" if steps else ""
 
 
 def sentence_of(error: BaseException, place: str) -> str:

@@ -123,7 +123,7 @@ def _sources_each(lanes: Lanes, mode: str, amount: Value, control: Value) -> tup
     return _source_of(mode, _LANE, (each & np.uint32(31)).astype(S64), which.astype(S64))
 
 
-def _source_of(mode: str, lane: Array, amount: Any, control: Any) -> tuple[Array, Array]:  # noqa: ANN401
+def _source_of(mode: str, lane: Array, amount: Value, control: Value) -> tuple[Array, Array]:
     clamp, segment = control & 31, (control >> 8) & 31
     greatest = (lane & segment) | (clamp & ~segment)
     least = lane & segment

@@ -38,7 +38,7 @@ class ScriptedModel:
         """The menu it was made with."""
         return self._menu
 
-    async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:  # noqa: ARG002
+    async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:  # noqa: ARG002 - the port's
         """The next answer of the list."""
         self.prompts.append(prompt)
         answer = next(self._answers, None)

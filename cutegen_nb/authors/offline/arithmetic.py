@@ -148,9 +148,9 @@ def _pow(args: Sequence[object], _: Mapping[str, object], kind: Kind) -> Expr:
     value = operand(args[0], Kind.I32 if kind is Kind.BOOL else kind)
     if exponent == int(exponent) and 0 <= abs(exponent) <= LARGEST_UNROLLED_POWER:
         return unrolled_power(value, int(exponent))
-    if exponent == 0.5:  # noqa: PLR2004
+    if exponent == 0.5:  # noqa: PLR2004 - a square root
         return apply("sqrt", operand(value, floating(kind)))
-    if exponent == -0.5:  # noqa: PLR2004
+    if exponent == -0.5:  # noqa: PLR2004 - its reciprocal
         return apply("rsqrt", operand(value, floating(kind)))
     if kind not in (Kind.F32, Kind.F64):
         raise UnsupportedOperationError(f"the offline author does not write integer powers of {exponent}")
