@@ -36,8 +36,19 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         word = self.prog.split()[-1].lstrip("%")
-        help_of = f"{self.prog}?" if word == "simulate" else f"%cutegen help {word}"
+        help_of = {"simulate": f"{self.prog}?", "cutegen": "%cutegen help"}.get(word, f"%cutegen help {word}")
+        if message.startswith("the following arguments are required"):
+            usage = " ".join(self.format_usage().removeprefix("usage:").split())
+            message = f"something is missing: `{usage}`"
         raise NotebookUsageError(f"{message}; see `{help_of}`")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """With the nearest of what there is, where argparse only lists it."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(
+                action,
+                f"there is no {str(value)!r}{nearest(str(value), [str(one) for one in action.choices])}",
+            )
 
 
 def _rounds(text: str) -> int:
@@ -76,7 +87,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
     parser.add_argument("--profile", metavar="NAME", help="a model and its server, of the config file")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
-    _add_going_on(parser)
+    _add_going_on(parser, f"{DEFAULT_ROUNDS}, or as many as a session has that is taken up")
     parser.add_argument(
         "--baseline",
         action="append",
@@ -87,10 +98,8 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     add_limits(parser)
 
 
-def _add_going_on(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--rounds", type=_rounds, metavar="K", help=f"rounds at most (default: {DEFAULT_ROUNDS})"
-    )
+def _add_going_on(parser: argparse.ArgumentParser, rounds: str) -> None:
+    parser.add_argument("--rounds", type=_rounds, metavar="K", help=f"rounds at most (default: {rounds})")
     parser.add_argument(
         "--policy",
         choices=POLICIES,
@@ -134,22 +143,34 @@ def _resume_parser() -> _Parser:
         "example: %cutegen resume gelu --rounds 8",
     )
     parser.add_argument("session", nargs="?", metavar="NAME", help="its name (default: the newest)")
-    _add_going_on(parser)
+    _add_going_on(parser, "as many as it had")
     return parser
 
 
-def _plain(name: str, summary: str) -> _Parser:
+def _plain(name: str, summary: str, words: str = "") -> _Parser:
     parser = _parser(f"%cutegen {name}", summary)
     parser.add_argument("--name", help="the session (default: the one started last)")
+    if words:  # shown here, and read by `_wordy`
+        parser.add_argument("words", nargs="*", metavar="WORDS", help=words)
     return parser
 
 
 def _stored(name: str, summary: str) -> _Parser:
+    parser = _of_kernel(name, summary, "the session (default: the one started last, else the newest stored)")
+    parser.add_argument("--store", type=Path, metavar="DIR", help=f"its folder ({DEFAULT_FOLDER})")
+    return parser
+
+
+def _of_kernel(name: str, summary: str, what: str = "the session (default: the one started last)") -> _Parser:
     parser = _parser(f"%cutegen {name}", summary)
-    parser.add_argument(
-        "session", nargs="?", metavar="NAME", help="the session (default: the one started last)"
-    )
-    parser.add_argument("--name", dest="named", metavar="NAME", help="the same, as deciding takes it")
+    parser.add_argument("session", nargs="?", metavar="NAME", help=what)
+    parser.add_argument("--name", dest="named", metavar="NAME", help="the same as NAME alone")
+    return parser
+
+
+def _replay_parser() -> _Parser:
+    parser = _parser("%cutegen replay", "Show a recorded session again: nobody is asked and nothing runs.")
+    parser.add_argument("session", metavar="NAME", help="a stored session, or a .cutegen file")
     parser.add_argument("--store", type=Path, metavar="DIR", help=f"its folder ({DEFAULT_FOLDER})")
     return parser
 
@@ -157,12 +178,16 @@ def _stored(name: str, summary: str) -> _Parser:
 def _make_parsers() -> dict[str, _Parser]:
     made = {
         "status": _stored("status", "Say what the session is doing, or what it waits for."),
-        "approve": _plain("approve", "Send the prompt, or build on the revision."),
-        "reject": _plain("reject", "Do not build on the revision, and say why: %cutegen reject WORDS"),
+        "approve": _plain("approve", "Send the prompt, or build on the revision.", "kept with the decision"),
+        "reject": _plain("reject", "Do not build on the revision, and say why.", "why; the author is told"),
         "overrule": _plain(
-            "overrule", "Build on a revision that the evidence speaks against: %cutegen overrule WHY"
+            "overrule",
+            "Build on a revision although the evidence speaks against it, and say why.",
+            "why the evidence is wrong; kept with the verdict",
         ),
-        "steer": _plain("steer", "Ask something of the next request: %cutegen steer WORDS"),
+        "steer": _plain(
+            "steer", "Ask something more: of this request, or of the next one.", "what; the author is told"
+        ),
         "edit": _plain(
             "edit", "Put the prompt or the kernel into a new cell to edit, or take it from a file."
         ),
@@ -170,16 +195,18 @@ def _make_parsers() -> dict[str, _Parser]:
         "merge": _plain(
             "merge", "Judge the changes of two revisions as one: %cutegen merge r3 r4:1,2 (of r4 two hunks)"
         ),
-        "stop": _plain("stop", "End the session now; what runs is killed, finished rounds are kept."),
+        "stop": _plain(
+            "stop", "End the session now; what runs is killed, finished rounds are kept.", "why; kept with it"
+        ),
         "wait": _plain("wait", "Wait in this cell until the session has ended or needs you."),
         "prompt": _plain(
             "prompt", "The prompt that waits, with a button that copies it; %%cutegen reply answers."
         ),
-        "replay": _stored("replay", "Show a stored session, or a bundle's, again as it was recorded."),
+        "replay": _replay_parser(),
         "rounds": _stored("rounds", "The rounds as a DataFrame."),
-        "diff": _plain("diff", "The change between two revisions: %cutegen diff r0 r2"),
+        "diff": _plain("diff", "The change between two revisions, the last two or: %cutegen diff r0 r2"),
         "report": _stored("report", "Print the whole record."),
-        "panel": _stored("panel", "Show the panel again."),
+        "panel": _of_kernel("panel", "Show the panel of a session of this kernel again."),
         "export": _plain(
             "export",
             "Write .py, the best kernel, judged at tier C first; .html, the report; or .cutegen, everything.",
@@ -192,15 +219,20 @@ def _make_parsers() -> dict[str, _Parser]:
         "doctor": _parser("%cutegen doctor", "Say what this machine offers and what will run where."),
         "help": _parser("%cutegen help", "Explain a command."),
     }
-    for name in ("edit", "export"):
-        made[name].add_argument("file", nargs="?", metavar="FILE")
+    made["edit"].add_argument("file", nargs="?", metavar="FILE", help="the new text (default: a new cell)")
+    made["export"].add_argument("file", nargs="?", metavar="FILE", help="what is written, by its ending")
     made["export"].add_argument(
         "--unchecked", action="store_true", help="do not judge the kernel at tier C before writing it"
     )
-    made["branch"].add_argument("revision", metavar="rN")
-    made["merge"].add_argument("revisions", nargs=2, metavar="rN[:HUNK,…]")
-    made["diff"].add_argument("revisions", nargs="*", metavar="rN")
-    made["wait"].add_argument("--timeout", type=float, metavar="S", help="seconds at most")
+    made["branch"].add_argument("revision", metavar="rN", help="one that passed")
+    made["merge"].add_argument(
+        "revisions",
+        nargs=2,
+        metavar="rN[:HUNK,…]",
+        help="its hunks are numbered as in a diff from the revision that both came from",
+    )
+    made["diff"].add_argument("revisions", nargs="*", metavar="rN", help="the old one and the new one")
+    made["wait"].add_argument("--timeout", type=_seconds, metavar="S", help="seconds at most")
     made["sessions"].add_argument("session", nargs="?", metavar="NAME", help="show its lineage")
     made["sessions"].add_argument(
         "--store", type=Path, metavar="DIR", help=f"their folder ({DEFAULT_FOLDER})"
@@ -308,8 +340,10 @@ def _parsed(parser: _Parser, line: str) -> argparse.Namespace:
         raise NotebookUsageError(f"the options cannot be read ({error}): close the quotation mark") from error
     known = [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001 - no other list
     options, unknown = parser.parse_known_args(words)
+    if unknown and not unknown[0].startswith("-"):
+        parser.error(f"{unknown[0]!r} is one word too many")
     if unknown:
-        parser.error(f"unknown argument {unknown[0]!r}{nearest(unknown[0], known)}")
+        parser.error(f"unknown argument {unknown[0]!r}{nearest(unknown[0].partition('=')[0], known)}")
     if getattr(options, "named", None):
         options.session = options.named
     return options
@@ -318,15 +352,21 @@ def _parsed(parser: _Parser, line: str) -> argparse.Namespace:
 def _wordy(rest: str) -> argparse.Namespace:
     """``[--name NAME] WORDS``; an apostrophe in them is no quotation mark."""
     name: str | None = None
-    if rest.startswith("--name"):
-        option, _, rest = rest.partition(" ")
-        name = option.partition("=")[2]
-        if not name:
-            name, _, rest = rest.strip().partition(" ")
     words = rest.strip()
+    first, _, after = words.partition(" ")
+    option, _, value = first.partition("=")
+    if option == "--name":
+        name, words = (value, after.strip()) if value else _cut_at_space(after)
+    elif option.startswith("--") and difflib.get_close_matches(option, ["--name"], cutoff=0.7):
+        raise NotebookUsageError(f"unknown argument {option!r}: did you mean --name?")
     if len(words) > 1 and words[0] == words[-1] and words[0] in "\"'":
         words = words[1:-1]
     return argparse.Namespace(name=name, words=words)
+
+
+def _cut_at_space(text: str) -> tuple[str, str]:
+    name, _, words = text.strip().partition(" ")
+    return name, words.strip()
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -339,6 +379,7 @@ def help_text(command: str = "") -> str:
     """Help of one command, or of all."""
     if command in {"", "cutegen", "%%cutegen"}:
         lines = [f"  %cutegen {name:<9} {parser.description}" for name, parser in PARSERS.items()]
-        return "\n".join([CELL.format_help().rstrip(), "", "commands:", *lines])
+        told = "each with more under `%cutegen help COMMAND`"
+        return "\n".join([f"commands, {told}:", *lines, "", "above a cell:", "", CELL.format_help().rstrip()])
     _must_be_known(command)
     return PARSERS[command].format_help().rstrip()

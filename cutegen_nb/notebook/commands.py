@@ -135,6 +135,11 @@ def status(desk: Desk, options: Options) -> str:
 
 def _decide(action: Action) -> Command:
     def deciding(desk: Desk, options: Options) -> str:
+        if not options.name and options.words in desk.names():
+            raise NotebookUsageError(
+                f"nothing was done: {options.words} is a session, and "
+                f"`%cutegen {action.value} --name {options.words}` would mean it"
+            )
         return desk.find(options.name).decide(Answer(action=action, reason=options.words))
 
     return deciding
@@ -200,8 +205,6 @@ def prompt(desk: Desk, options: Options) -> Shown:
 
 def replay(desk: Desk, options: Options) -> str:
     """A recorded session again."""
-    if not options.session:
-        raise NotebookUsageError("replay needs the name of a stored session: `%cutegen sessions` lists them")
     session, text = carrying.replay_here(desk.engine, options.session, absolute(options.store))
     return f"{text}\n`%cutegen report {session.name}` shows it"
 

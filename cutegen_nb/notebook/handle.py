@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cutegen_nb.analysis.summary import revision, rows
+from cutegen_nb.analysis.summary import RoundSummary, revision, rows
 from cutegen_nb.cli.exporting import export
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import CutegenError
@@ -129,11 +129,12 @@ class SessionHandle:
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """A row for each finished round."""
+        """A row for each finished round; the columns are there before the first."""
         import pandas as pd  # noqa: PLC0415 - half a second that only this needs
 
-        table = pd.DataFrame([dataclasses.asdict(row) for row in rows(self.session)])
-        return table.set_index("revision") if len(table) else table
+        names = [item.name for item in dataclasses.fields(RoundSummary)]
+        table = pd.DataFrame([dataclasses.asdict(row) for row in rows(self.session)], columns=names)
+        return table.set_index("revision")
 
     def __getitem__(self, number: int) -> RevisionHandle:
         """Revision r`number`. Raises UsageError when there is no such round or it has no candidate."""

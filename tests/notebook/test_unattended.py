@@ -21,7 +21,7 @@ SENTENCES = {
     "%%cutegen --name 1a\n" + PROBLEM: "not a Python identifier",
     "%%cutegen --rounds none\n" + PROBLEM: "not a number of rounds",
     "%%cutegen --autor offline\n" + PROBLEM: "did you mean --author?",
-    "%%cutegen --device tpu\n" + PROBLEM: "invalid choice: 'tpu'",
+    "%%cutegen --device tpu\n" + PROBLEM: "there is no 'tpu': there is auto",
     "%%cutegen --name 'a\n" + PROBLEM: "close the quotation mark",
     "%%cutegen --author openai --name b\n" + PROBLEM: "no model is named",
     "%%cutegen --problem nowhere.py\n#": "nowhere.py does not exist",
