@@ -103,7 +103,7 @@ class _Judge:
 
     def _changed(self, seed: int, added: Sequence[str]) -> _Set | None:
         own = inputs.draw(self.loaded, seed, self.ground.device)
-        deciding = [variant for variant in VARIANTS if variant.decides]
+        deciding = [variant for variant in VARIANTS if variant.decides and not variant.shrinks]
         shuffled = random.SystemRandom().sample(deciding, len(deciding))
         for variant in sorted(shuffled, key=lambda one: one.name not in added):
             drawn = varied(own, variant.change)

@@ -89,6 +89,26 @@ def second_look(  # noqa: PLR0913 - what a comparison is made of
     return SecondLook(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
 
 
+REMEDY = (
+    "(dropout in training, or numbers drawn in forward), so that no kernel can be held to them; call .eval() "
+    "in Model's constructor, or draw the numbers in get_inputs"
+)
+"""What a person can do about a reference that answers at random, after the sentence that says so."""
+
+
+def at_random(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]) -> bool:
+    """Whether the reference answers the same inputs otherwise the next time, by more than rounding."""
+    again = tensors_of(reference(*comparing.cloned(drawn)))
+    for one, two in zip(wanted, again, strict=False):
+        if one.shape != two.shape:
+            return True
+        if one.numel() and not correctness.bits_equal(one, two):
+            apart = correctness.distance(two, one)[1]
+            if apart > correctness.cap(one.dtype):
+                return True
+    return False
+
+
 def says_nothing(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]) -> bool:
     """Whether much of an integer answer turns with the last bits of its inputs, or no standard defines it.
 

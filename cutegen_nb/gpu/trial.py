@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import (
     Exhibit,
     Finding,
@@ -41,7 +42,7 @@ from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
 from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
-from cutegen_nb.gpu.second_look import second_look
+from cutegen_nb.gpu.second_look import REMEDY, at_random, second_look
 
 __all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
@@ -289,6 +290,9 @@ class Trial:
                 outputs=state.outputs,
             )
             state.outputs = again.outputs
+            if any(not item.matches for item in again.outputs) and at_random(self.reference, drawn, wanted):
+                name = self.task.loaded.problem.name
+                raise ProblemError(f"{name} gives other results at each call on equal inputs {REMEDY}")
             if again.note:
                 state.ran(VALUES, again.note)
         wrong = next((item for item in state.outputs if not item.matches), None)

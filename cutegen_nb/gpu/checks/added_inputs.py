@@ -23,8 +23,10 @@ def added_inputs(trial: Trial, stage: Stage) -> Ending | None:
 
 def _one(trial: Trial, name: str) -> Ending | None:
     """On its own, so that one kind's tensors are gone when the next kind's are made."""
-    drawn = varied(trial.draw(trial.secret_seed()), named(name).change)
-    expected = None if drawn is None else expect(trial.reference, drawn, trial.task.longest_sum)
+    usual = trial.draw(trial.secret_seed())
+    drawn = varied(usual, named(name).change)
+    shrunk = usual if named(name).shrinks else None
+    expected = None if drawn is None else expect(trial.reference, drawn, trial.task.longest_sum, usual=shrunk)
     if drawn is None or expected is None or isinstance(expected, str):
         return None
     found = probe(trial, drawn, expected, "a call")

@@ -21,6 +21,7 @@ from cutegen_nb.gpu.checks.registry.check import Check
 from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
 from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
 from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.distances import root_mean_square
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending, Evidence
 from cutegen_nb.gpu.second_look import says_nothing
@@ -28,6 +29,8 @@ from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
+_LAST_BITS = 4.0
+"""Units in the last place of the usual answers' root mean square."""
 _TOO_LARGE = 1e150
 """Distances take squares in float64."""
 _HANGS = "the answer hangs on the last bits of these inputs"
@@ -59,11 +62,18 @@ class Probe:
 
 
 def expect(
-    reference: torch.nn.Module, drawn: Sequence[Any], longest_sum: float, *, own: bool = False
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    longest_sum: float,
+    *,
+    own: bool = False,
+    usual: Sequence[Any] | None = None,
 ) -> Expected | str:
     """What the reference gives for `drawn`; the reason, where these inputs are not to be used.
 
-    `own` says that the problem draws such inputs, on which the candidate was right before.
+    `own` says that the problem draws such inputs, on which the candidate was right before. With the
+    problem's `usual` inputs given, the last bits of the usual answers are allowed as well: exp(x) - 1 loses
+    so much of a small x, and is meant for larger ones.
     """
     after = cloned(drawn)
     try:
@@ -92,8 +102,23 @@ def expect(
         if gate is None:
             return _HANGS
         gates.append(gate)
+    if usual is not None:
+        ordinary = tensors_of(reference(*cloned(usual)))
+        gates = [_allowing(*one) for one in zip(gates, wanted, ordinary, strict=True)]
     answers = Answers(wanted=wanted, truth=truth, inputs_after=after)
     return Expected(answers=answers, gates=tuple(gates))
+
+
+def _allowing(gate: Gate, want: torch.Tensor, ordinary: torch.Tensor) -> Gate:
+    """The gate, at least a few last bits of the usual answers."""
+    if not want.is_floating_point():
+        return gate
+    here, there = (root_mean_square(item) for item in (want, ordinary))
+    if here == 0.0:
+        return gate
+    precision = torch.finfo(torch.float64 if want.dtype is torch.float64 else torch.float32).eps
+    room = min(_LAST_BITS * precision * there / here, correctness.cap(want.dtype))
+    return replace(gate, element=max(gate.element, room), l2=max(gate.l2, room))
 
 
 def _gate(want: torch.Tensor, true: torch.Tensor, moved: torch.Tensor, longest_sum: float) -> Gate | None:

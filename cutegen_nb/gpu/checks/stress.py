@@ -34,12 +34,16 @@ def stress(trial: Trial) -> Ending | None:
 
 def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
     """Why the variant was not used, or its ending."""
-    drawn = varied(trial.draw(trial.secret_seed()), variant.change)
+    usual = trial.draw(trial.secret_seed())
+    drawn = varied(usual, variant.change)
     if drawn is None:
         return "no input may take other values", None
     terms = float(trial.task.longest_sum)
     expected = expect(
-        trial.reference, drawn, correctness.if_terms_repeat(terms) if variant.repeats else terms
+        trial.reference,
+        drawn,
+        correctness.if_terms_repeat(terms) if variant.repeats else terms,
+        usual=usual if variant.shrinks else None,
     )
     if isinstance(expected, str):
         return expected, None

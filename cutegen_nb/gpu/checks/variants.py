@@ -39,6 +39,8 @@ class Variant:
     """What is done to each free input."""
     decides: bool = True
     """Whether wrong values with it fail a candidate; a flag otherwise, for what no problem draws."""
+    shrinks: bool = False
+    """Whether it makes answers so small that what float32 loses on the way to the usual ones shows."""
     repeats: bool = False
     """Whether it gives sums many equal terms, whose rounding errors add up instead of averaging out."""
 
@@ -210,7 +212,7 @@ VARIANTS: tuple[Variant, ...] = (
     SIGNED,
     Variant(name="scaled by 8", change=_scaled(8.0)),
     Variant(name="scaled by 1000", change=_scaled(1e3)),
-    Variant(name="scaled by 1/1000", change=_scaled(1e-3)),
+    Variant(name="scaled by 1/1000", change=_scaled(1e-3), shrinks=True),
     Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),
     Variant(name="of one value", change=_one_value, repeats=True),
     Variant(name="made negative, far from zero", change=_of_one_sign(-_FAR)),
