@@ -98,7 +98,12 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
         return "right", None
     outcome, message = found.ending
     if not isinstance(outcome, Judged) or outcome.verdict not in _SILENT:
-        if size.decides:
+        if size.control is not None:
+            words = f"With {size.words}, the kernel does not run: {message[:200]}"
+            trial.state.flag(
+                SHAPES, Finding(kind="refused-at-own-length", message=words, severity=Severity.FLAG)
+            )
+        elif size.decides:
             _unreached(trial, size, f"the kernel does not run there ({message[:120]})")
         return f"refused ({message[:100]})", None
     words = f"With {size.words}"
@@ -150,7 +155,7 @@ def _fits(trial: Trial, rewrites: tuple[Rewrite, ...]) -> bool:
 
 def _unreached(trial: Trial, size: Size, why: str) -> None:
     """A flag where the problem's own size lies past a threshold that was not tried."""
-    if not size.decides or size.nearer:
+    if not size.decides or size.nearer or size.control is not None:
         return
     message = (
         f"The source decides by size, and the problem's own size lies on the other side than the one that "
