@@ -212,7 +212,7 @@ def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
         except (KeyError, TypeError, ValueError) as error:
             malformed = f"a refusal that cannot be read ({error})"
         else:
-            malformed = "a refusal that says PASSED" if refused.passed else ""
+            malformed = "" if refused.findings and not refused.passed else "a refusal that says no fault"
             if not malformed:
                 return refused
     if kind == "outputs" and not malformed and run.end is not None:

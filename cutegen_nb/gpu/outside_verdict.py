@@ -49,10 +49,10 @@ def disagreeing(passed: Evaluation, first: Evaluation, second: Found) -> Evaluat
         kept = replace(passed, findings=(*passed.findings, flag))
         return with_check(kept, CheckState.FOUND, message)
     times = "in both of two judgements" if len(failing) > 1 else "in one of two judgements"
-    message = f"Right in the judge's process and not in one of its own, {times}: {decided.summary}"
+    message = f"It passed beside the judge and not in a process of its own, {times}: {decided.summary}"
     statement = (
-        f"{message} What depends on what it finds in its process does this; so do a race and memory that "
-        "nobody wrote."
+        f"{message} A kernel that depends on what it finds in its process does this; so does one with a race "
+        "or one that reads memory which nobody wrote."
     )
     cause = decided.findings[0]
     shown = decided.exhibits[0] if decided.exhibits else Exhibit(kind=cause.kind, statement=statement)

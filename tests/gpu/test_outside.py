@@ -154,7 +154,9 @@ def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
 def test_a_fault_outside_is_the_verdict_in_a_sentence(quick, outside_of, body, verdict, words):
     evaluation = outside_of(right(quick, body))
     assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
-    assert evaluation.summary.startswith("Right in the judge's process and not in one of its own, in both")
+    assert evaluation.summary.startswith(
+        "It passed beside the judge and not in a process of its own, in both"
+    )
     assert words in evaluation.summary
     assert not left_behind(quick)
 
@@ -179,6 +181,7 @@ SENDS = """import json, os, struct
             number = next(int(n) for n in open_ones if 'socket' in os.readlink(folder + n))
             os.write(number, struct.pack('>I', len(body)) + body)
         send(kind='leaving')
+        judged = {'_': 'Judged', 'verdict': 'CRASHED'}
         """
 
 
@@ -188,6 +191,7 @@ SENDS = """import json, os, struct
         "send(kind='result', evaluation={'outcome': {'verdict': 'PASSED'}}); os._exit(0)",
         "send(kind='compared', evaluation={}); os._exit(0)",
         "send(kind='refused', evaluation={'outcome': 1}); os._exit(0)",
+        "send(kind='refused', evaluation={'outcome': judged, 'summary': '', 'device': ''}); os._exit(0)",
     ],
 )
 def test_a_verdict_sent_from_the_candidates_process_is_shown_as_one(quick, outside_of, lines):
