@@ -25,7 +25,7 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.ports import Progress
-from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
+from cutegen_nb.core.problem import Admission, Problem, ProblemFacts, Workload
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.gpu import nsight, outside, sanitizing
 from cutegen_nb.gpu.checks.registry.work import SECOND_PROCESS
@@ -44,6 +44,39 @@ _LARGEST_ADMITTED_BYTES = 64 << 20
 CLOSER_ON_GPU_S = {Tier.A: 0.0, Tier.B: 60.0, Tier.C: 120.0}
 CLOSER_ON_SIMULATOR_S = {Tier.A: 0.0, Tier.B: 10.0, Tier.C: 40.0}
 """What the checks above tier A may take together; the deadline is as much later, and half again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """One candidate that is judged."""
+
+    problem: Problem
+    candidate: Candidate
+    facts: ProblemFacts
+    """Of the problem."""
+    device: Device
+    """What it runs on."""
+    tier: Tier
+    """How closely it is looked at."""
+    rival: Candidate | None
+    """What it is timed beside; None for nothing."""
+    progress: Progress
+    """Told what is being done now."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether there is no GPU."""
+        return self.device.kind is DeviceKind.SIMULATOR
+
+    @property
+    def workload(self) -> Workload:
+        """At the size that runs here."""
+        return self.facts.scaled if self.simulated else self.facts.full
+
+    @property
+    def added_inputs(self) -> tuple[str, ...]:
+        """What the problem's own inputs needed beside them to be admitted."""
+        return self.facts.admission.added_inputs if self.facts.admission else ()
 
 
 class KernelEvaluator:
@@ -159,37 +192,43 @@ class KernelEvaluator:
         started = time.monotonic()
         device = await self.device()
         findings = screen(candidate.source) if self._screening else ()
-        name = _reported_name(device)
         decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
         if decisive is not None:
-            return Evaluation(
-                outcome=Judged(verdict=Verdict.SCREENED_OUT),
-                summary=decisive.message,
-                device=name,
-                findings=findings,
-                duration_s=time.monotonic() - started,
+            outcome = Judged(verdict=Verdict.SCREENED_OUT)
+            found = Evaluation(outcome=outcome, summary=decisive.message, device=_reported_name(device))
+        else:
+            case = _Case(
+                problem=problem,
+                candidate=candidate,
+                facts=await self.facts(problem, progress),
+                device=device,
                 tier=tier,
-                candidate_digest=candidate.digest,
-                problem_digest=problem.digest,
+                rival=rival,
+                progress=progress,
             )
-        facts = await self.facts(problem, progress)
-        evaluation = await self._judged_in_child(problem, candidate, facts, name, progress, tier, rival)
-        if tier.includes(Tier.B) and evaluation.passed:
-            evaluation = await self._outside(evaluation, problem, candidate, facts, progress)
-        if tier is Tier.C and evaluation.passed:
-            evaluation = await self._once_more(evaluation, problem, candidate, facts, progress)
-            evaluation = await self._under_tools(evaluation, problem, candidate, facts, progress)
-        if profile and evaluation.passed and device.kind is DeviceKind.GPU:
-            order = await self._counting_order(problem, candidate)
-            evaluation = await self._counting.with_counters(evaluation, order, progress)
+            found = await self._judged(case, profile=profile)
         return dataclasses.replace(
-            evaluation,
-            findings=(*evaluation.findings, *findings),
+            found,
+            findings=(*found.findings, *findings),
             duration_s=time.monotonic() - started,
             tier=tier,
             candidate_digest=candidate.digest,
             problem_digest=problem.digest,
         )
+
+    async def _judged(self, case: _Case, *, profile: bool) -> Evaluation:
+        """By all that the tier asks for; what comes later looks at a candidate that passed so far."""
+        found = await self._judged_in_child(case)
+        if case.tier.includes(Tier.B) and found.passed:
+            found = await self._outside(found, case)
+        if case.tier is Tier.C and found.passed:
+            found = await self._once_more(found, case)
+        if case.tier is Tier.C and found.passed and not case.simulated:
+            found = await self._under_tools(found, case)
+        if profile and found.passed and not case.simulated:
+            order = await self._counting_order(case.problem, case.candidate)
+            found = await self._counting.with_counters(found, order, case.progress)
+        return found
 
     async def count(
         self,
@@ -244,38 +283,22 @@ class KernelEvaluator:
             server.discard(run.folder)
             server.keep_spare()
 
-    async def _outside(
-        self,
-        passed: Evaluation,
-        problem: Problem,
-        candidate: Candidate,
-        facts: ProblemFacts,
-        progress: Progress,
-    ) -> Evaluation:
+    async def _outside(self, passed: Evaluation, case: _Case) -> Evaluation:
         """A passing candidate's values judged where it cannot reach the judge."""
-        simulated = (await self._workers.choice()).kind is DeviceKind.SIMULATOR
-        workload = facts.scaled if simulated else facts.full
         order = outside.Order(
-            problem=problem,
-            candidate=candidate,
-            workload=workload,
-            longest_sum=longest_sum(workload.graph),
-            gates=self._gates.get(problem.digest, []),
-            added_inputs=facts.admission.added_inputs if facts.admission else (),
+            problem=case.problem,
+            candidate=case.candidate,
+            workload=case.workload,
+            longest_sum=longest_sum(case.workload.graph),
+            gates=self._gates.get(case.problem.digest, []),
+            added_inputs=case.added_inputs,
         )
-        return await outside.judged_outside(passed, order, self._workers, progress)
+        return await outside.judged_outside(passed, order, self._workers, case.progress)
 
-    async def _once_more(
-        self,
-        passed: Evaluation,
-        problem: Problem,
-        candidate: Candidate,
-        facts: ProblemFacts,
-        progress: Progress,
-    ) -> Evaluation:
+    async def _once_more(self, passed: Evaluation, case: _Case) -> Evaluation:
         """A passing candidate in a second process with other seeds; what failed there decides."""
-        progress("judging once more in a second process")
-        second = await self._judged_in_child(problem, candidate, facts, passed.device, progress, Tier.A)
+        case.progress("judging once more in a second process")
+        second = await self._judged_in_child(dataclasses.replace(case, tier=Tier.A, rival=None))
         state = CheckState.RAN if second.passed else CheckState.FOUND
         result = CheckResult(
             name=SECOND_PROCESS.name, tier=SECOND_PROCESS.tier, state=state, note=second.summary
@@ -284,69 +307,51 @@ class KernelEvaluator:
         kept = passed if second.passed else second
         return dataclasses.replace(kept, checks=(*checks, result), timing=passed.timing)
 
-    async def _under_tools(
-        self,
-        passed: Evaluation,
-        problem: Problem,
-        candidate: Candidate,
-        facts: ProblemFacts,
-        progress: Progress,
-    ) -> Evaluation:
+    async def _under_tools(self, passed: Evaluation, case: _Case) -> Evaluation:
         """A passing candidate under compute-sanitizer; the simulator looks for the same by itself."""
-        if not passed.passed or (await self._workers.choice()).kind is DeviceKind.SIMULATOR:
-            return passed
+        facts = case.facts
         order = sanitizing.Order(
-            problem=problem,
-            candidate=candidate,
+            problem=case.problem,
+            candidate=case.candidate,
             sizes=(facts.scaled, facts.full) if facts.scaled.rewrites else (facts.full,),
             confine_files=self._workers.confine_files,
             resident_bytes=self._workers.resident_limit(),
         )
-        return await sanitizing.through_tools(passed, order, progress)
+        return await sanitizing.through_tools(passed, order, case.progress)
 
-    async def _judged_in_child(  # noqa: PLR0913, PLR0917 - what an evaluation is made of
-        self,
-        problem: Problem,
-        candidate: Candidate,
-        facts: ProblemFacts,
-        name: str,
-        progress: Progress,
-        tier: Tier,
-        rival: Candidate | None = None,
-    ) -> Evaluation:
-        simulated = (await self._workers.choice()).kind is DeviceKind.SIMULATOR
-        rewrites = facts.scaled.rewrites if simulated else ()
-        closer_s = (CLOSER_ON_SIMULATOR_S if simulated else CLOSER_ON_GPU_S)[tier]
+    async def _judged_in_child(self, case: _Case) -> Evaluation:
+        facts, rival = case.facts, case.rival
+        closer_s = (CLOSER_ON_SIMULATOR_S if case.simulated else CLOSER_ON_GPU_S)[case.tier]
         limits = await self._workers.limits(1.5 * closer_s)
-        count = self._seeds or (SEEDS_ON_SIMULATOR if simulated else SEEDS_ON_GPU)
-        count = count if tier is Tier.A else 2 * count
-        heard = Heard(progress, [secrets.randbits(31) for _ in range(count)])
+        count = self._seeds or (SEEDS_ON_SIMULATOR if case.simulated else SEEDS_ON_GPU)
+        count = count if case.tier is Tier.A else 2 * count
+        heard = Heard(case.progress, [secrets.randbits(31) for _ in range(count)])
         try:
             request = {
                 "kind": "evaluate",
-                "problem": encode(problem),
-                "source": candidate.source,
-                "digest": candidate.digest,
-                "rewrites": encode(rewrites),
-                "gates": self._gates.get(problem.digest, []),
+                "problem": encode(case.problem),
+                "source": case.candidate.source,
+                "digest": case.candidate.digest,
+                "rewrites": encode(case.workload.rewrites),
+                "gates": self._gates.get(case.problem.digest, []),
                 "baselines": list(self._baselines),
-                "longest_sum": longest_sum((facts.scaled if simulated else facts.full).graph),
+                "longest_sum": longest_sum(case.workload.graph),
                 "least_bytes": facts.full.least_bytes,
                 "flops": facts.full.flops,
                 "peak_flops": self._workers.peak_flops,
-                "noise_fraction": self._noise.get(problem.digest),
+                "noise_fraction": self._noise.get(case.problem.digest),
                 "deadline_s": limits.deadline_s,
-                "tier": tier.value,
+                "tier": case.tier.value,
                 "closer_s": closer_s,
                 "exact": integers_stay_integers(facts.full.graph),
-                "added_inputs": list(facts.admission.added_inputs) if facts.admission else [],
+                "added_inputs": list(case.added_inputs),
                 "rival": {"source": rival.source, "digest": rival.digest} if rival else None,
             }
             run = await self._workers.run(request, limits, heard)
         finally:
             # Not before: two processes at work on one GPU would spoil each other's times.
             (await self._workers.forks()).keep_spare()
-        return self._concluded(problem, run, limits, heard, name)
+        return self._concluded(case.problem, run, limits, heard, _reported_name(case.device))
 
     def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: Heard, name: str) -> Evaluation:
         if heard.forged:
