@@ -16,6 +16,7 @@ from cutegen_nb.cli.output import columns
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.batch import FORMAT, Job, Result
 from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, UsageError
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.measurement import Measurement
@@ -26,6 +27,8 @@ from cutegen_nb.wiring import SystemClock, make_evaluator, open_store, versions
 
 PENDING = "write the kernels of a session that nothing timed yet, to be evaluated elsewhere"
 ABSORB = "take in what `evaluate --batch` found elsewhere"
+
+NO_TIMES = "no GPU here: the results are counts of the simulator and hold no times"
 
 T = TypeVar("T", Job, Result)
 
@@ -61,6 +64,8 @@ async def evaluate_batch(options: argparse.Namespace, terminal: Terminal) -> Ans
     target = Path(options.output)
     evaluator = make_evaluator(settings_of(options))
     try:
+        if (await evaluator.device()).kind is DeviceKind.SIMULATOR:
+            terminal.say(NO_TIMES)
         with _appending(target) as file:
             # After the file was opened: a last line without its end is taken away there, and done again.
             done = {item.job: item for item in _read(str(target), Result)}
@@ -79,6 +84,8 @@ async def evaluate_batch(options: argparse.Namespace, terminal: Terminal) -> Ans
     status = PASSED if fine else NONE_PASSED
     if options.json:
         return Answer(status=status, text=json.dumps({"file": options.output, "results": _rows(results)}))
+    if not results:
+        return Answer(status=status, text=f"{options.batch} holds no job: there is nothing to evaluate")
     rows = [
         (f"{item.revision} of {item.session}", item.evaluation.label if item.evaluation else item.error)
         for item in results
@@ -90,7 +97,7 @@ def _write(target: Path, text: str) -> None:
     try:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+        raise UsageError(f"cannot write {target}: {error.strerror}; choose another file or folder") from error
 
 
 def _rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -112,7 +119,7 @@ def _appending(target: Path) -> IO[str]:
         file = target.open("a", encoding="utf-8")
         os.truncate(target, target.read_bytes().rfind(b"\n") + 1)
     except OSError as error:
-        raise UsageError(f"cannot write {target}: {error.strerror}") from error
+        raise UsageError(f"cannot write {target}: {error.strerror}; choose another file or folder") from error
     return file
 
 
@@ -204,7 +211,7 @@ def _read(path: str, kind: type[T]) -> Iterator[T]:
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}; give the path of a file of lines") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

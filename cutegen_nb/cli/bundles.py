@@ -7,7 +7,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, evaluated_text, read_source, settings_of
+from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, read_source, settings_of
+from cutegen_nb.cli.evaluated import evaluated_text
 from cutegen_nb.cli.exporting import best_to_export, export
 from cutegen_nb.cli.output import evaluation_json
 from cutegen_nb.cli.terminal import Terminal

@@ -11,6 +11,7 @@ from cutegen_nb.cli.output import columns
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.gpu.checks.registry import CHECKS
 from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.report.fitting import paragraph
 
 SUMMARY = "list what an evaluation checks, and what each check stops"
 
@@ -24,29 +25,29 @@ async def checks(options: argparse.Namespace, terminal: Terminal) -> Answer:  # 
 
 
 def _text(found: Sequence[Check]) -> str:
-    header = ("tier", "protocol", "check", "finds", "where", "cost", "stops")
+    header = ("tier", "check", "stops", "finds", "where", "cost")
     rows = [
         (
             item.tier.value,
-            item.protocol,
             item.name,
+            item.stops,
             "verdict" if item.decides else "flag",
             _where(item),
             item.cost,
-            item.stops,
         )
         for item in sorted(found, key=lambda item: item.tier.value)
     ]
     legend = (
-        "A: every round. B: before a revision may become the best. C: before an export, and on demand "
-        "(evaluate --tier C). GPU; else its own: the simulator looks for the same in every launch."
+        "Tier A: every round. B: before a revision may become the best. C: before an export, on demand.",
+        "A verdict refuses a candidate; a flag tells a person and refuses nothing.",
+        "GPU*: the simulator looks for the same by itself, in every launch.",
     )
-    return f"{columns(header, rows)}\n\n{legend}"
+    return "\n".join([columns(header, rows), "", *(part for line in legend for part in paragraph(line))])
 
 
 def _where(item: Check) -> str:
     if item.needs_gpu:
-        return "GPU; else its own" if item.instead else "GPU"
+        return "GPU*" if item.instead else "GPU"
     return "simulator" if item.needs_simulator else "both"
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from cutegen_nb.analysis.admission import admission_text
-from cutegen_nb.analysis.exhibits import checks_lines, exhibit_lines
 from cutegen_nb.analysis.problem_text import read_problem
+from cutegen_nb.analysis.quantity import duration, scaled
+from cutegen_nb.analysis.roofline import place
 from cutegen_nb.analysis.spent import usage_words
 from cutegen_nb.cli import doctor as doctoring
+from cutegen_nb.cli.evaluated import evaluated_text
 from cutegen_nb.cli.limits import budget_of, plan_of
 from cutegen_nb.cli.output import (
     columns,
@@ -23,16 +26,16 @@ from cutegen_nb.cli.output import (
 )
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import ConfigurationError, UsageError
-from cutegen_nb.core.evaluation import Evaluation, Tier
-from cutegen_nb.core.problem import Admission, Problem
-from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.facts import workload_text
-from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.prompting.memory import round_label
+from cutegen_nb.report.fitting import paragraph
 from cutegen_nb.report.lineage_text import lineage_text
 from cutegen_nb.wiring import (
     Settings,
@@ -201,11 +204,25 @@ async def problem(options: argparse.Namespace, terminal: Terminal) -> Answer:
         return Answer(status=PASSED, text=json.dumps(problem_json(given.name, facts), indent=2))
     refused = len(facts.admission.refused) if facts.admission else 0
     lines = [
+        *paragraph(_known(given.name, facts, device)),
         workload_text(facts, device).rstrip(),
         f"{refused} wrong answers were tried and refused." if refused else "",
         admission_text(facts.admission),
     ]
     return Answer(status=PASSED, text="\n".join(line for line in lines if line))
+
+
+def _known(name: str, facts: ProblemFacts, device: Device) -> str:
+    """Class, work and bound at full size, in a sentence."""
+    roof = place(facts, device)
+    text = (
+        f"{name}: {facts.workload_class.value}, {facts.dtype}, {scaled(facts.full.flops, 'FLOP')}, "
+        f"at least {scaled(facts.full.least_bytes, 'B')} to move"
+    )
+    if roof.floor_ms:
+        floor = duration(roof.floor_ms / 1e3)
+        text += f"; on {device.name} {roof.bound.value} allows no kernel under {floor}"
+    return f"{text}."
 
 
 async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
@@ -220,6 +237,11 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     if not options.candidate:
         message = "evaluate needs PROBLEM.py and CANDIDATE.py, or --batch JOBS.jsonl"
         raise UsageError(message)
+    if options.output:
+        message = (
+            f"-o {options.output} is for --batch; one kernel's result is printed: --json > {options.output}"
+        )
+        raise UsageError(message)
     problem = read_problem(options.problem)
     candidate = Candidate(source=read_source(options.candidate), author="person")
     evaluator = make_evaluator(settings_of(options))
@@ -232,23 +254,11 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     status = PASSED if found.passed else NONE_PASSED
     if options.json:
         return Answer(status=status, text=json.dumps(evaluation_json(found, facts.admission), indent=2))
-    return Answer(status=status, text=evaluated_text(found, candidate, facts.admission))
-
-
-def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
-    """An evaluation for a person: the text an author gets, the evidence, the checks, the admission."""
-    lines = [evaluation_text(found, candidate).rstrip()]
-    lines += [line for exhibit in found.exhibits for line in exhibit_lines(exhibit)]
-    lines += [line for line in (*checks_lines(found), admission_text(admission)) if line]
-    if found.profile:
-        lines += ["", _counts(found.profile, candidate.source)]
-    return "\n".join(lines)
-
-
-def _counts(profile: Profile, source: str) -> str:
-    from cutegen_nb.report.counts_text import counts_text  # noqa: PLC0415 - only a readable result needs it
-
-    return counts_text(profile, source)
+    text = evaluated_text(found, candidate, facts.admission)
+    if found.passed and found.profile:
+        where = f"`cutegen-nb profile {shlex.quote(options.problem)} {shlex.quote(options.candidate)}`"
+        text += f"\n\nWhere it spends its work, line by line: {where}"
+    return Answer(status=status, text=text)
 
 
 def read_source(path: str) -> str:
@@ -256,11 +266,12 @@ def read_source(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        message = f"cannot read the candidate {path}: {error.strerror}"
+        message = f"cannot read the kernel {path}: {error.strerror}; give the path of a file with ModelNew"
         raise UsageError(message) from error
     except UnicodeDecodeError as error:
         message = (
-            f"the candidate {path} is not text in UTF-8: byte {error.start} is {error.object[error.start]:#x}"
+            f"the kernel {path} is not text in UTF-8: byte {error.start} is {error.object[error.start]:#x}; "
+            "save it as UTF-8"
         )
         raise UsageError(message) from error
 

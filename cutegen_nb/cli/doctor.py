@@ -16,11 +16,12 @@ from typing import Any
 
 import cutegen_nb
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.errors import ConfigurationError, CutegenError
+from cutegen_nb.core.errors import ConfigurationError, CutegenError, StoreError
 from cutegen_nb.gpu import nsight_import
 from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.gpu.tool_run import locate
 from cutegen_nb.simulator.bridge_dsl import PACKAGE, TESTED_VERSION, check_version
+from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.wiring import Settings, make_evaluator
 
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -149,10 +150,16 @@ def _authors(settings: Settings) -> tuple[Line, ...]:
 
 
 def _store(folder: Path) -> Line:
-    place = folder if folder.exists() else folder.parent
+    place = next(item for item in (folder, *folder.absolute().parents) if item.exists())
     able = place.is_dir() and os.access(place, os.W_OK)
-    text = f"{folder} ({'may be written' if able else 'may not be written: use --store'})"
-    return Line(item="sessions", value=text, fine=able)
+    what = "may be written" if able else "may not be written: use --store"
+    if (folder / FILE_NAME).exists():
+        try:
+            with SqliteStore(folder, writable=False) as store:
+                what = f"holds {len(store.names())}, {what}"
+        except StoreError as error:
+            return Line(item="sessions", value=str(error), fine=False)
+    return Line(item="sessions", value=f"{folder} ({what})", fine=able)
 
 
 def _confinement() -> Line:

@@ -22,6 +22,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.prompting.facts import tensor_text
 from cutegen_nb.prompting.memory import round_label
+from cutegen_nb.report.fitting import table_lines
 
 
 def session_json(session: Session, report: str | None) -> dict[str, Any]:
@@ -269,10 +270,5 @@ def lineage_json(session: Session) -> dict[str, Any]:
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A plain table, each column as wide as its longest cell."""
-    table = [tuple(header), *(tuple(row) for row in rows)]
-    widths = [max(len(row[index]) for row in table) for index in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
+    """A plain table, folded where the terminal is narrower."""
+    return "\n".join(table_lines([tuple(header), *(tuple(row) for row in rows)], rule=False))

@@ -14,6 +14,8 @@ from cutegen_nb.analysis import devices
 from cutegen_nb.analysis.diagnose import Diagnosis, diagnose, diagnose_launches
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, read_source, settings_of
+from cutegen_nb.cli.evaluated import evaluated_text
+from cutegen_nb.cli.output import evaluation_json
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import encode
@@ -24,7 +26,6 @@ from cutegen_nb.gpu.evaluator import KernelEvaluator
 from cutegen_nb.gpu.nsight import Detail
 from cutegen_nb.gpu.nsight_import import import_report
 from cutegen_nb.gpu.nsight_profile import profile_of
-from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.wiring import make_evaluator
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def profile(options: argparse.Namespace, terminal: Terminal) -> Answer:
     """Profile a candidate, or read a report."""
     from cutegen_nb.report.page import check_target, write_whole  # noqa: PLC0415 - what draws is slow to import
-    from cutegen_nb.report.profile_page import page_of  # noqa: PLC0415
+    from cutegen_nb.report.profile_page import page_of  # noqa: PLC0415 - as above
 
     target = check_target(options.html, "profile.html") if options.html else None
     if options.file.endswith(_REPORT):
@@ -92,7 +93,7 @@ def _answer(options: argparse.Namespace, found: Profile, sections: tuple[KernelS
             "html": options.html,
         }
         return json.dumps(told, indent=2)
-    from cutegen_nb.report.profile_page import text_of  # noqa: PLC0415
+    from cutegen_nb.report.profile_page import text_of  # noqa: PLC0415 - slow to import
 
     said = text_of(found, sections, lines=options.lines)
     return f"{said}\n\npage: {options.html}" if options.html else said
@@ -125,8 +126,12 @@ async def _evaluated(
         await evaluator.close()
         terminal.clear()
     if found.profile is None or not found.passed:
-        return Answer(status=NONE_PASSED, text=evaluation_text(found, candidate).rstrip())
-    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415
+        if options.json:
+            return Answer(
+                status=NONE_PASSED, text=json.dumps(evaluation_json(found, facts.admission), indent=2)
+            )
+        return Answer(status=NONE_PASSED, text=evaluated_text(found, candidate, facts.admission))
+    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415 - slow to import
 
     sections = tuple(
         KernelSection(
@@ -159,7 +164,7 @@ def _imported(options: argparse.Namespace) -> tuple[Profile, tuple[KernelSection
     if not found.launches:
         raise UsageError(f"{options.file} holds no kernel: nothing was profiled when it was written.")
     given = {"": read_source(options.source)} if options.source else {}
-    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415
+    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415 - slow to import
 
     device = _device_of(found)
     sections = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from cutegen_nb.analysis.problem_text import read_problem
 from cutegen_nb.cli.commands import PASSED, Answer, read_source, settings_of
@@ -208,6 +209,10 @@ def _step(session: Session, words: Words, wanted: str | None, strategy_name: str
     """The next step, or the one that was asked for."""
     menu = words.library.menu(session.facts.workload_class, session.facts.parts)
     step = next_step(session, menu)
+    if strategy_name and (step.parent is None or wanted == "generate"):
+        name = _named(words, strategy_name).name
+        message = f"--strategy {name} starts from a kernel that passes: give one with --kernel"
+        raise UsageError(message)
     if wanted == "generate":
         return Step(stage=Stage.CORRECT)
     stage = _STAGES[wanted] if wanted else step.stage
@@ -230,7 +235,9 @@ def _step(session: Session, words: Words, wanted: str | None, strategy_name: str
 def _named(words: Words, name: str) -> Strategy:
     found = next((item for item in words.library.strategies() if item.name == name), None)
     if found is None:
-        names = ", ".join(item.name for item in words.library.strategies())
-        message = f"no strategy {name!r}: there is {names}"
+        names = [item.name for item in words.library.strategies()]
+        near = get_close_matches(name, names, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        message = f"no strategy {name!r}: there is {', '.join(names)}{meant}"
         raise UsageError(message)
     return found

@@ -21,7 +21,10 @@ from cutegen_nb.store.bundle import SUFFIX, read_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, SystemClock, library_of, make_guide, open_store
 
-SUMMARY = "show a stored session again, round by round, as it was recorded; nothing is asked and nothing runs"
+SUMMARY = (
+    "show a stored session again, round by round, as it was recorded, and keep that as SESSION_replay; "
+    "nothing is asked and nothing runs"
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -48,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DESCRIPTION.strip(), EPILOG.strip()
     parser.usage = "%(prog)s [options] SCRIPT.py [its arguments]"
-    parser.add_argument("script", metavar="SCRIPT.py", help="the program; what follows it is for the program")
+    parser.add_argument(
+        "script", nargs="?", metavar="SCRIPT.py", help="the program; what follows it is for the program"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     parser.add_argument(
         "--arch",
@@ -93,6 +95,9 @@ def seconds(word: str) -> float:
 
 async def simulate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     """Run the program, then say what its kernels did."""
+    if options.script is None:
+        message = "simulate needs SCRIPT.py, the program to run; see `cutegen-nb simulate --help`"
+        raise UsageError(message)
     program = Program(
         script=options.script,
         arguments=tuple(options.arguments),

@@ -16,6 +16,7 @@ from typing import TextIO
 
 _PLAIN_INTERVAL_S = 1.0
 _WIDTH = 100
+"""Progress is cut at this, and one column before the terminal's end, where a line would wrap."""
 _ERASE_LINE = "\r\x1b[K"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 """What a model wrote is shown: it must not move the cursor or rename the window."""
@@ -32,7 +33,8 @@ class Terminal:
     def __init__(self, out: TextIO | None = None, in_fd: int = 0) -> None:
         self._out = out or sys.stderr
         self._in_fd = in_fd
-        self._is_tty = self._out.isatty()
+        # A terminal that says it is dumb, or an editor's, takes no control sequences.
+        self._is_tty = self._out.isatty() and os.environ.get("TERM") != "dumb"
         self._line_shown = False
         self._last_text = ""
         self._last_time = 0.0
@@ -46,13 +48,18 @@ class Terminal:
             return
         now = time.monotonic()
         if self._is_tty:
-            self._write(_ERASE_LINE + " ".join(visible(text).split())[:_WIDTH])
+            self._write(_ERASE_LINE + " ".join(visible(text).split())[: self._columns()])
             self._line_shown = True
         elif now - self._last_time >= _PLAIN_INTERVAL_S:
             self._write(f"{visible(text)}\n")
         else:
             return
         self._last_text, self._last_time = text, now
+
+    def _columns(self) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return min(max(os.get_terminal_size(self._out.fileno()).columns - 1, 1), _WIDTH)
+        return _WIDTH
 
     def clear(self) -> None:
         """Take the progress line away."""

@@ -7,6 +7,7 @@ from cutegen_nb.analysis.line_heat import hottest_lines
 from cutegen_nb.analysis.measured_tables import measured_tables
 from cutegen_nb.analysis.static_tables import compiled
 from cutegen_nb.core.profile import Profile
+from cutegen_nb.report.fitting import paragraph, table_lines
 from cutegen_nb.report.markup import visible
 
 _WIDEST = 48
@@ -26,17 +27,9 @@ def table_text(table: CountTable) -> str:
     """One table in aligned columns, its note below."""
     header = tuple(title for title, _ in table.columns)
     rows = [header, *(tuple(_short(visible(cell)) for cell in row) for row in table.rows)]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if figures else cell.ljust(width)
-            for cell, width, (_, figures) in zip(row, widths, table.columns, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    rule = "  ".join("─" * width for width in widths)
-    note = [f"  {table.note}"] if table.note else []
-    return "\n".join([visible(table.title), lines[0], rule, *lines[1:], *note])
+    right = {index for index, (_, figures) in enumerate(table.columns) if figures}
+    note = paragraph(table.note, "  ") if table.note else []
+    return "\n".join([*paragraph(visible(table.title)), *table_lines(rows, right=right), *note])
 
 
 def _short(cell: str) -> str:

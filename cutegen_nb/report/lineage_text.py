@@ -5,6 +5,7 @@ from __future__ import annotations
 from cutegen_nb.analysis.lineage_graph import Lineage, Revision, lineage, tree
 from cutegen_nb.analysis.summary import outcome, who
 from cutegen_nb.core.session import Session
+from cutegen_nb.report.fitting import paragraph
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.text import aligned, cut
 
@@ -28,7 +29,7 @@ def lineage_text(session: Session) -> str:
         for name, one in drawn
     ]
     key = "★ best   ● approved   ○ passed   × did not pass"
-    tail = [part for part in (missing(graph), key, outcome(session)) if part]
+    tail = [line for part in (missing(graph), key, outcome(session)) if part for line in paragraph(part)]
     shown = aligned([heading, *body], right=set()) if body else []
     return visible("\n".join([*shown, "", *tail]).lstrip("\n"))
 

@@ -15,6 +15,7 @@ from cutegen_nb.analysis.static_tables import compiled
 from cutegen_nb.core.profile import LaunchProfile, Profile
 from cutegen_nb.report import counts_view, line_view, rounds
 from cutegen_nb.report.counts_text import table_text
+from cutegen_nb.report.fitting import paragraph
 from cutegen_nb.report.markup import Style, folded, safe, visible
 from cutegen_nb.report.page import page
 
@@ -43,7 +44,8 @@ def text_of(profile: Profile, sections: Sequence[KernelSection], *, lines: bool)
         parts.append(table_text(launches(profile)))
     for section in sections:
         parts.append(_heading(section.launch))
-        parts.append("\n".join(visible(line) for line in section.diagnosis.text()))
+        said = (visible(line) for line in section.diagnosis.text())
+        parts.append("\n".join(part for line in said for part in paragraph(line, "  ", first="")))
         parts += [table_text(one) for one in _tables(section, lines=lines) if one.rows]
     return "\n\n".join(parts)
 

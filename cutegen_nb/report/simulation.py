@@ -12,6 +12,7 @@ from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
 from cutegen_nb.report.counts_text import table_text
+from cutegen_nb.report.fitting import paragraph, table_lines
 from cutegen_nb.report.markup import visible
 
 _LINES_SHOWN = 12
@@ -32,10 +33,11 @@ def text(run: ProgramRun) -> str:
     given = resources(run.profile)
     parts = [
         heading(run), *_section(_launch_rows(run)), *_section([table_text(given)] if given.rows else ()),
-        *_section(visible(line) for line in code_text(run.profile)),
+        *_section(part for line in code_text(run.profile) for part in paragraph(visible(line))),
         *_findings(run), *_section(_line_rows(run)),
     ]  # fmt: skip
-    return "\n".join([*parts, *(f"note: {visible(item)}" for item in notes(run))])
+    said = (line for item in notes(run) for line in paragraph(visible(item), "  ", first="note: "))
+    return "\n".join([*parts, *said])
 
 
 def heading(run: ProgramRun) -> str:
@@ -211,11 +213,4 @@ def _code(run: ProgramRun, file: str, line: int) -> str:
 
 
 def _aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    return table_lines(lines, right=right, rule=False)

@@ -13,6 +13,7 @@ from cutegen_nb.analysis.summary import (
     timed_figures,
 )
 from cutegen_nb.core.session import Session
+from cutegen_nb.report.fitting import paragraph, table_lines
 from cutegen_nb.report.markup import visible
 
 _WIDEST = 28
@@ -27,11 +28,11 @@ def table(session: Session) -> str:
     figures = ("sectors", "warp instr.", "÷ least") if counted else ("latency", "speedup", "of roof")
     heading = ("round", "strategy", "verdict", "against best", *figures, "decision")
     body = [_cells(item, counted=counted) for item in rows(session)]
-    lines = [visible(title)]
+    lines = paragraph(visible(title))
     if body:
         lines += aligned([heading, *body], right={4, 5, 6})
-    ended = [f"Ended: {visible(session.stopped)}"] if session.stopped else []
-    return "\n".join([*lines, "", visible(outcome(session)), *ended]) + "\n"
+    ended = paragraph(f"Ended: {visible(session.stopped)}") if session.stopped else []
+    return "\n".join([*lines, "", *paragraph(visible(outcome(session))), *ended]) + "\n"
 
 
 def _cells(item: RoundSummary, *, counted: bool) -> tuple[str, ...]:
@@ -53,13 +54,4 @@ def cut(name: str) -> str:
 
 def aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
     """Lines in columns, the first of them a heading with a rule below; columns `right` end at the right."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    shown = [
-        "  ".join(
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    rule = "  ".join("─" * width for width in widths)
-    return [shown[0], rule, *shown[1:]]
+    return table_lines(lines, right=right)

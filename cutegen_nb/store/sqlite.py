@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +22,8 @@ from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
 FILE_NAME = "sessions.sqlite"
 _BUSY_S = 5.0
+_NAMED = 8
+"""Sessions that a message names, the newest first."""
 
 
 class SqliteStore:
@@ -214,10 +217,17 @@ class SqliteStore:
     def _id(self, session_name: str) -> int:
         row = self._connection.execute("SELECT id FROM sessions WHERE name = ?", (session_name,)).fetchone()
         if row is None:
-            known = ", ".join(self.names()) or "none yet"
-            message = f"no session {session_name!r} in {self.path}: there is {known}"
-            raise StoreError(message)
+            raise StoreError(self._unknown(session_name))
         return int(row[0])
+
+    def _unknown(self, session_name: str) -> str:
+        """There is no session of that name: the nearest, and the newest of those that there are."""
+        names = self.names()
+        known = ", ".join(names[: -_NAMED - 1 : -1]) or "none yet"
+        more = f" and {len(names) - _NAMED} older ones" if len(names) > _NAMED else ""
+        near = get_close_matches(session_name, names, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return f"no session {session_name!r} in {self.path}: there is {known}{more}{meant}"
 
     def _value(self, kind: type[Any], text: str, session_name: str) -> Any:  # noqa: ANN401 - `kind` says which
         try:

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cutegen_nb.authors.server_profile import Price
 from cutegen_nb.cli import main
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
+from cutegen_nb.wiring import settings_from_environment, uncounted_dollars
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,3 +162,34 @@ def test_the_command_line_imports_neither_torch_nor_what_only_some_commands_need
     names = "('torch', 'cutlass', 'openai', 'matplotlib', 'pandas', 'numpy', 'IPython')"
     code = f"import sys, cutegen_nb.cli; print([n for n in {names} if n in sys.modules])"
     assert run_python(code) == "[]\n"
+
+
+def test_what_a_command_would_not_use_is_refused_and_not_ignored(capsys, problem, tmp_path):
+    (tmp_path / "kernel.py").write_text("x = 1\n")
+    assert "is for --batch" in fails(capsys, "evaluate", problem, "kernel.py", "-o", "out.json")
+    assert "simulate needs SCRIPT.py" in fails(capsys, "simulate")
+
+
+def test_the_doctor_says_of_a_store_what_a_run_would(capsys, tmp_path):
+    def told(folder: Path) -> dict[str, object]:
+        main(["doctor", "--device", "simulator", "--json", "--store", str(folder)])
+        items = json.loads(capsys.readouterr().out)["items"]
+        return next(item for item in items if item["item"] == "sessions")
+
+    assert told(tmp_path / "not" / "there" / "yet")["fine"]
+    with SqliteStore(tmp_path / "store"):
+        pass
+    assert "holds 0, may be written" in told(tmp_path / "store")["value"]
+    (tmp_path / "store" / "sessions.sqlite").write_bytes(b"this is no database, and long enough" * 9)
+    damaged = told(tmp_path / "store")
+    assert not damaged["fine"]
+    assert "is not a session store or is damaged" in damaged["value"]
+
+
+def test_dollars_that_count_nothing_are_explained():
+    unpriced = settings_from_environment(author="openai", model="m", base_url="http://localhost:1/v1")
+    assert "no price of m is known" in uncounted_dollars(unpriced)
+    assert "[profile.openai.price]" in uncounted_dollars(unpriced)
+    price = Price(input=1.0, output=2.0)
+    assert not uncounted_dollars(replace(unpriced, server=replace(unpriced.server, price=price)))
+    assert "the author offline has no price" in uncounted_dollars(settings_from_environment())

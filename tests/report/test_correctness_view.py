@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.analysis.exhibits import checks_lines, exhibit_lines
+from cutegen_nb.analysis.exhibits import exhibit_lines
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
@@ -86,7 +86,6 @@ def test_a_record_of_an_older_version_still_lists_its_checks():
     html = render(old, SOURCE)
     assert "Checks of tier A: 1 ran, 1 did not" in html
     assert "timing: no GPU" in html
-    assert checks_lines(old) == ()
 
 
 def test_the_same_in_plain_words():
@@ -94,28 +93,6 @@ def test_the_same_in_plain_words():
     assert lines[0] == "evidence (torch-compute): PyTorch's aten.relu ran inside <forward>."
     assert "    input 0, float32[2]: -1, 2" in lines
     assert lines[-1] == "  source: line 4"
-    assert checks_lines(ACCUSED) == (
-        "Checks of tier B: 2 ran, 2 did not; tier C was not asked for.",
-        "  found something: PyTorch computation intercepted",
-        "  found nothing: outputs poisoned",
-        "  not run: physical floor (it needs a GPU)",
-        "  not run: many calls (it ended before)",
-        f"  SHA-256 of the candidate: {'c' * 64}",
-        f"  SHA-256 of the problem:   {'d' * 64}",
-        "  confinement: Landlock: own folder only.",
-    )
-
-
-def test_long_lists_of_checks_are_wrapped_and_seeds_are_told():
-    checks = tuple(
-        CheckResult(name=f"check {number}, a long name", tier=Tier.A, state=CheckState.RAN)
-        for number in range(12)
-    )
-    seeds = Correctness(seeds=(12, 34), outputs=(), checks=())
-    lines = checks_lines(replace(ACCUSED, checks=checks, correctness=seeds))
-    assert max(map(len, lines)) <= 100
-    assert "check 3, a long name; check 4" in " ".join(line.strip() for line in lines)
-    assert "  seeds of the inputs, drawn after the source was fixed: 12; 34" in lines
 
 
 def test_wrong_values_say_where_they_lie_by_tile_and_their_usual_cause():

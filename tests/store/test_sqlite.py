@@ -285,3 +285,13 @@ def test_kill_9_at_any_moment_loses_at_most_the_round_in_flight(tmp_path):
         assert len(rounds) in {announced, announced + 1}
         assert [item.number for item in rounds] == list(range(len(rounds)))
         expected = len(rounds)
+
+
+def test_a_mistyped_session_is_answered_with_the_newest_and_the_nearest(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        for name in ("relu", *(f"softmax_{number}" for number in range(10))):
+            store.create(session(name))
+        with pytest.raises(StoreError, match=r"there is softmax_9, .*, softmax_2 and 3 older ones$"):
+            store.load("nobody")
+        with pytest.raises(StoreError, match=r"; did you mean relu\?$"):
+            store.load("relo")
