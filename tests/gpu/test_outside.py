@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from cutegen_nb.analysis.workload import longest_sum
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Severity, Tier, Verdict
@@ -69,7 +70,15 @@ def outside_of(quick):
 
         async def run():
             facts = await quick.evaluator.facts(problem, quick.stages.append)
-            return await quick.evaluator._outside(PASSED, problem, candidate, facts, quick.stages.append)
+            order = outside.Order(
+                problem=problem,
+                candidate=candidate,
+                workload=facts.scaled,
+                longest_sum=longest_sum(facts.scaled.graph),
+                gates=[],
+                added_inputs=facts.admission.added_inputs,
+            )
+            return await outside.judged_outside(PASSED, order, quick.evaluator._workers, quick.stages.append)
 
         return asyncio.run(run())
 
