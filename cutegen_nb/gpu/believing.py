@@ -31,8 +31,9 @@ from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.interception import SMALL_FRACTION
 from cutegen_nb.gpu.kernel_names import DSL
 from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
+from cutegen_nb.gpu.ratios import AGAIN, CANDIDATE
 from cutegen_nb.gpu.record import TimingTask
-from cutegen_nb.gpu.sampling import AGAIN, CANDIDATE, Bench
+from cutegen_nb.gpu.sampling import Bench
 
 OUTSIDE_FRACTION = 1.5
 """Kernels that run so much longer than the events around the call say have run outside of them."""

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.gpu.baselines import Call
 from cutegen_nb.gpu.faults import CandidateFault
-from cutegen_nb.gpu.sampling import CANDIDATE, Samples
+from cutegen_nb.gpu.ratios import CANDIDATE, Samples
 from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs
 
 SHORT_MS = 0.010

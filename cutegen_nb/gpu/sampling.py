@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -25,20 +24,15 @@ from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.gpu import torch_settings
 from cutegen_nb.gpu.baselines import Call
 from cutegen_nb.gpu.cold_cache import ColdCache
+from cutegen_nb.gpu.ratios import CANDIDATE, Samples, settled
 from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs, write_over_freed
 
 WARM_UP_S = 0.5
 """Of candidate and baselines mixed, before the first sample, at most."""
 _WARM_UP_FRACTION = 0.3
 """Of the time that sampling may take: the seeds of a round have warmed the device up already."""
-TURNS_A_BLOCK = 10
-FEWEST_BLOCKS = 5
-CLOSE_ENOUGH = 0.01
-"""Half the width of the interval of each ratio at which sampling ends."""
-CANDIDATE = ""
-"""The candidate's name among the samples."""
-AGAIN = "again"
-"""Name of the second call of the first baseline in each turn: it against itself is the noise floor."""
+TURNS_A_BLOCK = 5
+FEWEST_BLOCKS = 10
 _CYCLES_A_SECOND = 2e9
 """At most, on the GPUs there are; a slower clock only makes the head start longer."""
 _FEWEST_CYCLES = 100_000
@@ -50,9 +44,6 @@ _HOST_CALLS = 10
 _WARM_CALLS = 10
 _LOOK_EVERY = 1.3
 """Growth of the number of blocks from one look at the intervals to the next, which takes some ms itself."""
-
-Samples = dict[str, list[list[float]]]
-"""ms by name, a list for each block of turns."""
 
 
 @dataclass(slots=True)
@@ -191,32 +182,16 @@ class Bench:
 
     def sample(self, longest_s: float) -> Samples:
         """Time by turns until each ratio to the candidate is known well enough, or time is up."""
-        names, order = list(self.calls), random.SystemRandom()
-        until = time.monotonic() + min(WARM_UP_S, _WARM_UP_FRACTION * longest_s)
-        while time.monotonic() < until:
-            for name in names:
-                self.once(name)
-        samples: Samples = {name: [] for name in names}
-        until, look_at = time.monotonic() + longest_s, FEWEST_BLOCKS
-        while True:
-            for name in names:
-                samples[name].append([])
-            for _ in range(TURNS_A_BLOCK):
-                self._turn += 1
-                for name in order.sample(names, len(names)):
-                    samples[name][-1].append(self.once(name))
-                if self.outputs.due():
-                    self.examine()
-            done = len(samples[CANDIDATE])
-            late = done >= FEWEST_BLOCKS and time.monotonic() > until
-            if late or (done >= look_at and settled(samples)):
-                break
-            if done >= look_at:
-                look_at = int(done * _LOOK_EVERY) + 1
+        samples = in_turns(list(self.calls), self.once, longest_s, self._after_turn)
         while self.outputs.examined < LEAST_EXAMINED:
             self._turn += 1
             self.examine()
         return samples
+
+    def _after_turn(self) -> None:
+        if self.outputs.due():
+            self.examine()
+        self._turn += 1
 
     def warm_ms(self) -> float:
         """Median latency of the candidate when the L2 keeps what the calls before left in it."""
@@ -240,47 +215,43 @@ class Bench:
         return statistics.median(times) * 1e3
 
 
+def in_turns(
+    names: Sequence[str],
+    once: Callable[[str], float],
+    longest_s: float,
+    after_turn: Callable[[], None] = lambda: None,
+    now: Callable[[], float] = time.monotonic,
+) -> Samples:
+    """Samples of `once(name)`, in ms, each turn in another order: all that decides when sampling ends.
+
+    `now` reads a clock in seconds; a simulation has its own.
+    """
+    order = random.SystemRandom()
+    until = now() + min(WARM_UP_S, _WARM_UP_FRACTION * longest_s)
+    while now() < until:
+        for name in names:
+            once(name)
+        after_turn()
+    samples: Samples = {name: [] for name in names}
+    until, look_at = now() + longest_s, FEWEST_BLOCKS
+    while True:
+        for name in names:
+            samples[name].append([])
+        for _ in range(TURNS_A_BLOCK):
+            for name in order.sample(names, len(names)):
+                samples[name][-1].append(once(name))
+            after_turn()
+        done = len(samples[CANDIDATE])
+        late = done >= FEWEST_BLOCKS and now() > until
+        if late or (done >= look_at and settled(samples)):
+            return samples
+        if done >= look_at:
+            look_at = int(done * _LOOK_EVERY) + 1
+
+
 def _sizes(returned: Any) -> list[int]:  # noqa: ANN401 - whatever a call gives
     """Bytes of the memory behind what a call gave."""
     leaves = [item for item in tree_leaves(returned) if isinstance(item, torch.Tensor) and item.is_cuda]
     return list(
         {item.untyped_storage().data_ptr(): item.untyped_storage().nbytes() for item in leaves}.values()
     )
-
-
-def settled(samples: Samples) -> bool:
-    """Whether each baseline's ratio to the candidate is known to ±1 %."""
-    for name, blocks in samples.items():
-        if name not in {CANDIDATE, AGAIN}:
-            middle, low, high = ratio_interval(blocks, samples[CANDIDATE])
-            if (high - low) / 2 > CLOSE_ENOUGH * middle:
-                return False
-    return True
-
-
-def ratio_interval(
-    baseline: list[list[float]], candidate: list[list[float]], resamples: int = 500
-) -> tuple[float, float, float]:
-    """Median of the pairwise ratios baseline ÷ candidate, and its 95 % interval.
-
-    Both are lists of blocks of equal length. Blocks, not pairs, are resampled: samples within a block share
-    clocks and temperature.
-    """
-    ratios = np.asarray(baseline) / np.asarray(candidate)
-    generator = np.random.default_rng(0)
-    chosen = generator.integers(0, len(ratios), size=(resamples, len(ratios)))
-    medians = np.median(ratios[chosen].reshape(resamples, -1), axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return float(np.median(ratios)), float(low), float(high)
-
-
-def noise(samples: Samples) -> float | None:
-    """How far from 1 the ratio of the first baseline to itself reaches; None where it was not called twice.
-
-    A difference smaller than this is none: the same kernel through the same path differs by as much.
-    """
-    if AGAIN not in samples:
-        return None
-    first = next(name for name in samples if name not in {CANDIDATE, AGAIN})
-    _, low, high = ratio_interval(samples[first], samples[AGAIN], resamples=2000)
-    return max(abs(1 - low), abs(high - 1))

@@ -26,7 +26,7 @@ from cutegen_nb.core.evaluation import (
     Severity,
     Timing,
 )
-from cutegen_nb.gpu import believing, clocks, graph_mode, sampling
+from cutegen_nb.gpu import believing, clocks, graph_mode
 from cutegen_nb.gpu.baselines import Call, prepare
 from cutegen_nb.gpu.believing import RIVAL, Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
@@ -35,8 +35,9 @@ from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.interception import threads
 from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
+from cutegen_nb.gpu.ratios import AGAIN, CANDIDATE, Samples, noise_of, ratio_interval
 from cutegen_nb.gpu.record import TimingTask
-from cutegen_nb.gpu.sampling import AGAIN, CANDIDATE, Bench, Samples
+from cutegen_nb.gpu.sampling import Bench
 from cutegen_nb.gpu.timed_outputs import TimedOutputs
 
 _POOL_BYTES_SHARE = 0.1
@@ -202,7 +203,7 @@ def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
     with candidate_code():
         samples, method, not_by_graph = _sampled(bench, order.longest_s)
         warm_ms, host_ms = bench.warm_ms(), bench.host_ms()
-    noise = sampling.noise(samples)
+    noise = noise_of(samples)
     return Timing(
         median_ms=_median(samples[CANDIDATE]),
         samples_ms=tuple(value for block in samples[CANDIDATE] for value in block),
@@ -237,7 +238,7 @@ def _both(before: Clocks | None, after: Clocks | None) -> tuple[Clocks, ...]:
 
 
 def _against(name: str, samples: Samples) -> BaselineTiming:
-    middle, low, high = sampling.ratio_interval(samples[name], samples[CANDIDATE], resamples=_RESAMPLES)
+    middle, low, high = ratio_interval(samples[name], samples[CANDIDATE], resamples=_RESAMPLES)
     return BaselineTiming(
         name=name, median_ms=_median(samples[name]), speedup=middle, speedup_low=low, speedup_high=high
     )

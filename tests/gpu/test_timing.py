@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cutegen_nb.gpu import believing, roofs, sampling
+from cutegen_nb.gpu import believing, ratios, roofs, sampling
 from cutegen_nb.gpu.kernel_trace import Event, KernelTrace, parted, sizes_of, trace_of
 
 
@@ -15,21 +15,21 @@ def _blocks(median, noise, seed, count=8, size=10):
 
 
 def test_the_interval_holds_the_true_ratio():
-    middle, low, high = sampling.ratio_interval(_blocks(3.0, 0.02, 1), _blocks(2.0, 0.02, 2))
+    middle, low, high = ratios.ratio_interval(_blocks(3.0, 0.02, 1), _blocks(2.0, 0.02, 2))
     assert low <= 1.5 <= high
     assert low <= middle <= high
 
 
 def test_a_kernel_against_itself_is_neither_faster_nor_slower():
     for seed in range(20):
-        _, low, high = sampling.ratio_interval(_blocks(1.0, 0.03, seed), _blocks(1.0, 0.03, 100 + seed))
+        _, low, high = ratios.ratio_interval(_blocks(1.0, 0.03, seed), _blocks(1.0, 0.03, 100 + seed))
         assert low <= 1.02
         assert high >= 0.98
 
 
 def test_drift_common_to_both_cancels():
     drift = np.linspace(1.0, 2.0, 80).reshape(8, 10)
-    middle, low, high = sampling.ratio_interval((3 * drift).tolist(), (2 * drift).tolist())
+    middle, low, high = ratios.ratio_interval((3 * drift).tolist(), (2 * drift).tolist())
     assert (middle, low, high) == pytest.approx((1.5, 1.5, 1.5))
 
 
@@ -147,18 +147,18 @@ def test_inputs_that_no_cache_holds_take_their_time_to_read_whatever_their_size(
 
 
 def test_a_baseline_against_itself_is_the_noise():
-    blocks = {"": _blocks(1.0, 0.0, 1), "eager": _blocks(2.0, 0.01, 2), sampling.AGAIN: _blocks(2.0, 0.01, 3)}
-    assert 0 < sampling.noise(blocks) < 0.02
-    blocks[sampling.AGAIN] = _blocks(2.2, 0.0, 3)
-    assert sampling.noise(blocks) > 0.05
-    del blocks[sampling.AGAIN]
-    assert sampling.noise(blocks) is None
+    blocks = {"": _blocks(1.0, 0.0, 1), "eager": _blocks(2.0, 0.01, 2), ratios.AGAIN: _blocks(2.0, 0.01, 3)}
+    assert 0 < ratios.noise_of(blocks) < 0.02
+    blocks[ratios.AGAIN] = _blocks(2.2, 0.0, 3)
+    assert ratios.noise_of(blocks) > 0.05
+    del blocks[ratios.AGAIN]
+    assert ratios.noise_of(blocks) is None
 
 
 def test_the_second_call_of_a_baseline_does_not_decide_when_sampling_ends():
     wide = _blocks(1.0, 0.5, 5, count=5)
-    assert sampling.settled({"": _blocks(1.0, 0.0, 1, count=5), sampling.AGAIN: wide})
-    assert not sampling.settled({"": _blocks(1.0, 0.0, 1, count=5), "eager": wide})
+    assert ratios.settled({"": _blocks(1.0, 0.0, 1, count=5), ratios.AGAIN: wide})
+    assert not ratios.settled({"": _blocks(1.0, 0.0, 1, count=5), "eager": wide})
 
 
 def test_a_call_that_a_library_computes_is_found_and_a_little_of_it_is_not():
