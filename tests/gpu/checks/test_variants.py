@@ -10,7 +10,7 @@ from cutegen_nb.gpu.checks.exact_integers import _integers
 from cutegen_nb.gpu.checks.matrix_types import reduced_types
 from cutegen_nb.gpu.checks.parts import _with_larger_blocks
 from cutegen_nb.gpu.checks.probing import expect
-from cutegen_nb.gpu.checks.variants import VARIANTS, is_free, varied
+from cutegen_nb.gpu.checks.variants import ROUNDED, VARIANTS, is_free, named, varied
 from cutegen_nb.gpu.problem_source import FunctionModule
 
 
@@ -28,6 +28,21 @@ def test_a_triangle_and_a_symmetry_stay(variant):
     changed = variant.change(symmetric)
     assert torch.equal(changed, changed.T)
     assert changed.dtype is torch.float32
+
+
+def test_stress_inputs_reach_what_drawn_numbers_do_not():
+    drawn = torch.randn(40, 60)
+    drawn[0, 0] = 0.0
+    negative = named("made negative, far from zero").change(drawn)
+    assert float(negative[0, 0]) == 0.0
+    assert bool((negative.flatten()[1:] < -100).all())
+    rounded = ROUNDED.change(drawn)
+    assert rounded.unique().numel() < 40
+    assert bool(((rounded == rounded.amax(1, keepdim=True)).sum(1) > 1).any())
+    slices = named("with every fourth slice along the first dimension zeros").change(drawn)
+    assert bool((slices[1::4] == 0).all())
+    assert torch.equal(slices[::2], drawn[::2])
+    assert float(named("beside an offset a hundred times as large").change(drawn).mean()) > 50
 
 
 def test_labels_masks_and_probabilities_are_left_as_they_are():
