@@ -216,7 +216,9 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),
     Variant(name="of one value", change=_one_value, repeats=True),
     Variant(name="made negative, far from zero", change=_of_one_sign(-_FAR)),
-    Variant(name="with every fourth slice along the first dimension zeros", change=_some_slices_zero),
+    Variant(
+        name="with every fourth slice along the first dimension zeros", change=_some_slices_zero, repeats=True
+    ),
     Variant(name="made positive, far from zero", change=_of_one_sign(_FAR)),
     Variant(name="with signs flipped", change=torch.neg),
     ROUNDED,
