@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_nb.analysis import devices
@@ -25,22 +27,15 @@ _SIMULATED = {
 """The GPU whose ceilings are drawn for a simulated architecture."""
 
 
-def find_gpu() -> Device | None:
-    """The first GPU that ``nvidia-smi`` names, or None where there is no driver or no GPU."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
+def find_gpu(environment: Mapping[str, str] = os.environ) -> Device | None:
+    """The GPU that CUDA would take first, or None where there is no driver or no GPU it may take.
+
+    ``nvidia-smi`` names all of them, whatever CUDA_VISIBLE_DEVICES says.
+    """
+    row = _visible(_listed(), environment.get("CUDA_VISIBLE_DEVICES"))
+    if row is None:
         return None
-    query = "--query-gpu=name,compute_cap,driver_version,uuid"
-    try:
-        done = subprocess.run(
-            [program, query, "--format=csv,noheader"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    rows = [line.split(", ") for line in done.stdout.strip().splitlines()]
-    if done.returncode != 0 or not rows or len(rows[0]) != 4:  # noqa: PLR2004 - four were asked for
-        return None
-    name, capability, driver, uuid = rows[0]
+    name, capability, driver, uuid = row
     found = Device(
         kind=DeviceKind.GPU,
         name=name,
@@ -52,6 +47,47 @@ def find_gpu() -> Device | None:
         uuid=uuid,
     )
     return _modelled(found, name)
+
+
+def alone(device: Device) -> dict[str, str]:
+    """What has CUDA see this GPU and no other: a candidate is not to share its work out, nor hide it there.
+
+    Empty where there is but one, which an instance of it (MIG) may stand for.
+    """
+    several = sum(row[3] != device.uuid for row in _listed()) > 0
+    return {"CUDA_VISIBLE_DEVICES": device.uuid} if device.uuid and several else {}
+
+
+def _listed() -> tuple[tuple[str, str, str, str], ...]:
+    """Name, compute capability, driver and UUID of each GPU, in the order of the bus."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ()
+    query = "--query-gpu=name,compute_cap,driver_version,uuid"
+    try:
+        done = subprocess.run(
+            [program, query, "--format=csv,noheader"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    if done.returncode != 0:
+        return ()
+    rows = [line.split(", ") for line in done.stdout.strip().splitlines()]
+    return tuple((row[0], row[1], row[2], row[3]) for row in rows if len(row) == 4)  # noqa: PLR2004 - as asked
+
+
+def _visible(
+    rows: Sequence[tuple[str, str, str, str]], wanted: str | None
+) -> tuple[str, str, str, str] | None:
+    """The row that the first entry of CUDA_VISIBLE_DEVICES means; the first where nobody set it."""
+    if wanted is None:
+        return next(iter(rows), None)
+    first = wanted.split(",")[0].strip()
+    if first.isdecimal():
+        return rows[int(first)] if int(first) < len(rows) else None
+    if first.startswith("MIG"):  # an instance, of which CUDA takes one
+        return next(iter(rows), None)
+    return next((row for row in rows if first and row[3].startswith(first)), None)
 
 
 def architecture_of(capability: str) -> str:
@@ -115,6 +151,7 @@ def choose(wanted: str, architecture: str | None) -> Device:
         return gpu
     if wanted == "cuda":
         raise DeviceUnavailable(
-            "No NVIDIA GPU was found (nvidia-smi is missing or lists none); use --device simulator."
+            "No NVIDIA GPU was found (nvidia-smi is missing or lists none that CUDA_VISIBLE_DEVICES names); "
+            "use --device simulator."
         )
     return simulated(architecture or SIMULATOR_ARCHITECTURE)

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,16 @@ Files = Callable[[Path], dict[str, Any]]
 class ForkServer:
     """Starts the template when it is first needed, and again when it was lost."""
 
-    def __init__(self, device: str, architecture: str, *, spare: bool = False) -> None:
-        """`spare`: whether `keep_spare` has a worker wait ahead of its request."""
+    def __init__(
+        self,
+        device: str,
+        architecture: str,
+        *,
+        spare: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """`spare`: whether `keep_spare` has a worker wait; `variables` are added to its environment."""
+        self._variables = dict(variables or {})
         self._device = device
         self._architecture = architecture
         self._wants_spare = spare
@@ -83,7 +91,7 @@ class ForkServer:
             with (scratch / "template.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     command,
-                    env=sandbox.environment(os.environ, scratch),
+                    env=sandbox.environment(os.environ, scratch) | self._variables,
                     pass_fds=[there.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -135,7 +135,8 @@ class Workers:
             simulated = device.kind is DeviceKind.SIMULATOR
             spare = not simulated if self._spare is None else self._spare
             kind = "simulator" if simulated else "cuda"
-            self.server = ForkServer(kind, device.architecture, spare=spare)
+            alone = {} if simulated else devices.alone(device)
+            self.server = ForkServer(kind, device.architecture, spare=spare, variables=alone)
         return self.server
 
     async def address_space(self) -> int | None:

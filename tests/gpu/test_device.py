@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -97,3 +98,50 @@ def test_a_broken_or_unwritable_cache_measures_again(h200, tmp_path):
     path.parent.write_text("a file where the folder should be")
     measured.keep(h200, FOUND)
     assert measured.recall(h200) is None
+
+
+GPUS = (
+    "NVIDIA H200, 9.0, 580.1, GPU-aaaa-1\n"
+    "NVIDIA L4, 8.9, 580.1, GPU-bbbb-2\n"
+)  # fmt: skip
+
+
+@pytest.fixture
+def two_gpus(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\nprintf '%s' '{GPUS}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [
+        (None, "NVIDIA H200"),
+        ("1", "NVIDIA L4"),
+        ("1,0", "NVIDIA L4"),
+        ("GPU-bbbb", "NVIDIA L4"),
+        ("MIG-1234", "NVIDIA H200"),
+        ("", None),
+        ("-1", None),
+        ("7", None),
+    ],
+)
+def test_the_gpu_is_the_one_that_cuda_takes_first_and_not_the_first_that_there_is(visible, name):
+    found = device.find_gpu({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    assert (found and found.name) == name
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_of_several_gpus_a_candidate_sees_one():
+    found = device.find_gpu({"CUDA_VISIBLE_DEVICES": "1,0"})
+    assert device.alone(found) == {"CUDA_VISIBLE_DEVICES": "GPU-bbbb-2"}
+
+
+def test_one_gpu_alone_is_left_as_it_is(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 'NVIDIA H200, 9.0, 580.1, GPU-aaaa-1'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert device.alone(device.find_gpu({})) == {}
