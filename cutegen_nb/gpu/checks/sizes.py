@@ -78,7 +78,7 @@ def thresholds(source: str) -> tuple[int, ...]:
     """Integers that the source compares with or divides by, named constants of its module included.
 
     What ``min`` caps may be a number of CTAs, so that its multiples by small constants (threads of a CTA)
-    count as well.
+    count as well, unless a kernel asks how many there are, to go round with that stride.
     """
     tree = ast.parse(source)
     named: dict[str, int] = {}
@@ -97,12 +97,16 @@ def thresholds(source: str) -> tuple[int, ...]:
     small = {value for value in named.values() if 1 < value <= _MOST_THREADS}
     capped = {
         value * factor
-        for part in _capped(tree)
+        for part in (() if _strides_by_grid(tree) else _capped(tree))
         for value in (_integer(part, named),)
         if value is not None and value > _SMALLEST_THRESHOLD
         for factor in (1, *small)
     }
     return tuple(sorted(found | {value for value in capped if value <= _LARGEST_THRESHOLD}, reverse=True))
+
+
+def _strides_by_grid(tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == "grid_dim" for node in ast.walk(tree))
 
 
 def _capped(node: ast.AST) -> Iterator[ast.expr]:

@@ -86,6 +86,7 @@ def test_one_extent_takes_its_own_length_while_the_others_make_room():
 def test_what_a_minimum_caps_may_count_ctas():
     source = "THREADS = 128\n\ndef host(n):\n    launch(grid=(min(n // THREADS, 65535), 1, 1))\n"
     assert thresholds(source) == (65535 * 128, 65535, 128)
+    assert thresholds(f"{source}\ndef kernel():\n    step, _, _ = cute.arch.grid_dim()\n") == (128,)
 
 
 def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():
