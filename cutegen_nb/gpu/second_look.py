@@ -32,6 +32,7 @@ _STEPS = 4
 _DRAWS = 16
 _FEWER_DRAWS = 4
 _MANY_ELEMENTS = 1 << 22
+_HUGE = 1e300
 _FULL = {torch.float32, torch.float64}
 
 
@@ -187,7 +188,11 @@ def _moved(item: Any, most: int) -> Any:  # noqa: ANN401 - an input may be a num
     # Half-precision inputs are taken as they are and computed with in float32: its last bits count.
     precision = torch.finfo(torch.float64 if item.dtype is torch.float64 else torch.float32)
     moved = item.double() * (1.0 + precision.eps * steps.double())
-    return torch.where(item == 0, precision.tiny * steps.double(), moved)
+    moved = torch.where(item == 0, precision.tiny * steps.double(), moved)
+    # Equal infinities are as good as any other equal numbers, and have no last bits.
+    return torch.where(
+        torch.isinf(item), item.sign().double() * (_HUGE + _HUGE / 1e6 * steps.double()), moved
+    )
 
 
 def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, want: torch.Tensor) -> Gate:

@@ -1,0 +1,189 @@
+"""Honest kernels that were once refused or accused: each passes tier B, with no flag but those named."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.core.errors import ProblemError
+from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.gpu import evaluator
+
+PROBLEM = """
+import torch
+import torch.nn.functional as F
+
+
+class Model(torch.nn.Module):
+    def forward(self, x{more}):
+        return {answer}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+KERNEL = """
+import cutlass
+import torch
+from cutlass import cute
+from cutlass.cute.runtime import from_dlpack
+
+COMPILED = {{}}
+
+
+@cute.kernel
+def work_kernel(x: cute.Tensor, b: cute.Tensor, y: cute.Tensor, count: cutlass.Int32, width: cutlass.Int32):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    i = block * 128 + thread
+    if i < count:
+        v = x[i]
+{body}
+
+
+@cute.jit
+def work(x: cute.Tensor, b: cute.Tensor, y: cute.Tensor, count: cutlass.Int32, width: cutlass.Int32):
+    work_kernel(x, b, y, count, width).launch(grid=(cute.ceil_div(count, 128), 1, 1), block=(128, 1, 1))
+
+
+def launch(x, b, y):
+    given = [from_dlpack(t.reshape(-1)).mark_layout_dynamic() for t in (x, b, y)]
+    numbers = (x.numel(), (b if b.dim() == 1 else x).shape[-1])
+    if work not in COMPILED:
+        COMPILED[work] = cute.compile(work, *given, *numbers)
+    COMPILED[work](*given, *numbers)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, *more):
+        x = x.contiguous()
+        b = more[0].contiguous() if more else x
+{forward}
+"""
+MAGIC = "((v + 12582912.0) - 12582912.0).to(cutlass.Int8)"
+"""To the nearest integer."""
+RANKS = """row = i // width * width
+rank = cutlass.Int32(0)
+for k in cutlass.range(width):
+    o = x[row + k]
+    if o < v or (o == v and row + k > i):
+        rank += 1
+y[row + rank] = cutlass.Int64(i - row)"""
+CASES = {
+    "a rounding that lies on the edge": (
+        "torch.clamp(torch.round(x / b), -128, 127).to(torch.int8)",
+        "torch.randn(96, 250), torch.rand(96, 1) * 0.02 + 0.01",
+        f"v = cute.arch.fmax(cute.arch.fmin(v * (1.0 / b[i // width]), 127.0), -128.0); y[i] = {MAGIC}",
+        "y = torch.empty(x.shape, dtype=torch.int8, device=x.device); launch(x, b, y); return y",
+        {"wrong-under-stress", "relies-on-layout"},
+    ),
+    "booleans": (
+        "x > 0.5",
+        "torch.randn(40, 61)",
+        "r = cutlass.Uint8(0)\nif v > 0.5:\n    r = cutlass.Uint8(1)\ny[i] = r",
+        "y = torch.empty(x.shape, dtype=torch.bool, device=x.device); launch(x, b, y.view(torch.uint8)); return y",
+        set(),
+    ),
+    "an exponential less one": (
+        "F.elu(x)",
+        "torch.rand(40, 61) - 0.5",
+        "r = v\nif v < 0.0:\n    r = cute.math.exp(v, fastmath=True) - 1.0\ny[i] = r",
+        "y = torch.empty_like(x); launch(x, b, y); return y",
+        {"wrong-under-stress"},  # numbers below the smallest normal one become zero
+    ),
+    "a search in edges that stay sorted": (
+        "torch.bucketize(x, b)",
+        "torch.randn(40, 61), torch.sort(torch.randn(33))[0]",
+        "n = cutlass.Int64(0)\nfor k in cutlass.range(width):\n    if b[k] < v:\n        n += 1\ny[i] = n",
+        "y = torch.empty(x.shape, dtype=torch.int64, device=x.device); launch(x, b, y); return y",
+        set(),
+    ),
+    "float64 answers too large to square": (
+        "torch.exp(x) - 1",
+        "torch.randn(40, 61, dtype=torch.float64)",
+        "y[i] = cute.math.exp(v) - 1.0",
+        "y = torch.empty_like(x); launch(x, b, y); return y",
+        set(),
+    ),
+    "an output that is an input": (
+        '{"square": x * x, "same": x}',
+        "torch.randn(40, 61)",
+        "y[i] = v * v",
+        'y = torch.empty_like(x); launch(x, b, y); return {"square": y, "same": x}',
+        set(),
+    ),
+    "the places in sorted half-precision rows, equal ones in any order": (
+        "torch.sort(x, dim=1)[1]",
+        "torch.randn(30, 60).half()",
+        RANKS,
+        "y = torch.empty(x.shape, dtype=torch.int64, device=x.device); launch(x, b, y); return y",
+        set(),
+    ),
+}
+
+
+def problem(answer, inputs):
+    return PROBLEM.format(answer=answer, inputs=inputs, more=", b" if "), torch" in inputs else "")
+
+
+def kernel(body, forward):
+    return KERNEL.format(
+        body="\n".join(f"        {line}" for line in body.splitlines()),
+        forward="\n".join(f"        {line}" for line in forward.split("; ")),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _time_enough(monkeypatch):
+    monkeypatch.setattr(evaluator, "CLOSER_ON_SIMULATOR_S", dict.fromkeys(Tier, 60.0))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_passes_tier_b_with_no_other_flag(judge, name):
+    answer, inputs, body, forward, flags = CASES[name]
+    evaluation = judge(problem(answer, inputs), kernel(body, forward), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    assert {item.kind for item in evaluation.findings} <= flags, evaluation.findings
+
+
+def test_many_calls_run_where_the_answer_hangs_on_the_last_bits_of_its_inputs(judge):
+    """A bfloat16 softmax moves by more than its gate with the last bit of an input; its own inputs serve."""
+    body = (
+        "row = i // width * width\nm = cutlass.Float32(-1e30)\nfor k in cutlass.range(width):\n"
+        "    m = cute.arch.fmax(m, x[row + k].to(cutlass.Float32))\ns = cutlass.Float32(0.0)\n"
+        "for k in cutlass.range(width):\n    s += cute.math.exp(x[row + k].to(cutlass.Float32) - m)\n"
+        "y[i] = (cute.math.exp(v.to(cutlass.Float32) - m) / s).to(cutlass.BFloat16)"
+    )
+    given = problem("torch.softmax(x, dim=1)", "torch.randn(12, 50).bfloat16()")
+    evaluation = judge(given, kernel(body, "y = torch.empty_like(x); launch(x, b, y); return y"), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    many = next(item for item in evaluation.checks if item.name == "many calls")
+    assert many.state is CheckState.RAN, many
+
+
+def test_checks_of_empty_outputs_say_so(judge):
+    given = problem("x * x", "torch.randn(0, 61)")
+    forward = "y = torch.empty_like(x); launch(x, b, y) if x.numel() else None; return y"
+    evaluation = judge(given, kernel("y[i] = v * v", forward), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    notes = {item.name: item.note for item in evaluation.checks if item.state is CheckState.NOT_RUN}
+    assert notes["a kernel was launched in every call"] == "the outputs have no elements"
+    assert notes["shared memory ordered by barriers"] == "no kernel was launched"
+    assert notes["stress inputs"] == "no input may take other values"
+
+
+def test_a_reference_that_answers_at_random_is_the_problems_fault(judge):
+    given = problem("F.dropout(x, 0.5)", "torch.randn(40, 61)")
+    with pytest.raises(ProblemError, match="other results at each call on equal inputs"):
+        judge(given, kernel("y[i] = v", "y = torch.empty_like(x); launch(x, b, y); return y"))
+
+
+def test_only_last_bits_are_excused(judge):
+    """One in a hundred integers off by one, away from any edge, is wrong."""
+    answer, inputs, body, forward, _ = CASES["a rounding that lies on the edge"]
+    wrong = body.replace("y[i] =", "if i % 100 == 7:\n    v = v - 1.0\ny[i] =")
+    evaluation = judge(problem(answer, inputs), kernel(wrong, forward))
+    assert not evaluation.passed
