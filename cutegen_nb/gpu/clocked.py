@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from cutegen_nb.core.evaluation import Exhibit, Finding, Judged, OutputComparison, Verdict
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu import comparing, inputs
 from cutegen_nb.gpu.candidate_module import construct, copy_state, import_candidate, write_source
 from cutegen_nb.gpu.checks.registry.work import FLOOR, RECHECKED, TRACE
 from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blaming
 from cutegen_nb.gpu.harness import judge_harness
-from cutegen_nb.gpu.record import Ending, Evidence, Stage, TimingTask
+from cutegen_nb.gpu.record import Ending, Evidence, TimingTask
 from cutegen_nb.gpu.trial import Trial
 
 _TIMED = {"wrong-when-timed": RECHECKED, "stale-result": RECHECKED, "above-roof": FLOOR}
@@ -24,7 +25,7 @@ _BESIDE = "best_before"
 """Folder of the candidate to beat, in that of the one that is judged."""
 
 
-def clock(trial: Trial, seeds: Sequence[int], stage: Stage) -> Ending | None:
+def clock(trial: Trial, seeds: Sequence[int], stage: Progress) -> Ending | None:
     """Time it, on a GPU; an outcome where the figures are no verdict or a wrong one."""
     state = trial.state
     if trial.task.time_it is None:
@@ -45,7 +46,7 @@ def clock(trial: Trial, seeds: Sequence[int], stage: Stage) -> Ending | None:
     return outcome, decisive.message
 
 
-def _task(trial: Trial, seeds: Sequence[int], stage: Stage) -> TimingTask:
+def _task(trial: Trial, seeds: Sequence[int], stage: Progress) -> TimingTask:
     def check(outputs: tuple[torch.Tensor, ...], drawn: list[Any]) -> tuple[OutputComparison, ...]:
         wanted = tensors_of(trial.reference(*cloned(drawn)))
         if [(o.shape, o.dtype) for o in outputs] != [(w.shape, w.dtype) for w in wanted]:

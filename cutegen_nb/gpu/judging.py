@@ -17,6 +17,7 @@ from cutegen_nb.core.evaluation import (
     Outcome,
     Severity,
 )
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.candidate_module import construct, import_candidate, share_state, write_source
 from cutegen_nb.gpu.checks.closer import look_closer
@@ -25,7 +26,7 @@ from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity
-from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task
+from cutegen_nb.gpu.record import Ending, Evidence, Task
 from cutegen_nb.gpu.torch_settings import restore, settings
 from cutegen_nb.gpu.trial import Trial
 
@@ -40,7 +41,7 @@ class Judgement:
     """Empty when the outputs were never compared."""
 
 
-def judge(task: Task, ground: Ground, ask_seeds: Callable[[], Sequence[int]], stage: Stage) -> Judgement:
+def judge(task: Task, ground: Ground, ask_seeds: Callable[[], Sequence[int]], stage: Progress) -> Judgement:
     """Import, run and compare one candidate. Raises ProblemError when the reference itself fails.
 
     `ask_seeds` is called once the candidate is imported: whatever its import did, it did without knowing
@@ -63,7 +64,7 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
     ground: Ground,
     path: Path,
     ask_seeds: Callable[[], Sequence[int]],
-    stage: Stage,
+    stage: Progress,
     state: Evidence,
 ) -> Ending:
     with ground.habits(), torch.no_grad():

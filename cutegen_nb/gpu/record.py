@@ -23,6 +23,7 @@ from cutegen_nb.core.evaluation import (
     Timing,
     Verdict,
 )
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.gpu.checks.registry import CHECKS
 from cutegen_nb.gpu.checks.registry.check import Check
@@ -30,8 +31,6 @@ from cutegen_nb.gpu.checks.registry.memory import UNWRITTEN
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.problem_source import LoadedProblem
 
-Stage = Callable[[str], None]
-"""Told what is being done now."""
 Ending = tuple[Outcome, str]
 """What became of a candidate, and that in a sentence."""
 
@@ -66,7 +65,7 @@ class TimingTask:
     """Not among the seeds of the correctness runs."""
     compile_s: float
     """What the first call took."""
-    stage: Stage
+    stage: Progress
     """Told what is being done now."""
     rival: Callable[[], Callable[..., Any] | str]
     """Makes the candidate to beat, to be timed in the same turns; a reason where there is none, empty when

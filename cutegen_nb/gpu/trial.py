@@ -41,10 +41,8 @@ from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
-from cutegen_nb.gpu.record import Ending, Evidence, Stage, Task, TimingTask
+from cutegen_nb.gpu.record import Ending, Evidence, Task
 from cutegen_nb.gpu.second_look import REMEDY, at_random, second_look
-
-__all__ = ["Ending", "Evidence", "Stage", "Task", "TimingTask", "Trial"]
 
 Truth = tuple[torch.Tensor | None, ...]
 """The reference's outputs in float64; None where it cannot be run so."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu.checks.probing import decide, expect, probe, unjudged
 from cutegen_nb.gpu.checks.registry.function import ADMISSION
 from cutegen_nb.gpu.checks.variants import named, varied
-from cutegen_nb.gpu.record import Ending, Stage
+from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
 
-def added_inputs(trial: Trial, stage: Stage) -> Ending | None:
+def added_inputs(trial: Trial, stage: Progress) -> Ending | None:
     """Run the candidate on each added kind of inputs; WRONG_VALUES where it is wrong on one."""
     for name in trial.task.added_inputs:
         stage(f"running inputs {name}")

@@ -9,6 +9,7 @@ from types import ModuleType
 import torch
 
 from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu.checks.added_inputs import added_inputs
 from cutegen_nb.gpu.checks.exact_integers import exact_integers
 from cutegen_nb.gpu.checks.layouts import layouts
@@ -36,7 +37,7 @@ from cutegen_nb.gpu.checks.state import state
 from cutegen_nb.gpu.checks.stress import stress
 from cutegen_nb.gpu.checks.ties import ties
 from cutegen_nb.gpu.clocked import clock
-from cutegen_nb.gpu.record import Ending, Stage
+from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
 Closer = Callable[[Trial], Ending | None]
@@ -55,7 +56,7 @@ _VALUES: dict[str, tuple[Check, Closer]] = {
 """Before the clock, because what is wrong is not timed."""
 
 
-def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: Stage) -> Ending | None:
+def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: Progress) -> Ending | None:
     """Run the checks of the task's tier, in order, until one decides; the candidate is timed in between.
 
     `module` is the candidate's, for building it at other sizes. Those come last: a kernel may well fault
@@ -80,7 +81,7 @@ def look_closer(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: S
     return ended
 
 
-def _values(trial: Trial, stage: Stage) -> Ending | None:
+def _values(trial: Trial, stage: Progress) -> Ending | None:
     for words, (check, run) in _VALUES.items():
         stage(words)
         ended = _unless_full(trial, check, run)
