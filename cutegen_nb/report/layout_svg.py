@@ -22,7 +22,8 @@ _SMALLEST = 0.85
 """Share of its width below which a drawing is scrolled rather than shrunk: its words would be too small."""
 _TOUCHING = 0.01
 """Pixels between cells that touch, by rounding."""
-_FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
+FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
+"""Of the words in drawings."""
 _COLORS = (
     "<style>.cutegen-drawing{color:#1b1f24;background:#ffffff}"
     "@media(prefers-color-scheme:dark){.cutegen-drawing{color:#e6e8eb;background:#15181c}}</style>"
@@ -42,7 +43,7 @@ def svg(drawing: Drawing, *, own_colors: bool = False) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cutegen-drawing" '
         f'viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
-        f'height="{_n(height)}" role="img" aria-label="{label}" font-family="{_FACE}" '
+        f'height="{_n(height)}" role="img" aria-label="{label}" font-family="{FACE}" '
         f'style="max-width:100%;min-width:{_n(_SMALLEST * width)}px;height:auto" fill="currentColor">'
         f"<title>{safe(drawing.title)}</title><desc>{safe(drawing.description)}</desc>"
         f'{_COLORS if own_colors else ""}<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">'

@@ -8,6 +8,7 @@ from dataclasses import replace
 from cutegen_nb.analysis.lineage_graph import Lineage, Revision, lineage
 from cutegen_nb.analysis.summary import who
 from cutegen_nb.core.session import Session
+from cutegen_nb.report.layout_svg import FACE
 from cutegen_nb.report.lineage_text import mark, missing
 from cutegen_nb.report.markup import safe
 
@@ -21,7 +22,6 @@ _COLUMNS = (("revision", 0, 11), ("strategy", 82, 26), ("verdict", 270, 22), ("a
 _MORE = (("author", 535, 18), ("stage", 672, 10))
 _GOOD, _BAD, _LINE = "#2f86c1", "#d5691e", "#8a929b"
 """Blue and vermillion of a lightness that stands out from white and from near black."""
-_FACE = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
 
 
 def lineage_section(session: Session) -> str:
@@ -115,7 +115,7 @@ def _svg(name: str, graph: Lineage) -> str:
     rows = "".join(_row(one, *places[one.label], words_at) for one in graph.revisions)
     return (
         f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        f'height="{height}" role="img" aria-label="{safe(title)}" font-family="{_FACE}" font-size="13" '
+        f'height="{height}" role="img" aria-label="{safe(title)}" font-family="{FACE}" font-size="13" '
         f'fill="currentColor" style="max-width:100%;min-width:760px;height:auto">'
         f"<title>{safe(title)}</title>"
         f"{_heading(words_at)}{lines}{rows}</svg>"
