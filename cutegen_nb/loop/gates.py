@@ -11,7 +11,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.lineage import revision
+from cutegen_nb.loop.lineage import passing
 from cutegen_nb.prompting.feedback import counters_text
 
 _DIFF_LINES = 60
@@ -156,7 +156,7 @@ class ConsoleApprover:
         return self._decision("revision", Action.OVERRULE, words) if words.strip() else None
 
     def _branch(self, session: Session, label: str) -> Decision | None:
-        if revision(session, label) is not None:
+        if passing(session, label) is not None:
             return self._decision("revision", Action.BRANCH, edited=label.strip())
         able = ", ".join(
             f"r{item.number}" for item in session.rounds if item.evaluation and item.evaluation.passed

@@ -19,10 +19,10 @@ def _branched_to(session: Session) -> Round | None:
     if not session.rounds:
         return None
     decision = next((d for d in reversed(session.rounds[-1].decisions) if d.action is Action.BRANCH), None)
-    return revision(session, decision.edited) if decision else None
+    return passing(session, decision.edited) if decision else None
 
 
-def revision(session: Session, label: str) -> Round | None:
+def passing(session: Session, label: str) -> Round | None:
     """The round called `label` (``r3`` or ``3``) if its candidate passed or was overruled, else None."""
     number = label.strip().removeprefix("r")
     found = next((item for item in session.rounds if str(item.number) == number), None)

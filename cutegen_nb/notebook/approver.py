@@ -12,7 +12,7 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round, Stage
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.lineage import revision
+from cutegen_nb.loop.lineage import passing
 
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})
 _QUOTED = 200
@@ -177,7 +177,7 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
         raise UsageError("the edited text is empty: nothing was decided")
     if action is Action.EDIT and answer.edited.strip() == gate.text.strip():
         raise UsageError("the edited text is what it was: approve it, or change something")
-    if action is Action.BRANCH and revision(gate.session, answer.edited) is None:
+    if action is Action.BRANCH and passing(gate.session, answer.edited) is None:
         able = ", ".join(
             f"r{item.number}" for item in gate.session.rounds if item.evaluation and item.evaluation.passed
         )
