@@ -7,8 +7,6 @@ pass kernels that a GPU fails. What cutting leaves exact (powers of two, zeros) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from cutegen_nb.simulator import formats, integer_ops, rounding
@@ -17,9 +15,8 @@ from cutegen_nb.simulator.float_ops import arithmetic, count_flops
 from cutegen_nb.simulator.integer_ops import INTEGERS
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction
-from cutegen_nb.simulator.values import F64, Value
+from cutegen_nb.simulator.values import F64, Function, Value
 
-Function = Callable[..., Value]
 _SMALLEST_DOUBLE = np.float64(2.0**-1022)
 _GROSS_NAN: np.float64 = np.uint64(0x7FFFFFFF00000000).view(np.float64)
 

@@ -14,9 +14,8 @@ from cutegen_nb.simulator.integer_ops import unsigned_of
 from cutegen_nb.simulator.lanes import Lanes, Mask
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction, Register, Vector
-from cutegen_nb.simulator.values import DTYPES, F32, U32, Value
+from cutegen_nb.simulator.values import DTYPES, F32, U32, Function, Value
 
-Function = Callable[..., Value]
 _ORDERED: dict[str, Any] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,

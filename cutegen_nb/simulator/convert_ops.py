@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from cutegen_nb.simulator.integer_ops import unsigned_of
 from cutegen_nb.simulator.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.memory import UNSIGNED
 from cutegen_nb.simulator.ptx_model import TYPE_BYTES, Immediate, Instruction
-from cutegen_nb.simulator.values import DTYPES, F32, F64, S64, Value
+from cutegen_nb.simulator.values import DTYPES, F32, F64, S64, Function, Value
 
-Function = Callable[..., Value]
 _TO_INTEGER = ("rni", "rzi", "rmi", "rpi")
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 _INTEGERS = frozenset({"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"})

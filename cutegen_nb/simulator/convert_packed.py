@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from cutegen_nb.simulator.lowering import Lowering, Operation
 from cutegen_nb.simulator.ptx_model import Instruction
 from cutegen_nb.simulator.values import F32, F64, S32, S64, U32, Value
 
-Function = Callable[..., Value]
 _EIGHT = {"e4m3": formats.E4M3_TO_SINGLE, "e5m2": formats.E5M2_TO_SINGLE}
 _GREATEST: dict[str, np.float32] = {
     "f16": np.float32(65504), "bf16": np.uint32(0x7F7F0000).view(np.float32),

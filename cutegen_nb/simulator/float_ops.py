@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from cutegen_nb.simulator.faults import unsupported
 from cutegen_nb.simulator.integer_ops import INTEGERS, plain1, plain2, plain3
 from cutegen_nb.simulator.lowering import Compute, Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx_model import Instruction
-from cutegen_nb.simulator.values import DTYPES, F32, U32, U64, Value
+from cutegen_nb.simulator.values import DTYPES, F32, U32, U64, Function, Value
 
 U16 = formats.U16
-Function = Callable[..., Value]
 _WIDEN: dict[str, Function] = {"f16": formats.half_to_single, "bf16": formats.bfloat_to_single}
 _NARROW: dict[str, Function] = {"f16": formats.single_to_half, "bf16": formats.single_to_bfloat}
 _ARITY = {

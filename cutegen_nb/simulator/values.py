@@ -13,6 +13,7 @@ never changed in place: instructions share them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Value = Any
 """A NumPy scalar, an array or a :class:`Separable`; typed loosely because NumPy's own scalars are."""
+Function = Callable[..., Value]
+"""Of values; it takes as many as its instruction has operands."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "b8": np.dtype(np.uint8), "u8": np.dtype(np.uint8), "s8": np.dtype(np.int8),
