@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.checks.probing import decide, expect, flag, probe, unjudged
 from cutegen_nb.gpu.checks.registry.function import STRESS
@@ -50,15 +52,19 @@ def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
     )
     if isinstance(expected, str):
         return expected, None
-    found = probe(trial, drawn, expected, "a call")
+    roomy = tuple(
+        replace(gate, element=gate.element * variant.room, l2=gate.l2 * variant.room)
+        for gate in expected.gates
+    )
+    found = probe(trial, drawn, replace(expected, gates=roomy), "a call")
     if found.ending is None:
         return "", None
     if unjudged(found):
         return found.ending[1], None
-    words = f"With inputs {variant.name}"
+    words = f"With inputs {variant.name}{variant.hint}"
     if variant.decides:
         return "", decide(trial, STRESS, found, words)
-    flag(trial, STRESS, found, "wrong-under-stress", words)
+    flag(trial, STRESS, found, variant.flag, words)
     return "", None
 
 

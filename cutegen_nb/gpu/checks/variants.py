@@ -43,6 +43,12 @@ class Variant:
     """Whether it makes answers so small that what float32 loses on the way to the usual ones shows."""
     repeats: bool = False
     """Whether it gives sums many equal terms, whose rounding errors add up instead of averaging out."""
+    room: float = 1.0
+    """Times the usual gates: what is lost there differs from one honest order of sums to another."""
+    flag: str = "wrong-under-stress"
+    """Kind of the flag, where it does not decide."""
+    hint: str = ""
+    """What usually goes wrong there, as the rest of "With inputs …"."""
 
 
 def varied(drawn: Sequence[Any], change: Change) -> list[Any] | None:
@@ -222,7 +228,14 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(name="made positive, far from zero", change=_of_one_sign(_FAR)),
     Variant(name="with signs flipped", change=torch.neg),
     ROUNDED,
-    Variant(name="beside an offset a hundred times as large", change=_beside_an_offset, decides=False),
+    Variant(
+        name="beside an offset a hundred times as large",
+        change=_beside_an_offset,
+        decides=False,
+        room=4.0,
+        flag="wrong-beside-an-offset",
+        hint=", where a variance as the difference of two squares loses its digits",
+    ),
     Variant(name="with a quarter masked to minus infinity", change=_by_parts(_masked), decides=False),
     Variant(name="scaled by 1e18", change=_scaled(1e18), decides=False),
     Variant(name="made negative and scaled by 1e9", change=_of_one_sign(-1e9), decides=False),
