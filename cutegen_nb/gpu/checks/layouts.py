@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.core.evaluation import Judged, Verdict
-from cutegen_nb.gpu.checks.probing import Expected, expect, flag, probe
+from cutegen_nb.core.evaluation import Judged
+from cutegen_nb.gpu.checks.probing import SILENT, Expected, expect, flag, probe
 from cutegen_nb.gpu.checks.registry.function import LAYOUTS
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
 _NO_TIME = "no time left"
-_SILENT = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED}
 
 
 def layouts(trial: Trial) -> Ending | None:
@@ -50,7 +49,7 @@ def _one(
     if found.ending is None:
         return f"{words}: right"
     outcome, message = found.ending
-    if isinstance(outcome, Judged) and outcome.verdict in _SILENT:
+    if isinstance(outcome, Judged) and outcome.verdict in SILENT:
         flag(trial, LAYOUTS, found, "relies-on-layout", f"With inputs {words}")
         return f"{words}: wrong"
     return f"{words}: refused ({message[:100]})"

@@ -34,6 +34,10 @@ _LAST_BITS = 4.0
 _TOO_LARGE = 1e150
 """Distances take squares in float64."""
 _HANGS = "the answer hangs on the last bits of these inputs"
+SILENT = frozenset({
+    Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED,
+})  # fmt: skip
+"""What a kernel does wrong without a word; one that refuses what it was not written for says so."""
 _REFUSES = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 
 

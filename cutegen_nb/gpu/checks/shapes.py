@@ -17,11 +17,11 @@ import torch
 
 from cutegen_nb.analysis.workload import count_flops
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
-from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
+from cutegen_nb.core.evaluation import Finding, Judged, Severity
 from cutegen_nb.core.problem import Rewrite
 from cutegen_nb.gpu import inputs, trace
 from cutegen_nb.gpu.candidate_module import construct, share_state
-from cutegen_nb.gpu.checks.probing import Probe, decide, expect, flag, probe
+from cutegen_nb.gpu.checks.probing import SILENT, Probe, decide, expect, flag, probe
 from cutegen_nb.gpu.checks.registry.function import SHAPES
 from cutegen_nb.gpu.checks.sizes import Size, extents, rewrites_for, sizes, thresholds
 from cutegen_nb.gpu.faults import CandidateFault
@@ -34,7 +34,6 @@ _LARGER = 4
 """Times the simulator's usual size that another may have."""
 _NO_TIME = "no time left"
 _TOO_LARGE = "too large for the simulator"
-_SILENT = {Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED}
 
 
 def shapes(trial: Trial, module: ModuleType) -> Ending | None:
@@ -97,7 +96,7 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
     if found.ending is None:
         return "right", None
     outcome, message = found.ending
-    if not isinstance(outcome, Judged) or outcome.verdict not in _SILENT:
+    if not isinstance(outcome, Judged) or outcome.verdict not in SILENT:
         if size.control is not None:
             words = f"With {size.words}, the kernel does not run: {message[:200]}"
             trial.state.flag(
