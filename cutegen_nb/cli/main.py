@@ -84,6 +84,41 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         commands[name] = made
         return made
 
+    _add_refining(command)
+    _add_judging(command)
+    made = command("simulate", simulating.simulate, simulating.SUMMARY, "", json=False)
+    simulating.add_options(made)
+    command("checks", checking.checks, checking.SUMMARY, "cutegen-nb checks --json")
+    made = command("exploits", exploiting.run_exploits, exploiting.SUMMARY, "cutegen-nb exploits --json")
+    exploiting.add_options(made)
+    _add_device(made)
+    made = command(
+        "instructions", listing.instructions, listing.SUMMARY, "cutegen-nb instructions --arch sm_80"
+    )
+    listing.add_options(made)
+    _add_exchange(command)
+    drawing.add_options(command("layout", drawing.layout, drawing.SUMMARY, drawing.EXAMPLE))
+    _add_records(command)
+    _add_prompt(command)
+    made = command("replay", replaying.replay, replaying.SUMMARY, "cutegen-nb replay relu")
+    replaying.add_options(made)
+    _add_store(made)
+    _add_counting(command)
+    made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
+    profiling.add_options(made)
+    made = command(
+        "doctor",
+        work.doctor,
+        "say what this machine offers and what will run where",
+        "cutegen-nb doctor",
+    )
+    _add_device(made)
+    _add_store(made)
+    return parser, commands
+
+
+def _add_refining(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Commands that run rounds."""
     made = command("demo", work.demo, "refine a shipped problem", "cutegen-nb demo")
     _add_running(made, rounds=6)
     made = command(
@@ -94,6 +129,10 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     )
     made.add_argument("--name", help="name of the session; the file's name unless given")
     _add_running(made, rounds=6)
+
+
+def _add_judging(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Commands that look at a problem, and at a kernel for it."""
     made = command(
         "problem",
         work.problem,
@@ -125,35 +164,6 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     )
     _add_device(made)
     _add_baseline(made)
-    made = command("simulate", simulating.simulate, simulating.SUMMARY, "", json=False)
-    simulating.add_options(made)
-    command("checks", checking.checks, checking.SUMMARY, "cutegen-nb checks --json")
-    made = command("exploits", exploiting.run_exploits, exploiting.SUMMARY, "cutegen-nb exploits --json")
-    exploiting.add_options(made)
-    _add_device(made)
-    made = command(
-        "instructions", listing.instructions, listing.SUMMARY, "cutegen-nb instructions --arch sm_80"
-    )
-    listing.add_options(made)
-    _add_exchange(command)
-    drawing.add_options(command("layout", drawing.layout, drawing.SUMMARY, drawing.EXAMPLE))
-    _add_records(command)
-    _add_prompt(command)
-    made = command("replay", replaying.replay, replaying.SUMMARY, "cutegen-nb replay relu")
-    replaying.add_options(made)
-    _add_store(made)
-    _add_counting(command)
-    made = command("profiles", profiling.profiles, profiling.SUMMARY, "cutegen-nb profiles check local")
-    profiling.add_options(made)
-    made = command(
-        "doctor",
-        work.doctor,
-        "say what this machine offers and what will run where",
-        "cutegen-nb doctor",
-    )
-    _add_device(made)
-    _add_store(made)
-    return parser, commands
 
 
 def _add_records(command: Callable[..., argparse.ArgumentParser]) -> None:
