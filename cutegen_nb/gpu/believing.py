@@ -7,8 +7,7 @@ clock, in a library or on the host, and times that the device's measured ceiling
 from __future__ import annotations
 
 import secrets
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +24,9 @@ from cutegen_nb.core.evaluation import (
     Timing,
     Verdict,
 )
-from cutegen_nb.gpu import cold_cache, roofs, timed_outputs
+from cutegen_nb.gpu import cold_cache, correctness, roofs, timed_outputs
 from cutegen_nb.gpu.checks.host_copies import LEAST_BYTES
+from cutegen_nb.gpu.comparing import cloned
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.interception import SMALL_FRACTION
 from cutegen_nb.gpu.kernel_names import DSL
@@ -50,13 +50,12 @@ _PROFILER_MS = 0.003
 """By so much the profiler makes short kernels longer, generously."""
 _TRACED_AGAIN = 4
 """Two calls each time."""
-_LAG_MS = 0.012
-_LAG_FRACTION = 0.25
-"""What the device may take after the clock has stopped, beyond what it takes after a baseline."""
 RIVAL = "best before"
 """Name of the candidate to beat among the samples."""
 
 Refusal = tuple[Finding, Outcome]
+Traces = tuple[KernelTrace, KernelTrace]
+"""Of two equal calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,27 +79,25 @@ class Limits:
 def refused(
     task: TimingTask,
     timing: Timing,
-    traces: tuple[KernelTrace, KernelTrace] | None,
+    traces: Traces | None,
     limits: Limits,
     bench: Bench,
 ) -> Refusal | None:
     """The finding and the outcome when these times are not to be believed."""
-    cheat = after_the_clock(timing.median_ms, bench.lags_ms)
     if traces is not None:
         cheat = (
             answer_kept(*traces)
             or outside_the_clock(timing.median_ms, *traces)
             or computed_by_a_library(traces[0])
             or by_way_of_the_host(traces[0], limits.given_bytes)
-            or cheat
             or _beside_the_baseline(bench, traces[0])
         )
-    if cheat:
-        return cheat, Judged(verdict=Verdict.CHEATED)
+        if cheat:
+            return cheat, Judged(verdict=Verdict.CHEATED)
     wrong = bench.outputs.wrong or recheck(task, bench.pool)
     if wrong is not None:
         return wrong, Judged(verdict=Verdict.WRONG_VALUES)
-    return _impossible(timing, limits) or _disagreeing(timing, traces, bench)
+    return _impossible(timing, limits) or _disagreeing(task, timing, traces, bench)
 
 
 def _impossible(timing: Timing, limits: Limits) -> Refusal | None:
@@ -115,16 +112,40 @@ def _impossible(timing: Timing, limits: Limits) -> Refusal | None:
     return (roof, NotJudged(reason=NotJudgedReason.ABOVE_ROOF)) if roof is not None else None
 
 
-def _disagreeing(
-    timing: Timing, traces: tuple[KernelTrace, KernelTrace] | None, bench: Bench
-) -> Refusal | None:
+def traced(task: TimingTask, given: list[Any]) -> tuple[Traces | None, Finding | None]:
+    """Traces of two equal calls, and the finding where what they gave is wrong.
+
+    Less may be done where the profiler looks on as well as where a clock does.
+    """
+    returned: list[Any] = []
+    drawn = cloned(given)
+    with candidate_code():
+        traces = trace_calls(lambda: returned.append(task.candidate(*given)))
+    drifting = any(
+        isinstance(one, torch.Tensor) and not correctness.bits_equal(one, two)
+        for one, two in zip(given, drawn, strict=True)
+    )
+    if traces is None or drifting:  # the second call had other inputs
+        return traces, None
+    for outputs in map(timed_outputs.outputs_of, returned):
+        wrong = timed_outputs.wrong(task, tuple(outputs), drawn, (), "In a call that was traced")
+        if wrong is not None:
+            return traces, wrong
+    return traces, None
+
+
+def _disagreeing(task: TimingTask, timing: Timing, traces: Traces | None, bench: Bench) -> Refusal | None:
     """Where the profiler's times are longer than the events', also when it looks again at a warm device."""
     if traces is None or times_disagree(timing.median_ms, traces) is None:
         return None
     more = list(traces)
     for _ in range(_TRACED_AGAIN):
-        with candidate_code():
-            more += trace_calls(lambda: bench.calls[CANDIDATE](*bench.pool[0])) or ()
+        given = bench.pool[0]
+        timed_outputs.change(given, task.draw(secrets.randbits(31)), few=False)
+        again, wrong = traced(task, given)
+        if wrong is not None:
+            return wrong, Judged(verdict=Verdict.WRONG_VALUES)
+        more += again or ()
     found = times_disagree(timing.median_ms, more)
     return None if found is None else (found, NotJudged(reason=NotJudgedReason.TIMES_DISAGREE))
 
@@ -213,30 +234,6 @@ def outside_the_clock(median_ms: float, first: KernelTrace, second: KernelTrace)
     return Finding(kind="outside-the-clock", message=message)
 
 
-def after_the_clock(median_ms: float, lags_ms: Mapping[str, Sequence[float]]) -> Finding | None:
-    """The finding where the device works on after the second event of the candidate's calls, and of no other.
-
-    `lags_ms` are the times from that event to the end of everything on the device, by the call's name.
-    """
-    own = lags_ms.get(CANDIDATE, ())
-    others = [values for name, values in lags_ms.items() if name not in {CANDIDATE, RIVAL}]
-    if not own:
-        return None
-    usual_ms = max(
-        (statistics.quantiles(values, n=4)[2] for values in others if len(values) > 1), default=0.0
-    )
-    # Three of four calls are later than this: once may be anybody's.
-    lag_ms = statistics.quantiles(own, n=4)[0] if len(own) > 1 else own[0]
-    if lag_ms - usual_ms < max(_LAG_MS, _LAG_FRACTION * median_ms):
-        return None
-    message = (
-        f"After the second event of the candidate's calls the device went on working for {lag_ms:.4g} ms or "
-        f"more in three of four of {len(own)} calls (the baselines' took {usual_ms:.4g} ms at most in three "
-        f"of four); the events say {median_ms:.4g} ms: work is done that the clock does not see."
-    )
-    return Finding(kind="outside-the-clock", message=message)
-
-
 def times_disagree(median_ms: float, traces: Sequence[KernelTrace]) -> Finding | None:
     """The finding for calls in whose traces kernels run longer than the events say that timed calls take.
 
@@ -246,8 +243,8 @@ def times_disagree(median_ms: float, traces: Sequence[KernelTrace]) -> Finding |
     if busy_ms <= DISAGREE_FRACTION * median_ms + _PROFILER_MS:
         return None
     message = (
-        f"In each of {len(traces)} traced calls the candidate's kernels ran for {busy_ms:.4g} ms or more, "
-        f"and the events around timed calls say {median_ms:.4g} ms: other work is done when it is timed, or "
+        f"In each of {len(traces)} traced calls the device was at work for {busy_ms:.4g} ms or more, and "
+        f"the events around timed calls say {median_ms:.4g} ms: other work is done when it is timed, or "
         "the events are not what they were."
     )
     return Finding(kind="times-disagree", message=message)

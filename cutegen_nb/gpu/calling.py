@@ -14,8 +14,10 @@ import torch
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import CodeLine, LaunchProfile, LineCounters, Profile, ProfileSource
+from cutegen_nb.gpu import torch_settings
 from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
+from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.checks.registry.memory import GUARDS
 from cutegen_nb.gpu.comparing import plain_leaves
 from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_finding, from_simulator
@@ -94,6 +96,7 @@ class Caller:
         watch = ForwardWatch(
             str(self.path), self.ground.label, provenance, told, varied=self.varied, guards=guards
         )
+        before = torch_settings.settings()
         began = time.monotonic()
         try:
             with blamed(RUNNING, self.path), watch:
@@ -104,10 +107,17 @@ class Caller:
             if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
                 self._refuse_half_a_result(str(fault))
             raise
+        finally:
+            self._put_back(before)
         self._raise_simulated_fault()
         self._refuse_half_a_result("the candidate caught the exception")
         self._raise_breach(guards)
         return self._seen(returned, watch, provenance, time.monotonic() - began)
+
+    def _put_back(self, before: dict[str, Any]) -> None:
+        """PyTorch's settings, before anything of the judge's is computed with them."""
+        for item in torch_settings.restore(before):
+            self.state.flag(SETTINGS, item)
 
     def profile(self, launches: tuple[LaunchProfile, ...] | None) -> Profile | None:
         """The counts of a call, with the candidate's file by its name."""

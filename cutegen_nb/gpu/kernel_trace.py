@@ -65,7 +65,7 @@ class KernelTrace:
     up_bytes: int = 0
     """Copied from the host to the device."""
     busy_ms: float = 0.0
-    """Time in which at least one kernel of `names` ran."""
+    """Time in which the device did anything for the call: kernels, a library's too, copies, fills."""
 
 
 def warm_up() -> None:
@@ -78,8 +78,9 @@ def warm_up() -> None:
 def trace_calls(call: Callable[[], object]) -> tuple[KernelTrace, KernelTrace] | None:
     """The kernels of `call` and of a second, equal one; None where the profiler records nothing."""
     cycles = _MARK_CYCLES + secrets.randbelow(2 * _MARK_CYCLES)
+    stream = torch.cuda.current_stream()
+    torch.cuda.synchronize()  # what is still under way is not the call's
     with _profiler() as profile:
-        stream = torch.cuda.current_stream()
         for _ in range(2):
             call()
             torch.cuda.set_stream(stream)
@@ -128,7 +129,7 @@ def trace_of(events: Sequence[Event], stream: int) -> KernelTrace:
         elsewhere=tuple(event.name for event in own if event.stream != stream),
         down_bytes=sum(event.size_bytes for event in events if "DtoH" in event.name),
         up_bytes=sum(event.size_bytes for event in events if "HtoD" in event.name),
-        busy_ms=_busy_ms(own),
+        busy_ms=_busy_ms(events),
     )
 
 

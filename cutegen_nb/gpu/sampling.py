@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu import torch_settings
 from cutegen_nb.gpu.baselines import Call
 from cutegen_nb.gpu.cold_cache import ColdCache
@@ -44,6 +44,13 @@ _HOST_CALLS = 10
 _WARM_CALLS = 10
 _LOOK_EVERY = 1.3
 """Growth of the number of blocks from one look at the intervals to the next, which takes some ms itself."""
+
+
+_STREAM_LEFT = Finding(
+    kind="stream-left",
+    message="A timed call left another stream as the current one, on which a clock would go on; put back.",
+    severity=Severity.FLAG,
+)
 
 
 @dataclass(slots=True)
@@ -70,10 +77,10 @@ class Sample:
 
     ms: float
     """Between the two events."""
-    lag_ms: float
-    """From the second event to the end of everything on the device, with what waiting for it costs."""
     returned: Any
     """What the call gave."""
+    left_stream: bool
+    """Whether the call left another stream as the current one."""
 
 
 def timed(
@@ -108,17 +115,15 @@ def sampled(
         returned = call()
         end.record(stream)
         host_s, late = time.perf_counter() - began, start.query()
-        end.synchronize()
-        ended = time.perf_counter()
         torch.cuda.synchronize()
-        lag_ms = (time.perf_counter() - ended) * 1e3
-        torch.cuda.set_stream(stream)  # a call may leave another one
+        left = torch.cuda.current_stream() != stream
+        torch.cuda.set_stream(stream)
         tries += 1
         if _asked() != asked and tries < _TRIES:
             returned = None
             continue
         if not late or head.exposed:
-            return Sample(ms=float(start.elapsed_time(end)), lag_ms=lag_ms, returned=returned)
+            return Sample(ms=float(start.elapsed_time(end)), returned=returned, left_stream=left)
         returned = None
         head.lengthen(host_s)
 
@@ -142,10 +147,8 @@ class Bench:
     """Looks at what the candidate's calls give."""
     heads: dict[str, HeadStart] = field(default_factory=dict)
     """By name."""
-    lags_ms: dict[str, list[float]] = field(default_factory=dict)
-    """By name, of each sample."""
     changed: dict[str, Finding] = field(default_factory=dict)
-    """PyTorch's settings that calls changed, each put back at once; by the finding's message."""
+    """What calls changed and was put back at once: settings, the current stream; by the message."""
     _settings: dict[str, Any] = field(default_factory=torch_settings.settings)
     _turn: int = 0
 
@@ -171,9 +174,9 @@ class Bench:
         self.flush.give_back()
         head = self.heads.setdefault(name, HeadStart())
         sample = sampled(lambda: call(*given), self.flush.overwrite, head)
-        self.lags_ms.setdefault(name, []).append(sample.lag_ms)
-        for found in torch_settings.restore(self._settings):
-            self.changed.setdefault(found.message, found)
+        found = torch_settings.restore(self._settings) + ((_STREAM_LEFT,) if sample.left_stream else ())
+        for item in found:
+            self.changed.setdefault(item.message, item)
         return sample
 
     def look(self, calls: int = 5) -> float:

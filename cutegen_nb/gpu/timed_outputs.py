@@ -25,6 +25,7 @@ import torch
 
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.gpu import correctness, distances
+from cutegen_nb.gpu.checks.variants import is_free, is_sorted
 from cutegen_nb.gpu.comparing import PLAIN, cloned, plain_leaves, tensors_of
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.patterns import poison
@@ -98,7 +99,7 @@ class TimedOutputs:
         """Keep some elements of a timed call on `pool[entry]`, then write over its outputs."""
         if self._drifting:
             return
-        outputs = _outputs(returned)
+        outputs = outputs_of(returned)
         places = [self._chosen(item) for item in outputs]
         kept = self._kept.setdefault(entry, [])
         kept.append((places, [torch.take(item, at) for item, at in zip(outputs, places, strict=True)]))
@@ -126,7 +127,7 @@ class TimedOutputs:
         kept = cloned(given)
         how = change(given, fresh, few=bool(secrets.randbelow(2)))
         drawn = cloned(given)
-        outputs = _outputs(call())
+        outputs = outputs_of(call())
         found = tuple(item.clone() for item in outputs)
         if not self._drifting:
             self._write_over(outputs)
@@ -146,7 +147,7 @@ class TimedOutputs:
         given = self.pool[entry]
         drawn = cloned(given)
         with candidate_code():
-            outputs = tuple(item.clone() for item in _outputs(self.task.candidate(*given)))
+            outputs = tuple(item.clone() for item in outputs_of(self.task.candidate(*given)))
             _wait(outputs)
         self.compared += len(kept)
         self._found(wrong(self.task, outputs, drawn, (), "After timing, on inputs that were timed"))
@@ -234,11 +235,14 @@ def write_over_freed(sizes: Sequence[int]) -> None:
 def change(given: Sequence[Any], fresh: Sequence[Any], *, few: bool) -> str:
     """Put contents of `fresh` into the memory of `given`, past the version counter; what was done, in words.
 
-    `few` changes some elements in secret places of each tensor and leaves the rest.
+    `few` changes some elements in secret places of each tensor that has no structure of its own, which that
+    would break (sorted edges, symmetry, a permutation), and leaves the rest; where none is such, it is all.
     """
     few = few and all(item.is_contiguous() for item in (*given, *fresh) if isinstance(item, torch.Tensor))
-    for old, new in zip(given, fresh, strict=True):
-        if not isinstance(old, torch.Tensor):
+    loose = [few and _is_loose(item) for item in given]
+    few = any(loose)
+    for old, new, alone in zip(given, fresh, loose, strict=True):
+        if not isinstance(old, torch.Tensor) or (few and not alone):
             continue
         if few:
             places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
@@ -246,6 +250,14 @@ def change(given: Sequence[Any], fresh: Sequence[Any], *, few: bool) -> str:
         else:
             old.data.copy_(new)
     return "a few elements changed in the same memory" if few else "new contents in the same memory"
+
+
+def _is_loose(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
+    """Whether elements of an input may change by themselves: free, in no order, in no symmetry."""
+    if not is_free(item) or is_sorted(item):
+        return False
+    square = item.dim() > 1 and item.shape[-1] == item.shape[-2]
+    return not square or not torch.equal(item, item.transpose(-1, -2))
 
 
 def wrong(
@@ -285,7 +297,8 @@ def _strayed(  # noqa: PLR0913, PLR0917 - what a sentence is made of
     return Finding(kind="wrong-when-timed", message=message)
 
 
-def _outputs(returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 - whatever a candidate gives
+def outputs_of(returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 - whatever a candidate gives
+    """The tensors in what a call gave."""
     # A subclass computes what it is asked for, here as well: it is no output.
     return [leaf.detach() for leaf in plain_leaves(returned) if type(leaf) in PLAIN]
 

@@ -20,11 +20,13 @@ from cutegen_nb.core.evaluation import (
     BaselineTiming,
     Clocks,
     Finding,
+    Judged,
     NotJudged,
     NotJudgedReason,
     Outcome,
     Severity,
     Timing,
+    Verdict,
 )
 from cutegen_nb.gpu import believing, clocks, graph_mode
 from cutegen_nb.gpu.baselines import Call, prepare
@@ -34,7 +36,7 @@ from cutegen_nb.gpu.cold_cache import ColdCache, set_aside
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.interception import threads
-from cutegen_nb.gpu.kernel_trace import KernelTrace, trace_calls
+from cutegen_nb.gpu.kernel_trace import KernelTrace
 from cutegen_nb.gpu.ratios import AGAIN, CANDIDATE, Samples, noise_of, ratio_interval
 from cutegen_nb.gpu.record import TimingTask
 from cutegen_nb.gpu.sampling import Bench
@@ -77,10 +79,11 @@ def timer(order: Order) -> Timer:
         pool = _input_pool(task)
         outputs = TimedOutputs(task=task, pool=pool)
         task.stage("timing: tracing two calls")
-        with candidate_code():
-            traces = trace_calls(lambda: task.candidate(*pool[0]))
+        traces, wrong = believing.traced(task, pool[0])
         if traces is not None and not traces[0].names:
             return _not_traced()
+        if wrong is not None:
+            return None, (wrong,), Judged(verdict=Verdict.WRONG_VALUES)
         task.stage("timing: preparing baselines")
         calls, found = _calls(task, order, pool)
         running = threads()

@@ -101,20 +101,6 @@ def test_the_time_in_which_any_kernel_runs_counts_what_overlaps_once():
     assert trace_of([], 7).busy_ms == 0.0
 
 
-def test_a_device_that_works_on_after_the_second_event_is_found():
-    usual, late = [0.005] * 40, [0.045] * 40
-    finding = believing.after_the_clock(0.002, {"": late, "eager": usual})
-    assert finding is not None
-    assert finding.kind == "outside-the-clock"
-    assert "0.045 ms" in finding.message
-    assert believing.after_the_clock(0.002, {"": usual, "eager": usual}) is None
-    assert (
-        believing.after_the_clock(0.002, {"": usual[:30] + late[:10], "eager": usual}) is None
-    )  # others' work
-    assert believing.after_the_clock(0.002, {"": late, "eager": late}) is None  # a slow host's wait
-    assert believing.after_the_clock(1.0, {"": late, "eager": usual}) is None  # little beside the call itself
-
-
 def test_traces_longer_than_the_timed_calls_are_found_and_shorter_ones_are_not():
     finding = believing.times_disagree(0.063, [ran(0.45), ran(0.46)])
     assert finding is not None
