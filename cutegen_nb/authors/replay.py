@@ -138,7 +138,9 @@ class RecordedEvaluations:
         progress("the recorded counters")
         found = self._profiles.get(candidate.digest)
         if found is None:
-            message = f"no counters of candidate {candidate.digest[:12]} are recorded in {self._recorded.name}"
+            message = (
+                f"no counters of candidate {candidate.digest[:12]} are recorded in {self._recorded.name}"
+            )
             raise EvaluatorError(message)
         return found
 
