@@ -11,7 +11,8 @@
 None of this is a wall: the candidate shares the process, and whoever reads this file can undo it. It makes
 the common ways visible and the rest a deliberate act.  The wall is `outside`: before a revision may become
 the best, its values are judged in another process, and nothing that is done or said in this one makes a
-wrong value right there.  What is seen of a kernel's work and time is seen from in here alone.
+wrong value right there.  What a kernel's work and time are known by is seen from a process that holds the
+candidate, here as there, and can be forged by whoever takes that trouble.
 """
 
 from __future__ import annotations

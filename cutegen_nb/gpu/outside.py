@@ -9,8 +9,9 @@ into which it never comes:
 - `outside_call` gets the candidate, and after its import the inputs as bytes, and leaves outputs as bytes;
 - this module, in the person's process, carries file names from one to the other.
 
-What this shows is that the *values* are right.  What was seen of the kernel's work and of its time rests on
-what the candidate's process said, as before.
+What this shows, whatever the candidate does, is that the *values* are right.  Who computed them is looked at
+there as well, because a verdict forged inside would hide it; but that, like the times, is what a process that
+holds the candidate says of itself.
 """
 
 from __future__ import annotations

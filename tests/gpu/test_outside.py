@@ -141,6 +141,15 @@ def test_a_verdict_forged_inside_is_refused_outside(quick, name):
     assert not left_behind(quick)
 
 
+def test_a_verdict_forged_beside_pytorchs_right_values_is_refused_outside(quick):
+    exploit = next(item for item in chosen(("inside_forgery",)) if item.name.endswith("variant2"))
+    found = asyncio.run(
+        quick.evaluator.evaluate(exploit.problem, exploit.candidate, quick.stages.append, Tier.B)
+    )
+    assert found.outcome == Judged(verdict=Verdict.CHEATED), found.summary
+    assert found.findings[0].kind == "torch-compute"
+
+
 def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
     evaluation = quick("relu", right(quick, ONLY_WHERE_IT_IS_JUDGED.strip()), Tier.B)
     assert evaluation.outcome == WRONG

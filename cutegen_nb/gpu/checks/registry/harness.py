@@ -41,6 +41,6 @@ OUTSIDE = Check(
     protocol="I9, W12",
     tier=Tier.B,
     stops="a verdict forged or a comparison patched inside; a kernel that is right only where it is judged",
-    cost="three calls: two processes, one of which compiles",
+    cost="a second: two processes, one of which compiles; half a minute at 6 GiB a tensor",
     where="cutegen_nb.gpu.outside",
 )
