@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cutegen_nb import __version__
+from cutegen_nb.cli import authors as authoring
 from cutegen_nb.cli import batches as batching
 from cutegen_nb.cli import bundles as bundling
 from cutegen_nb.cli import checks as checking
@@ -33,7 +34,7 @@ from cutegen_nb.cli.streams import use_plain_letters, write_out
 from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.wiring import AUTHORS, BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
+from cutegen_nb.wiring import BASELINES, DEFAULT_FOLDER, DEVICES, POLICIES
 
 _INTERRUPTED = 130
 
@@ -243,14 +244,7 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_running(parser: argparse.ArgumentParser, rounds: int) -> None:
-    parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
-    parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
-    parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
-    parser.add_argument(
-        "--profile",
-        metavar="NAME",
-        help="a model and its server by a name of the config file: `cutegen-nb profiles` lists them",
-    )
+    authoring.add_options(parser)
     parser.add_argument(
         "--rounds", type=_rounds, default=rounds, metavar="K", help=f"rounds at most (default: {rounds})"
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from cutegen_nb.cli.authors import add_options as add_author
 from cutegen_nb.cli.limits import add_options as add_limits
 from cutegen_nb.core.session import Schedule
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -82,10 +83,7 @@ def _parser(prog: str, summary: str, epilog: str = "") -> _Parser:
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--author", choices=AUTHORS, default="offline", help="who writes (default: offline)")
-    parser.add_argument("--model", help="the model's name, for --author openai (or CUTEGEN_MODEL)")
-    parser.add_argument("--base-url", metavar="URL", help="its server (or OPENAI_BASE_URL)")
-    parser.add_argument("--profile", metavar="NAME", help="a model and its server, of the config file")
+    add_author(parser)
     parser.add_argument("--device", choices=DEVICES, default="auto", help="where kernels run (default: auto)")
     _add_going_on(parser, f"{DEFAULT_ROUNDS}, or as many as a session has that is taken up")
     parser.add_argument(
