@@ -114,11 +114,7 @@ def _compare(
 def _setp(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
-    name, flush = modifiers.one(*_COMPARISONS), modifiers.flag("ftz")
-    combine = modifiers.one(*_COMBINE)
-    modifiers.done()
-    if not name or (flush and kind.removesuffix("x2") not in {"f16", "f32"}):
-        raise unsupported(instruction)
+    name, flush, combine = _asked(instruction, modifiers, kind)
     combined = _combined(instruction, lowering, combine)
     target = instruction.operands[0]
     if kind in {"f16x2", "bf16x2"}:
@@ -137,6 +133,20 @@ def _setp(instruction: Instruction, lowering: Lowering) -> Operation:
         return [combined(truth, registers), combined(np.logical_not(truth), registers)]
 
     return _two_results(instruction, lowering, target, both)
+
+
+def _asked(instruction: Instruction, modifiers: Modifiers, kind: str) -> tuple[str, bool, str]:
+    """Comparison, whether subnormals are flushed, and how the truth joins a predicate; all that is left.
+
+    Raises:
+        UnsupportedOpcode: a modifier is missing, unknown, or not of this type.
+    """
+    name, flush = modifiers.one(*_COMPARISONS), modifiers.flag("ftz")
+    combine = modifiers.one(*_COMBINE)
+    modifiers.done()
+    if not name or (flush and kind.removesuffix("x2") not in {"f16", "f32"}):
+        raise unsupported(instruction)
+    return name, flush, combine
 
 
 def _two_results(
@@ -205,11 +215,7 @@ _TRUE = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000, "u16": 0xFFFF,
 def _set(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     wanted, kind = modifiers.types(2)
-    name, flush = modifiers.one(*_COMPARISONS), modifiers.flag("ftz")
-    combine = modifiers.one(*_COMBINE)
-    modifiers.done()
-    if not name or (flush and kind.removesuffix("x2") not in {"f16", "f32"}):
-        raise unsupported(instruction)
+    name, flush, combine = _asked(instruction, modifiers, kind)
     combined = _combined(instruction, lowering, combine)
     if kind in {"f16x2", "bf16x2"}:
         if wanted not in {kind, "u32", "s32"}:
