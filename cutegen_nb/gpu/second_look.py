@@ -27,6 +27,8 @@ _WIDEST = 16.0
 """Times the usual cap: one draw that is ill-conditioned is no licence."""
 _MOST_EXCUSED = 1 / 8
 """Share of an output's elements that may hang on last bits; one drawn at random has more."""
+_MISSED = 1 / 50
+"""Share of those for which no draw may show that they hang on last bits."""
 _STEPS = 4
 """Units in the last place by which an input is moved at most."""
 _DRAWS = 16
@@ -175,24 +177,29 @@ def _moved_answers(
         return []
     model = copy.deepcopy(reference).double()
     forms = [item.shape for item in wanted]
-    answers = [tensors_of(model(*[_moved(item, steps) for item in drawn])) for _ in range(draws)]
+    # In order first: of any equal elements the first comes out ahead, then the last.
+    ways = (1, -1, *([0] * draws))[: max(draws, 2)]
+    answers = [tensors_of(model(*[_moved(item, steps, way) for item in drawn])) for way in ways]
     return [one for one in answers if [item.shape for item in one] == forms]
 
 
-def _moved(item: Any, most: int) -> Any:  # noqa: ANN401 - an input may be a number
+def _moved(item: Any, most: int, way: int) -> Any:  # noqa: ANN401 - an input may be a number
+    """An input moved by up to `most` last bits: at random, or the more the later an element comes."""
     if not isinstance(item, torch.Tensor):
         return item
     if not item.is_floating_point():
         return item.clone()
-    steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int8)
+    if way:
+        ramp = torch.linspace(-most, most, item.numel(), dtype=torch.float64, device=item.device)
+        steps = way * ramp.view(item.shape) * torch.where(item < 0, -1.0, 1.0)
+    else:
+        steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int8).double()
     # Half-precision inputs are taken as they are and computed with in float32: its last bits count.
     precision = torch.finfo(torch.float64 if item.dtype is torch.float64 else torch.float32)
-    moved = item.double() * (1.0 + precision.eps * steps.double())
-    moved = torch.where(item == 0, precision.tiny * steps.double(), moved)
+    moved = item.double() * (1.0 + precision.eps * steps)
+    moved = torch.where(item == 0, precision.tiny * steps, moved)
     # Equal infinities are as good as any other equal numbers, and have no last bits.
-    return torch.where(
-        torch.isinf(item), item.sign().double() * (_HUGE + _HUGE / 1e6 * steps.double()), moved
-    )
+    return torch.where(torch.isinf(item), item.sign().double() * (_HUGE + _HUGE / 1e6 * steps), moved)
 
 
 def _widened(gate: Gate, moved: Sequence[torch.Tensor], true: torch.Tensor, want: torch.Tensor) -> Gate:
@@ -221,4 +228,5 @@ def _excused(found: torch.Tensor, want: torch.Tensor, moved: Sequence[torch.Tens
     low = torch.stack([one.double()[bad] for one in moved]).amin(dim=0)
     high = torch.stack([one.double()[bad] for one in moved]).amax(dim=0)
     inside = (low - room[bad] <= got[bad]) & (got[bad] <= high + room[bad]) & (low < high)
-    return count if bool(inside.all()) else 0
+    # Of three equal elements the middle one may go anywhere, which few draws show.
+    return count if int((~inside).sum()) <= count * _MISSED else 0

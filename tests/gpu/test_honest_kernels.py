@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import CheckState, Tier
-from cutegen_nb.gpu import evaluator
+from cutegen_nb.gpu import comparing, correctness, evaluator
+from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.second_look import second_look
+from cutegen_nb.gpu.timed_outputs import change
 
 PROBLEM = """
 import torch
@@ -136,6 +140,37 @@ def kernel(body, forward):
     )
 
 
+class Places(torch.nn.Module):
+    def forward(self, x):
+        return torch.sort(x, dim=1)[1]
+
+
+class Sum(torch.nn.Module):
+    def forward(self, x):
+        return x.sum()
+
+
+def reversed_sort(x, *, dim, stable):
+    """Sorted, the last of equal elements first."""
+    values, places = torch.sort(x.flip(dim), dim=dim, stable=stable)
+    return values, x.shape[dim] - 1 - places
+
+
+def look(reference, drawn, found, want, gate=None):
+    """The second look at one output."""
+    truth, _ = comparing.oracle(reference, drawn, [want])
+    gates = [gate or correctness.find_gate(want, truth[0], 1.0)]
+    return second_look(
+        reference=reference,
+        drawn=drawn,
+        leaves=[found],
+        wanted=[want],
+        truth=truth,
+        gates=gates,
+        outputs=comparing.compared([found], [want], truth, gates, drawn),
+    )
+
+
 @pytest.fixture(autouse=True)
 def _time_enough(monkeypatch):
     monkeypatch.setattr(evaluator, "CLOSER_ON_SIMULATOR_S", dict.fromkeys(Tier, 60.0))
@@ -187,3 +222,47 @@ def test_only_last_bits_are_excused(judge):
     wrong = body.replace("y[i] =", "if i % 100 == 7:\n    v = v - 1.0\ny[i] =")
     evaluation = judge(problem(answer, inputs), kernel(wrong, forward))
     assert not evaluation.passed
+
+
+@pytest.mark.parametrize("order", [torch.sort, reversed_sort], ids=["first", "last"])
+def test_any_order_of_equal_elements_is_as_good(order):
+    """The places in 300 sorted half-precision numbers a row, a fiftieth of which have equals."""
+    x = torch.randn(256, 300).half()
+    reference = Places()
+    want = reference(x)
+    found = order(x, dim=1, stable=True)[1]
+    looked = look(reference, [x], found, want)
+    assert all(item.matches for item in looked.outputs), looked
+
+
+def test_a_place_where_no_equal_element_is_stays_wrong():
+    x = torch.randn(256, 300).half()
+    reference = Places()
+    want = reference(x)
+    found = want.clone()
+    found[::7, 100] = (found[::7, 100] + 150) % 300
+    assert not look(reference, [x], found, want).outputs[0].matches
+
+
+def test_a_sum_that_comes_out_near_zero_may_lose_what_its_terms_lose():
+    x = torch.randn(20_000)
+    x[-1] -= x.double().sum().float() - 1e-3
+    reference = Sum()
+    want = reference(x)
+    found = want + 2e-6
+    looked = look(reference, [x], found, want, Gate(element=3e-5, l2=3e-5, reference_l2=1e-7))
+    assert looked.outputs[0].matches
+    assert "last bits" in looked.note
+    wrong = look(reference, [x], want + 1e-2, want, Gate(element=3e-5, l2=3e-5, reference_l2=1e-7))
+    assert not wrong.outputs[0].matches
+
+
+def test_few_elements_are_changed_only_where_that_breaks_nothing():
+    matrix = torch.randn(8, 8)
+    given = [matrix + matrix.T, torch.sort(torch.randn(33))[0], torch.randperm(20), torch.randn(50)]
+    fresh = [item.flip(0).contiguous() for item in given]
+    before = [item.clone() for item in given]
+    assert change(given, fresh, few=True).startswith("a few elements")
+    assert [torch.equal(*pair) for pair in zip(given, before, strict=True)] == [True, True, True, False]
+    assert change(given[:3], fresh[:3], few=True).startswith("new contents")
+    assert torch.equal(given[0], fresh[0])
