@@ -23,8 +23,10 @@ from cutegen_nb.simulator.script_run import Program, Streams, check, run_program
 
 FOUND = 3
 """Exit status when a finding stands against one of the program's kernels."""
-_INTERRUPT_S = 5.0
-"""How long the program has to end itself after Ctrl-C."""
+_INTERRUPT_S = 30.0
+"""How long the program has to end itself after Ctrl-C, and its report to be made; seconds on a busy machine."""
+_HINT_S = 2.0
+"""After this a person hears that a second Ctrl-C ends it at once."""
 SUMMARY = "run a CuTe DSL program written for a GPU, unmodified, with no GPU, and report what its kernels did"
 DESCRIPTION = """
 Run a CuTe DSL program written for a GPU, unmodified, with no GPU, and report what its kernels did.
@@ -109,7 +111,7 @@ async def simulate(options: argparse.Namespace, terminal: Terminal) -> Answer:
     json_target = _target(options.json, "report.json") if options.json not in {None, "-"} else None
     html_target = _target(options.html, "report.html") if options.html else None
     to_stdout = options.json == "-"
-    with _interrupts_are_the_programs():
+    with _interrupts_are_the_programs(terminal):
         run = await run_program(program, Streams(stdout=sys.stderr.fileno() if to_stdout else None))
     terminal.say(f"\n{text(run)}")
     report = json.dumps(simulation_json(run), indent=2) if options.json else ""
@@ -144,7 +146,7 @@ def _write_page(run: ProgramRun, target: Path, terminal: Terminal) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_are_the_programs() -> Iterator[None]:
+def _interrupts_are_the_programs(terminal: Terminal) -> Iterator[None]:
     """Leave Ctrl-C to the program, which it reaches too; end it when it does not go, or at a second one."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -154,6 +156,9 @@ def _interrupts_are_the_programs() -> Iterator[None]:
     def interrupted() -> None:
         if pending:
             task.cancel()
+            return
+        hint = f"the program has {_INTERRUPT_S:.0f} s to end itself; Ctrl-C again ends it, with no report"
+        pending.append(loop.call_later(_HINT_S, terminal.say, hint))
         pending.append(loop.call_later(_INTERRUPT_S, task.cancel))
 
     # Elsewhere than in a main thread no signal arrives at all.

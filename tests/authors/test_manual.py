@@ -37,7 +37,7 @@ def manual(folder: Path, said: list[str] | None = None, paste=None) -> ManualAut
 
 
 async def write(author: ManualAuthor, asked: Prompt) -> Reply:
-    return await asyncio.wait_for(author.write(asked, SESSION, lambda text: None), timeout=5)
+    return await asyncio.wait_for(author.write(asked, SESSION, lambda text: None), timeout=60)
 
 
 def test_the_prompt_goes_to_a_file_and_the_reply_comes_from_the_one_beside_it(tmp_path):
@@ -77,7 +77,7 @@ def test_after_a_crash_the_same_prompt_takes_the_reply_that_is_there(tmp_path):
 def test_a_reply_that_still_grows_is_waited_for(tmp_path):
     path = tmp_path / "relu-0-reply.md"
     author = ManualAuthor(
-        folder=tmp_path, library=shipped_library(), say=lambda text: None, poll_s=0.02, settled_s=0.4
+        folder=tmp_path, library=shipped_library(), say=lambda text: None, poll_s=0.02, settled_s=1.5
     )
 
     async def play() -> str:

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -102,11 +101,9 @@ def test_ctrl_c_goes_to_the_program_and_what_ran_is_reported(tmp_path):
     )
     while process.stdout.readline().strip() != "ready":
         assert process.poll() is None
-    started = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=55)  # the program itself would sleep for 60 s
     assert process.returncode == 130
-    assert time.monotonic() - started < 30
     # It may meet the program still printing, the line before it sleeps.
     assert re.search(r"The program was interrupted at long\.py:[67]\. 1 launch was executed", said), said
 
@@ -120,7 +117,7 @@ def test_a_finding_s_sentences_and_what_did_not_end_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "the following arguments are required: SCRIPT.py"),
+        ([], "simulate needs SCRIPT.py, the program to run"),
         (["nowhere.py"], "cannot read the program nowhere.py: No such file or directory"),
         (["."], "cannot read the program .: Is a directory"),
         (["--arch", "sm_42", "x.py"], "invalid choice: 'sm_42'"),

@@ -223,18 +223,24 @@ def test_cancelling_keeps_the_finished_rounds(stage, reply_with):
     from cutegen_nb.loop.gates import AutoApprover
     from cutegen_nb.loop.session import open_session, run_session
 
+    reached = asyncio.Event()
+
     class WaitsAtTheSecondPrompt(AutoApprover):
         async def review_prompt(self, session, prompt) -> Decision:
             if session.rounds:
-                await asyncio.sleep(60)
+                reached.set()
+                await asyncio.Event().wait()
             return await super().review_prompt(session, prompt)
 
     loop = stage([reply_with("first")], {"first": passed(1000)}, approver=WaitsAtTheSecondPrompt())
 
     async def play() -> None:
         session = await open_session(examples.relu_problem(), loop.effects, loop.store, Budget())
-        await asyncio.wait_for(run_session(session, loop.effects, loop.store), timeout=0.5)
+        running = asyncio.ensure_future(run_session(session, loop.effects, loop.store))
+        await reached.wait()
+        running.cancel()
+        await running
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(asyncio.CancelledError):
         asyncio.run(play())
     assert len(loop.store.load("relu").rounds) == 1
