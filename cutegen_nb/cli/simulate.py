@@ -24,7 +24,7 @@ from cutegen_nb.simulator.script_run import Program, Streams, check, run_program
 FOUND = 3
 """Exit status when a finding stands against one of the program's kernels."""
 _INTERRUPT_S = 30.0
-"""How long the program has to end itself after Ctrl-C, and its report to be made; seconds on a busy machine."""
+"""How long the program has to end itself after Ctrl-C, and its report to be made: a busy machine is slow."""
 _HINT_S = 2.0
 """After this a person hears that a second Ctrl-C ends it at once."""
 SUMMARY = "run a CuTe DSL program written for a GPU, unmodified, with no GPU, and report what its kernels did"
