@@ -65,7 +65,7 @@ def quick(judge_class):
 def outside_of(quick):
     """Only the outside judgement of a candidate, as if it had passed inside."""
 
-    def judged(source, given="relu"):
+    def judged(source, given="relu", within_s=None):
         problem, candidate = quick.problem(given), quick.candidate(source)
 
         async def run():
@@ -78,7 +78,8 @@ def outside_of(quick):
                 gates=[],
                 added_inputs=facts.admission.added_inputs,
             )
-            return await outside.judged_outside(PASSED, order, quick.evaluator._workers, quick.stages.append)
+            judging = outside.judged_outside(PASSED, order, quick.evaluator._workers, quick.stages.append)
+            return await asyncio.wait_for(judging, within_s)
 
         return asyncio.run(run())
 
@@ -185,6 +186,15 @@ def test_a_candidate_that_never_ends_outside_is_ended(quick, outside_of, monkeyp
     assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT), evaluation.summary
     assert "Not finished after 3 s" in evaluation.summary
     assert not left_behind(quick)
+
+
+def test_an_interrupt_while_it_runs_leaves_nothing(quick, outside_of):
+    outside_of("relu")  # what is known of the problem is known
+    with pytest.raises(TimeoutError):
+        outside_of(right(quick, "while True: pass"), within_s=2.5)
+    assert "running the candidate outside" in quick.stages
+    assert not left_behind(quick)
+    assert outside_of("relu").passed
 
 
 SENDS = """import json, os, struct
