@@ -24,7 +24,7 @@ from cutegen_nb.core.evaluation import (
     Timing,
     Verdict,
 )
-from cutegen_nb.gpu import cold_cache, correctness, roofs, timed_outputs
+from cutegen_nb.gpu import cold_cache, contents, correctness, roofs, timed_outputs
 from cutegen_nb.gpu.checks.host_copies import LEAST_BYTES
 from cutegen_nb.gpu.comparing import cloned
 from cutegen_nb.gpu.custody import candidate_code
@@ -141,7 +141,7 @@ def _disagreeing(task: TimingTask, timing: Timing, traces: Traces | None, bench:
     more = list(traces)
     for _ in range(_TRACED_AGAIN):
         given = bench.pool[0]
-        timed_outputs.change(given, task.draw(secrets.randbits(31)), few=False)
+        contents.change(given, task.draw(secrets.randbits(31)), few=False)
         again, wrong = traced(task, given)
         if wrong is not None:
             return wrong, Judged(verdict=Verdict.WRONG_VALUES)
@@ -169,7 +169,7 @@ def recheck(task: TimingTask, pool: Sequence[list[Any]]) -> Finding | None:
     wrong = _few_changed(task, given, fresh)
     if wrong is not None:
         return wrong
-    how = timed_outputs.change(given, fresh, few=False)
+    how = contents.change(given, fresh, few=False)
     return timed_outputs.wrong(task, _called(task, given), fresh, (), f"After timing, with {how}")
 
 
@@ -179,7 +179,7 @@ def _few_changed(task: TimingTask, given: list[Any], fresh: list[Any]) -> Findin
     free, _ = torch.cuda.mem_get_info()
     if _COPIES * (size_of(given) + size_of(before)) > free:
         return None
-    how = timed_outputs.change(given, fresh, few=True)
+    how = contents.change(given, fresh, few=True)
     drawn = [item.clone() if isinstance(item, torch.Tensor) else item for item in given]
     return timed_outputs.wrong(task, _called(task, given), drawn, before, f"After timing, with {how}")
 

@@ -24,8 +24,9 @@ from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu import torch_settings
 from cutegen_nb.gpu.baselines import Call
 from cutegen_nb.gpu.cold_cache import ColdCache
+from cutegen_nb.gpu.contents import write_over_freed
 from cutegen_nb.gpu.ratios import CANDIDATE, Samples, settled
-from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs, write_over_freed
+from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs
 
 WARM_UP_S = 0.5
 """Of candidate and baselines mixed, before the first sample, at most."""

@@ -12,7 +12,6 @@ at outside of timed calls says nothing of them. Here
 
 from __future__ import annotations
 
-import contextlib
 import random
 import secrets
 import time
@@ -25,10 +24,9 @@ import torch
 
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.gpu import correctness, distances
-from cutegen_nb.gpu.checks.variants import is_free, is_sorted
 from cutegen_nb.gpu.comparing import PLAIN, cloned, plain_leaves, tensors_of
+from cutegen_nb.gpu.contents import change, is_loose, write_over
 from cutegen_nb.gpu.custody import candidate_code
-from cutegen_nb.gpu.patterns import poison
 from cutegen_nb.gpu.record import TimingTask
 
 _PLACES = 256
@@ -41,8 +39,6 @@ _CHANCE = 0.06
 """That a turn has one: three of the fewest turns that sampling takes."""
 _SHARE = 0.2
 """Of the time, beyond the least of them."""
-_FEW = 8
-"""Elements that are changed where not all are."""
 _COPIES = 4
 """Of the inputs and of the outputs, that a comparison on changed contents takes."""
 _APART = 2.0
@@ -72,6 +68,7 @@ class TimedOutputs:
     """Size of the outputs."""
     _constant: frozenset[int] = frozenset()
     _drifting: bool = False
+    _loose: tuple[bool, ...] = ()
     _fresh: list[Any] = field(default_factory=list)
     _kept: dict[int, list[_Kept]] = field(default_factory=dict)
     _places: np.random.Generator = field(default_factory=lambda: np.random.default_rng(secrets.randbits(128)))
@@ -90,6 +87,7 @@ class TimedOutputs:
             for index, (one, two) in enumerate(zip(first, second, strict=False))
             if correctness.bits_equal(one, two)
         )
+        self._loose = tuple(is_loose(item) for item in self.pool[0])
         self._drifting = any(
             isinstance(one, torch.Tensor) and not correctness.bits_equal(one, two)
             for one, two in zip(before, self.pool[0], strict=True)
@@ -125,7 +123,7 @@ class TimedOutputs:
             return
         given, fresh = self.pool[entry], self._fresh or self.task.draw(secrets.randbits(31))
         kept = cloned(given)
-        how = change(given, fresh, few=bool(secrets.randbelow(2)))
+        how = change(given, fresh, few=bool(secrets.randbelow(2)), loose=self._loose)
         drawn = cloned(given)
         outputs = outputs_of(call())
         found = tuple(item.clone() for item in outputs)
@@ -209,55 +207,6 @@ class TimedOutputs:
 
     def _found(self, finding: Finding | None) -> None:
         self.wrong = self.wrong or finding
-
-
-def write_over(output: torch.Tensor) -> None:
-    """No element keeps what it held."""
-    if output.is_contiguous():
-        poison(output)
-    elif output.is_floating_point():
-        output.fill_(float("nan"))
-    else:
-        output.fill_(1)
-
-
-def write_over_freed(sizes: Sequence[int]) -> None:
-    """Have the allocator hand out blocks of these bytes, freed just now, and let nothing stay in them.
-
-    What a baseline gave is the right answer to the inputs that the candidate is called with next.
-    """
-    with contextlib.suppress(torch.OutOfMemoryError):  # kept by whoever made it, after all
-        held = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in sizes]
-        for item in held:
-            item.fill_(0xFF)
-
-
-def change(given: Sequence[Any], fresh: Sequence[Any], *, few: bool) -> str:
-    """Put contents of `fresh` into the memory of `given`, past the version counter; what was done, in words.
-
-    `few` changes some elements in secret places of each tensor that has no structure of its own, which that
-    would break (sorted edges, symmetry, a permutation), and leaves the rest; where none is such, it is all.
-    """
-    few = few and all(item.is_contiguous() for item in (*given, *fresh) if isinstance(item, torch.Tensor))
-    loose = [few and _is_loose(item) for item in given]
-    few = any(loose)
-    for old, new, alone in zip(given, fresh, loose, strict=True):
-        if not isinstance(old, torch.Tensor) or (few and not alone):
-            continue
-        if few:
-            places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
-            old.data.view(-1)[places] = new.view(-1)[places]
-        else:
-            old.data.copy_(new)
-    return "a few elements changed in the same memory" if few else "new contents in the same memory"
-
-
-def _is_loose(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
-    """Whether elements of an input may change by themselves: free, in no order, in no symmetry."""
-    if not is_free(item) or is_sorted(item):
-        return False
-    square = item.dim() > 1 and item.shape[-1] == item.shape[-2]
-    return not square or not torch.equal(item, item.transpose(-1, -2))
 
 
 def wrong(
