@@ -15,7 +15,7 @@ from cutegen_nb.report import roofline_plot, rounds
 from cutegen_nb.report.code import listing
 from cutegen_nb.report.lineage_svg import lineage_section
 from cutegen_nb.report.markup import Style, badge, folded, safe
-from cutegen_nb.report.page import check_target, page, write_whole
+from cutegen_nb.report.page import check_target, fact_list, page, write_whole
 
 
 def write_report(session: Session, path: str) -> None:
@@ -76,8 +76,7 @@ def _facts(session: Session) -> str:
     ]
     notes = (*facts.warnings, admission_text(facts.admission))
     pairs += [("Note", note) for note in notes if note]
-    items = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in pairs)
-    return f'<dl class="facts">{items}</dl>'
+    return fact_list(pairs)
 
 
 def _device(session: Session) -> str:

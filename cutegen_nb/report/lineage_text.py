@@ -5,9 +5,9 @@ from __future__ import annotations
 from cutegen_nb.analysis.lineage_graph import Lineage, Revision, lineage, tree
 from cutegen_nb.analysis.summary import outcome, who
 from cutegen_nb.core.session import Session
-from cutegen_nb.report.fitting import paragraph
+from cutegen_nb.report.fitting import paragraph, table_lines
 from cutegen_nb.report.markup import visible
-from cutegen_nb.report.text import aligned, cut
+from cutegen_nb.report.text import cut
 
 
 def lineage_text(session: Session) -> str:
@@ -30,7 +30,7 @@ def lineage_text(session: Session) -> str:
     ]
     key = "★ best   ● approved   ○ passed   × did not pass"
     tail = [line for part in (missing(graph), key, outcome(session)) if part for line in paragraph(part)]
-    shown = aligned([heading, *body], right=set()) if body else []
+    shown = table_lines([heading, *body]) if body else []
     return visible("\n".join([*shown, "", *tail]).lstrip("\n"))
 
 

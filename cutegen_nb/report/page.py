@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,6 +24,12 @@ def page(title: str, body: str) -> str:
         f"<title>{safe(title)}</title>\n<style>{_css()}</style>\n</head>\n<body>\n"
         f"{body}</body>\n</html>\n"
     )
+
+
+def fact_list(pairs: Iterable[tuple[str, str]]) -> str:
+    """Names with their values, as text, in the form of a page's head."""
+    items = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in pairs)
+    return f'<dl class="facts">{items}</dl>'
 
 
 def check_target(path: str, example: str) -> Path:

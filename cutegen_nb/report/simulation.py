@@ -113,13 +113,14 @@ def _launch_rows(run: ProgramRun) -> Sequence[str]:
         return ()
     counted = ("sectors", "÷ ideal", "wavefronts", "warp instr.")
     header = ("launches", "kernel", "grid", "block", "smem", *counted)
-    body = [_launch_row(item) for item in run.launches[:_LAUNCHES_SHOWN]]
+    body = [launch_row(item) for item in run.launches[:_LAUNCHES_SHOWN]]
     left = len(run.launches) - _LAUNCHES_SHOWN
     more = [f"… and {left} more kinds of launch (all of them in --json and --html)"] if left > 0 else []
-    return [*_aligned([header, *body], right={0, 4, 5, 6, 7, 8}), *more]
+    return [*table_lines([header, *body], right={0, 4, 5, 6, 7, 8}, rule=False), *more]
 
 
-def _launch_row(item: Launches) -> tuple[str, ...]:
+def launch_row(item: Launches) -> tuple[str, ...]:
+    """Launches of one kind in a row: how often, kernel, extents, shared memory, and what was counted."""
     profile, counters = item.profile, item.profile.counters
     sample = f" ({count(profile.ctas_run)} CTAs ran)" if profile.ctas_run is not None else ""
     return (
@@ -203,14 +204,10 @@ def _line_rows(run: ProgramRun) -> Sequence[str]:
     ]
     left = len(found) - len(ordered)
     more = [f"… and {left} more lines with counts (all of them in --json and --html)"] if left > 0 else []
-    return [*_aligned([header, *body], right={1, 2, 3, 4, 5}), *more]
+    return [*table_lines([header, *body], right={1, 2, 3, 4, 5}, rule=False), *more]
 
 
 def _code(run: ProgramRun, file: str, line: int) -> str:
     source = run.sources[file].splitlines()
     words = visible(source[line - 1].strip()) if line <= len(source) else ""
     return words if len(words) <= _SOURCE_WIDTH else f"{words[: _SOURCE_WIDTH - 1]}…"
-
-
-def _aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
-    return table_lines(lines, right=right, rule=False)

@@ -6,14 +6,13 @@ from pathlib import PurePath
 
 from cutegen_nb.analysis.count_tables import kernel_name
 from cutegen_nb.analysis.lines import of_file
-from cutegen_nb.analysis.quantity import count, scaled
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.core.simulation import Ending, Launches, ProgramRun
 from cutegen_nb.report import counts_view, layout_view, line_view
 from cutegen_nb.report.code import excerpt
 from cutegen_nb.report.markup import Style, badge, folded, look, safe, table
-from cutegen_nb.report.page import page
-from cutegen_nb.report.simulation import extent, notes, outcome, place, ratio
+from cutegen_nb.report.page import fact_list, page
+from cutegen_nb.report.simulation import launch_row, notes, outcome, place
 
 _AROUND = 2
 
@@ -50,8 +49,7 @@ def _facts(run: ProgramRun) -> str:
         ("Figures", run.profile.source.value),
         ("Exit status", str(run.exit_status)),
     )
-    items = "".join(f"<dt>{safe(name)}</dt><dd>{safe(value)}</dd>" for name, value in pairs)
-    return f'<dl class="facts">{items}</dl>'
+    return fact_list(pairs)
 
 
 def _notes(run: ProgramRun, style: Style) -> str:
@@ -89,19 +87,10 @@ def _launches(run: ProgramRun, style: Style) -> str:
 
 
 def _launch(item: Launches) -> tuple[str, ...]:
-    profile, counters = item.profile, item.profile.counters
-    sample = f" ({count(profile.ctas_run)} CTAs ran)" if profile.ctas_run is not None else ""
-    return (
-        f"{count(item.times)} ×",
-        f'<code title="{safe(profile.kernel)}">{safe(kernel_name(profile))}</code>',
-        safe(f"{extent(profile.grid)}{sample}"),
-        safe(extent(profile.block)),
-        scaled(profile.dynamic_smem_bytes + profile.static_smem_bytes, "B"),
-        count(counters.gmem_sectors),
-        ratio(counters.gmem_sectors, counters.gmem_ideal_sectors),
-        count(counters.smem_wavefronts),
-        count(counters.warp_instructions),
-    )
+    profile = item.profile
+    how_often, _, *rest = launch_row(item)
+    name = f'<code title="{safe(profile.kernel)}">{safe(kernel_name(profile))}</code>'
+    return (safe(how_often), name, *map(safe, rest))
 
 
 def _counts(run: ProgramRun, style: Style) -> str:

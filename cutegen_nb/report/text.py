@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cutegen_nb.analysis.summary import (
     RoundSummary,
     counted_figures,
@@ -30,7 +28,7 @@ def table(session: Session) -> str:
     body = [_cells(item, counted=counted) for item in rows(session)]
     lines = paragraph(visible(title))
     if body:
-        lines += aligned([heading, *body], right={4, 5, 6})
+        lines += table_lines([heading, *body], right={4, 5, 6})
     ended = paragraph(f"Ended: {visible(session.stopped)}") if session.stopped else []
     return "\n".join([*lines, "", *paragraph(visible(outcome(session))), *ended]) + "\n"
 
@@ -50,8 +48,3 @@ def cut(name: str) -> str:
     """A name on one line, made visible and no longer than a column may be."""
     shown = visible(name).replace("\n", " ").replace("\t", " ")
     return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 1]}…"
-
-
-def aligned(lines: Sequence[tuple[str, ...]], right: set[int]) -> list[str]:
-    """Lines in columns, the first of them a heading with a rule below; columns `right` end at the right."""
-    return table_lines(lines, right=right)
