@@ -1,4 +1,4 @@
-"""Contents of memory that a candidate knows, put there anew: inputs changed in place, results written over."""
+"""Contents of memory that a candidate knows, put there anew: inputs are changed, results written over."""
 
 from __future__ import annotations
 
