@@ -22,6 +22,7 @@ from cutegen_nb.core.evaluation import Exhibit
 from cutegen_nb.gpu import comparing, correctness, custody
 from cutegen_nb.gpu.checks.registry.harness import HARNESS
 from cutegen_nb.gpu.interception import ForwardWatch
+from cutegen_nb.gpu.operators import OperatorWatch
 from cutegen_nb.gpu.record import Ending, Evidence
 
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 - compared as text
@@ -70,7 +71,9 @@ class HarnessIdentity:
             "PyTorch's global module hooks": _hooks,
             "PyTorch's active modes": _modes,
         }
-        return cls(parts=parts, facts={name: (read, read()) for name, read in readers.items()})
+        operators = OperatorWatch()
+        facts = {name: (read, read()) for name, read in readers.items()}
+        return cls(parts=parts, facts=facts | {"PyTorch's operators": (operators.now, operators.before())})
 
     def changed(self) -> tuple[str, ...]:
         """Names of what is no longer what it was."""

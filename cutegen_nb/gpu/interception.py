@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu.guards import ALLOCATING, UNINITIALISED, Guards, beyond_the_band
+from cutegen_nb.gpu.operators import replaced_by
 from cutegen_nb.gpu.patterns import poison, poison_bits
 from cutegen_nb.gpu.provenance import Provenance, address_of
 
@@ -92,6 +93,7 @@ class ForwardWatch(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._guards = guards
+        self._looked_up: dict[str, bool] = {}
         self._varied = varied
         self._unwritten = unwritten
         self._path = path
@@ -125,7 +127,7 @@ class ForwardWatch(TorchDispatchMode):
             self._provenance.allocated(result)
             if self._label is not None:
                 self._label(result, f"allocated in line {calling_line(self._path)}")
-        elif name not in _ALLOWED or func.namespace not in {"aten", "prim"}:
+        elif name not in _ALLOWED or func.namespace not in {"aten", "prim"} or self._is_replaced(func.name()):
             leaves = tree_leaves((args, kwargs, result))
             elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
             moves = name in _REARRANGING and func.namespace == "aten"
@@ -134,6 +136,12 @@ class ForwardWatch(TorchDispatchMode):
         if name not in UNINITIALISED:
             self._provenance.passed_on(name, (args, kwargs), result)
         return result
+
+    def _is_replaced(self, name: str) -> bool:
+        """Whether an operator that only moves data is not PyTorch's own in this call."""
+        if name not in self._looked_up:
+            self._looked_up[name] = bool(replaced_by(name))
+        return self._looked_up[name]
 
     def _own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
         """An operator that the candidate defined around its kernel: its inside is watched instead."""
