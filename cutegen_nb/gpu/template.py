@@ -18,7 +18,7 @@ import socket
 import sys
 
 from cutegen_nb.gpu import sandbox, warming
-from cutegen_nb.gpu.warden import guard
+from cutegen_nb.gpu.warden import children_pipe, guard
 from cutegen_nb.gpu.worker import Surroundings, prepare, serve
 
 _DESCRIPTORS = 2
@@ -59,10 +59,7 @@ def main() -> int:
 
 
 def _serve(control: socket.socket, surroundings: Surroundings) -> None:
-    wakeup_read, wakeup_write = os.pipe()
-    os.set_blocking(wakeup_write, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    wakeup_read, wakeup_write = children_pipe()
     wardens: set[int] = set()
     while True:
         ready, _, _ = select.select([control.fileno(), wakeup_read], [], [])

@@ -82,10 +82,7 @@ def guard(control: socket.socket, worker: socket.socket, serve: Callable[[socket
     sandbox.adopt_orphans()
     # As long as there is no request a worker is of no use without its template.
     sandbox.die_with_parent()
-    wakeup_read, wakeup_write = os.pipe()
-    os.set_blocking(wakeup_write, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    wakeup_read, wakeup_write = children_pipe()
     watch = _fork_worker(control, (wakeup_read, wakeup_write), worker, serve)
     # The warden keeps no copy of the worker's channel: its end of file means that the worker is gone.
     worker.close()
@@ -106,6 +103,15 @@ def guard(control: socket.socket, worker: socket.socket, serve: Callable[[socket
             processes=watch.processes,
             left=left,
         )
+
+
+def children_pipe() -> tuple[int, int]:
+    """A pipe that holds a byte once a child of this process has ended: ``select`` waits for it."""
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakeup_write, warn_on_full_buffer=False)
+    return wakeup_read, wakeup_write
 
 
 def _fork_worker(
