@@ -23,6 +23,8 @@ TIME_FRACTION = 0.01
 """One kernel beside itself in one run differs by well under a per cent; a smaller gain is not one."""
 ACROSS_FRACTION = 0.05
 """Between two runs a kernel of 4 µs has differed from itself by 4 %, outside of the interval of either."""
+SLOWED_FRACTION = 0.2
+"""A best that is so much slower over a baseline than in its own evaluation is not itself."""
 
 WORK_ORDER: tuple[tuple[str, Callable[[Counters], int]], ...] = (
     ("global sectors", lambda counters: counters.gmem_sectors),
@@ -50,7 +52,7 @@ def compare(
 
 def _judge(best: Evaluation, candidate: Evaluation, facts: ProblemFacts) -> tuple[Relation, str]:
     if candidate.timing and _is_its_rival(best, candidate.timing):
-        return _by_pairs(candidate.timing)
+        return _by_pairs(best.timing, candidate.timing)
     if best.timing and candidate.timing:
         return _by_time(best.timing, candidate.timing)
     if best.timing or candidate.timing:
@@ -65,13 +67,30 @@ def _is_its_rival(best: Evaluation, timing: Timing) -> bool:
     return rival is not None and _usable(rival) and timing.rival_digest == best.candidate_digest != ""
 
 
-def _by_pairs(timing: Timing) -> tuple[Relation, str]:
+def _by_pairs(best: Timing | None, timing: Timing) -> tuple[Relation, str]:
     """From the best and the candidate called by turns, each pair under the same clocks and temperature."""
     rival = timing.rival
     assert rival is not None
+    if rival.speedup > 1 and best is not None and _slowed(best, timing, rival):
+        return Relation.CANNOT_TELL, (
+            f"{times(rival.speedup)} the speed of the best before it, which ran much slower beside this "
+            "candidate than when it was evaluated itself; evaluate both again."
+        )
     value, span = interval_parts(rival.speedup, rival.speedup_low, rival.speedup_high)
     figures = f"{value} the speed of the best before it, 95 % interval {span}, both timed in the same turns"
     return _told(rival.speedup, rival.speedup_low, rival.speedup_high, timing.noise_fraction or 0.0, figures)
+
+
+def _slowed(best: Timing, timing: Timing, rival: BaselineTiming) -> bool:
+    """Whether the best ran slower beside the candidate, in whose process it was compiled, than by itself.
+
+    Both times it is held against the same baseline.
+    """
+    pair = _common_baseline(best, timing)
+    if best.method != timing.method or pair is None or rival.median_ms <= 0:
+        return False
+    before, now = pair
+    return now.median_ms / rival.median_ms < (1 - SLOWED_FRACTION) * before.speedup
 
 
 def _by_time(best: Timing, candidate: Timing) -> tuple[Relation, str]:

@@ -175,6 +175,32 @@ def test_a_pair_timed_in_one_run_decides_before_any_two_runs(candidate, relation
     assert words in found.reason
 
 
+def slowed(rival_ms: float, speedup: float, method: str = "events") -> Evaluation:
+    """Beside it the best takes so long, where the baseline of both takes 3 ms."""
+    candidate = beside(speedup)
+    assert candidate.timing is not None
+    assert candidate.timing.rival is not None
+    rival = replace(candidate.timing.rival, median_ms=rival_ms)
+    return replace(candidate, timing=replace(candidate.timing, rival=rival, method=method))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "relation"),
+    [
+        (slowed(1.0, 1.5), Relation.FASTER),
+        (slowed(1.15, 1.5), Relation.FASTER),  # runs differ
+        (slowed(2.0, 1.5), Relation.CANNOT_TELL),  # its own evaluation says 1 ms
+        (slowed(2.0, 0.9), Relation.SLOWER),
+        (slowed(2.0, 1.5, "graph"), Relation.FASTER),  # timed otherwise, nothing can be said
+    ],
+)
+def test_a_best_that_is_not_itself_beside_a_candidate_makes_that_one_no_faster(candidate, relation):
+    best = replace(timed(3.0), candidate_digest="p" * 64)
+    found = compare(best, candidate, FACTS)
+    assert found.relation is relation
+    assert ("much slower beside" in found.reason) is (relation is Relation.CANNOT_TELL)
+
+
 def test_a_pair_with_another_candidate_says_nothing_of_the_parent():
     parent = replace(timed(1.0), candidate_digest="q" * 64)
     assert compare(parent, beside(0.5), FACTS).relation is Relation.FASTER
