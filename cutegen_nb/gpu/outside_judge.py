@@ -262,7 +262,6 @@ class _Judge:
 
 def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None:
     """In the worker: draw, wait until the candidate's process has ended, compare."""
-    sandbox.close_memory()
     if ground.simulation is None:
         torch.backends.cudnn.allow_tf32 = False
     channel.send("stage", text="drawing inputs outside the candidate's process")
@@ -286,8 +285,9 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None
             return
         _release(ground)
         names = sorted(item.name for item in judge.folder.iterdir() if item.is_file())
-        channel.send("drawn", given=given, files=names)
-        reply = channel.receive()
+        with sandbox.closed_memory():
+            channel.send("drawn", given=given, files=names)
+            reply = channel.receive()
         if reply is None or reply.get("sets") is None:
             os._exit(0)
         channel.send("stage", text="comparing outside the candidate's process")

@@ -7,12 +7,13 @@ that it talks to nobody, is `confinement`'s.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import cutegen_nb
@@ -106,9 +107,17 @@ def outlive_parent() -> bool:
     return _prctl(_PR_SET_PDEATHSIG, 0)
 
 
-def close_memory() -> bool:
-    """Let no other process of the same person look into this one's memory. False where that cannot be."""
-    return _prctl(_PR_SET_DUMPABLE, 0)
+@contextlib.contextmanager
+def closed_memory() -> Iterator[None]:
+    """Let no other process of the same person look into this one's memory meanwhile.
+
+    Not for longer: what belongs to the process under ``/proc`` is not its own then, and CUDA writes there.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+    try:
+        yield
+    finally:
+        _prctl(_PR_SET_DUMPABLE, 1)
 
 
 def _prctl(option: int, value: int) -> bool:
