@@ -211,7 +211,8 @@ def replay(desk: Desk, options: Options) -> str:
 
 def rounds(desk: Desk, options: Options) -> object:
     """The rounds as a DataFrame."""
-    return desk.stored_handle(options.session, options.store).rounds
+    handle = desk.stored_handle(options.session, options.store)
+    return handle.rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
 
 
 def report(desk: Desk, options: Options) -> Shown:
@@ -221,6 +222,12 @@ def report(desk: Desk, options: Options) -> Shown:
 
 def panel(desk: Desk, options: Options) -> None:
     """The panel again, in this cell."""
+    name = options.session
+    if name and name not in desk.names() and name in desk.stored_names():
+        raise NotebookUsageError(
+            f"{name} is stored and not at work in this kernel: `%cutegen resume {name}` takes it up again, "
+            f"`%cutegen report {name}` shows what it did"
+        )
     running = desk.find(options.session)
     desk.screen(running).open(running, panel=True)
 

@@ -52,7 +52,7 @@ def _html(session: Session, state: str) -> str:
     facts = session.facts
     kind = f"{facts.workload_class.value}, {facts.dtype}; written by {session.author}"
     reason = session.stopped or state
-    ended = f"Ended: {reason}." if reason else ""
+    ended = f"Ended: {reason.rstrip('.')}." if reason else ""
     parts = [
         f"<p><b>{safe(session.name)}</b> ({safe(kind)}). {safe(outcome(session))} {safe(ended)}</p>",
         f"<p>{safe(_SIMULATED if simulated(session) else f'Measured on {session.device.name}.')}</p>",

@@ -19,6 +19,8 @@ from cutegen_nb.report.markup import safe, visible
 if TYPE_CHECKING:
     from cutegen_nb.notebook.panel import Panel
 
+_MORE = 3
+"""Rounds that are proposed to a person who wants to go on."""
 _INTERVAL_S = 0.15
 """Between two redrawings: a streamed reply reports its growth far more often than anybody can read."""
 
@@ -54,7 +56,8 @@ class Screen:
 
     def open(self, running: RunningSession, *, panel: bool) -> None:
         """Show the session in the cell that runs now; a second call shows it in another cell as well."""
-        self._running, self._closed = running, False
+        # One that has ended is looked at, and stays: whoever asked for it wants to go through its rounds.
+        self._running, self._closed = running, running.ended.is_set()
         if panel:
             self._open_panel(running)
         self._record_output = _shown(running.shown)
@@ -112,16 +115,37 @@ class Screen:
         self._closed = True
         if self._panel_output is None:
             return
-        ended, again = f"{running.name} has ended: {running.live.ended}.", f"%cutegen panel {running.name}"
-        html = f"<p>{safe(ended)} Its record is below; <code>{safe(again)}</code> opens the panel again.</p>"
-        text = f"{visible(ended)} Its record is below; {again} opens the panel again."
-        self._panel_output.update({"text/html": html, "text/plain": text}, raw=True)
+        ended = f"{running.name} has ended: {running.live.ended.rstrip('.')}. Its record is below."
+        steps = _next_steps(running)
+        html = "".join(f"<li><code>{safe(typed)}</code> {safe(does)}</li>" for typed, does in steps)
+        text = "".join(f"\n  {typed}  {does}" for typed, does in steps)
+        shown = {"text/html": f"<p>{safe(ended)}</p><ul>{html}</ul>", "text/plain": visible(f"{ended}{text}")}
+        self._panel_output.update(shown, raw=True)
         self._panel_output = None
 
     def close_with(self, sentence: str) -> None:
         """Say why nothing can be decided here any more."""
         if self._panel is not None:
             self._panel.close_with(sentence)
+
+
+def _next_steps(running: RunningSession) -> list[tuple[str, str]]:
+    """What can be typed now, and what it does."""
+    name, session = running.name, running.session
+    steps = [(f"%cutegen panel {name}", "opens the panel again, to look at")]
+    if session is None:
+        return steps
+    if session.author == "offline" and not any(item.candidate for item in session.rounds):
+        return [
+            *steps,
+            ("--author openai", "in the cell asks a model instead, --author manual you and any chat"),
+        ]
+    done = len(session.rounds)
+    more = f" --rounds {done + _MORE}" if done >= session.budget.rounds else ""
+    steps.append((f"%cutegen resume {name}{more}", "goes on where it ended"))
+    if session.best:
+        steps.append((f'{name}.export("{name}_kernel.py")', "writes the best kernel as a module"))
+    return steps
 
 
 def _shown(bundle: dict[str, str]) -> DisplayHandle:

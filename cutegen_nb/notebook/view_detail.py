@@ -19,6 +19,8 @@ from cutegen_nb.report.markup import visible
 _LONGEST = 200_000
 """Characters of one text: more is in the store, and would only make the page slow."""
 
+_UNDECIDED = ("No decision was asked for", "It ended before there was anything to decide on")
+"""With a candidate, without one."""
 _TITLE = 80
 """Characters of a name in a heading."""
 
@@ -181,7 +183,7 @@ def _cut(text: str) -> str:
 def _spent(item: Round) -> str:
     made = decision(item)
     said = f"“{made.reason}”" if made and made.reason else ""
-    done = f"{deed(made).capitalize()} by {who(made.by)}" if made else "No decision was asked for"
+    done = f"{deed(made).capitalize()} by {who(made.by)}" if made else _UNDECIDED[item.candidate is None]
     return visible(
         " ".join(
             part
@@ -189,7 +191,7 @@ def _spent(item: Round) -> str:
                 f"{done}{':' if said else '.'}",
                 said,
                 f"Started {moment(item.started_at)}, took {duration(item.seconds)}.",
-                item.note,
+                item.note if item.candidate else "",  # told above where it says why there is none
             )
             if part
         )

@@ -117,7 +117,7 @@ def _exhibit(item: Exhibit, source: str, style: Style) -> str:
         body += f"<p>{safe(heading)}:</p>{preformatted(style, chr(10).join(lines))}"
     if item.lines:
         body += f"<div{look(style, 'card')}>{excerpt(source, item.lines[0], style)}</div>"
-    return folded(style, f"Evidence: {item.kind}", body, is_open=True)
+    return folded(style, f"Evidence: {item.kind}", f"<div{look(style, 'inset')}>{body}</div>", is_open=True)
 
 
 def _checked(evaluation: Evaluation, style: Style) -> str:

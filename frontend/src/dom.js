@@ -66,13 +66,22 @@ export function trusted(html, properties = {}) {
   element.innerHTML = html;
   for (const inner of element.querySelectorAll("summary, a, button, input, textarea")) keepKeys(inner);
   for (const inner of element.querySelectorAll('[style*="overflow-x"]')) {
-    inner.tabIndex = 0;
-    inner.setAttribute("role", "group");
-    inner.setAttribute("aria-label", "Scrolls sideways");
     keepKeys(inner);
+    wide.observe(inner);
   }
   return element;
 }
+
+// What is wider than its place is scrolled by keys too; what is not is no stop on the way.
+const wide = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) {
+      target.tabIndex = 0;
+      target.setAttribute("role", "group");
+      target.setAttribute("aria-label", "Scrolls sideways");
+    } else for (const name of ["tabindex", "role", "aria-label"]) target.removeAttribute(name);
+  }
+});
 
 /** A part that opens on demand. */
 export function folded(title, body, isOpen = false) {

@@ -15,6 +15,15 @@ export function roundsTable(panel) {
   const element = make("section", { class: "cgn-rounds-box" }, scroll);
   const rows = new Map();
   let shownRound = -1;
+  // One stop on the way through the page, however many rounds; the arrow keys go on from it.
+  body.addEventListener("keydown", (event) => {
+    const names = [...rows.keys()].sort((a, b) => a - b).map((number) => rows.get(number).name);
+    const at = names.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: names.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    names[to]?.focus();
+  });
 
   function update() {
     const { rounds, columns, selected } = panel.view;
@@ -42,6 +51,7 @@ export function roundsTable(panel) {
         hasGrown = true;
       }
       rows.get(item.number).fill(item, item.number === selected);
+      rows.get(item.number).name.tabIndex = item.number === selected ? 0 : -1;
     }
     if (hasGrown || selected !== shownRound) reveal();
     shownRound = selected;
@@ -91,7 +101,7 @@ export function roundsTable(panel) {
       tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
       decision.title = item.words;
     };
-    return { element: row, fill };
+    return { element: row, name, fill };
   }
 
   return { element, update };

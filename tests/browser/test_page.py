@@ -186,8 +186,15 @@ def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
     session.ask(0)
     session.click("Approve")
     session.ask(1)
-    session.click("Show r0")
+    session.button("Show r1").press("ArrowUp")
+    page = session.notebook.page
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "Show r0"
+    page.keyboard.press("Enter")
     session.until("r0 · first kernel")
+    session.panel.get_by_role("tab", name="Lines").click()
+    page.keyboard.press("Tab")  # to the lines without counts, and on to their figures in words
+    session.panel.get_by_text("Every line’s figures in words").press("Enter")
+    session.until("warp instructions; ")
     session.panel.get_by_role("tab", name="Counts").click()
     session.until("Totals of one call")
     session.panel.get_by_role("tab", name="Roofline").click()
@@ -198,6 +205,26 @@ def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
     session.until("r1 · ")
     session.click("Approve")
     assert session.stored(1)["decisions"][-1]["action"] == "approve"
+
+
+def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
+    session = sit()
+    session.ask(0)
+    session.click("Approve")
+    session.ask(1)
+    session.click("Approve")
+    session.at_prompt(2)
+    session.click("Stop")
+    session.notebook.until(lambda: not session.panel.count(), 30, "the panel to give way")
+    index = session.notebook.add(f"%cutegen panel {session.name}")
+    session.notebook.run(index)
+    panel = _panel(session.notebook, index)
+    _waiting(session.notebook, index, "The round ended without a source")
+    panel.get_by_role("button", name="Show r0").click()
+    _waiting(session.notebook, index, "r0 · first kernel")
+    session.notebook.page.wait_for_timeout(1000)
+    assert "stopped it" in panel.inner_text()
+    assert not panel.get_by_role("button", name="Approve").is_visible()
 
 
 def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kernel_name):

@@ -30,9 +30,28 @@ def test_a_newcomer_runs_the_quickstart_and_the_saved_file_shows_every_round(mak
         notebook.run(index, timeout_s=90)
         assert not [o for o in notebook.cell(index)["outputs"] if o["output_type"] == "error"]
     assert stored(lab.folder / store) == [(0, 1), (1, 1), (2, 1)]
+    set_theme(notebook.page, "Light")
+    assert picture_is_replaced(notebook) is False
+    set_theme(notebook.page, "Dark")
+    assert picture_is_replaced(notebook) is True
     notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     notebook.until(lambda: "r2" in notebook.path.read_text(), 20, "the file to be saved")
     saved_file_is_readable(notebook)
+
+
+def picture_is_replaced(notebook):
+    """Whether the page shows another picture than the roofline's own address: the dark one."""
+    picture = notebook.page.locator(".jp-OutputArea img[class^=cgn-roofline]").first
+    return picture.evaluate("(e) => getComputedStyle(e).content.startsWith('url(\"data:image/png')")
+
+
+def set_theme(page, name):
+    page.evaluate(
+        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        f"JupyterLab {name}",
+    )
+    is_light = "true" if name == "Light" else "false"
+    page.wait_for_selector(f"body[data-jp-theme-light='{is_light}']", state="attached")
 
 
 def stored(folder):
@@ -71,9 +90,7 @@ def saved_file_is_readable(notebook):
     assert page.locator(".jp-OutputArea").get_by_text("less work").count() > 0
     assert page.get_by_text("Error displaying widget").count() == 0
     notebook.shot("untrusted-light")
-    page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
-    )
-    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+    set_theme(page, "Dark")
+    assert page.locator(".jp-OutputArea").get_by_text("content:url").count() == 0
     notebook.shot("untrusted-dark")
     assert notebook.outside == []

@@ -60,6 +60,7 @@ class TestCarrying:
         assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
         assert "relu_replay is a replay" in attended.run("%cutegen resume relu_replay").error
         assert "no session 'nothing'" in attended.run("%cutegen replay nothing").error
+        assert "`%cutegen report relu_replay` shows" in attended.run("%cutegen panel relu_replay").error
 
 
 CONFIG = """
