@@ -29,7 +29,7 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.gpu import believing, clocks, graph_mode
-from cutegen_nb.gpu.baselines import Call, prepare
+from cutegen_nb.gpu.baselines import Call, Configuration, configuration, prepare
 from cutegen_nb.gpu.believing import RIVAL, Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
 from cutegen_nb.gpu.cold_cache import ColdCache, set_aside
@@ -71,7 +71,7 @@ Timer = Callable[[TimingTask], Measured]
 
 def timer(order: Order) -> Timer:
     """What times a candidate by `order`. Made before the candidate's import: what it changes is seen."""
-    usual_bytes = set_aside()
+    usual_bytes, compiler = set_aside(), configuration(order.baselines)
 
     def measure(task: TimingTask) -> Measured:
         torch.cuda.set_per_process_memory_fraction(0.95)
@@ -85,7 +85,7 @@ def timer(order: Order) -> Timer:
         if wrong is not None:
             return None, (wrong,), Judged(verdict=Verdict.WRONG_VALUES)
         task.stage("timing: preparing baselines")
-        calls, found = _calls(task, order, pool)
+        calls, found = _calls(task, order, pool, compiler)
         running = threads()
         bench = _bench(calls, order, outputs, ColdCache(usual_bytes))
         timing = _timing(task, bench, order)
@@ -166,10 +166,10 @@ def _input_pool(task: TimingTask) -> list[list[Any]]:
 
 
 def _calls(
-    task: TimingTask, order: Order, pool: list[list[Any]]
+    task: TimingTask, order: Order, pool: list[list[Any]], compiler: Configuration
 ) -> tuple[dict[str, Call], tuple[Finding, ...]]:
     """What is timed beside the candidate, with a flag for each that cannot be had."""
-    calls, found = prepare(order.baselines, task.reference, pool[0])
+    calls, found = prepare(order.baselines, task.reference, pool[0], compiler)
     rival = task.rival() if task.rival_digest else ""
     if isinstance(rival, str):
         if rival:
