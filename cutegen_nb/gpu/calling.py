@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import torch
 
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Severity, Verdict
 from cutegen_nb.core.profile import CodeLine, LaunchProfile, LineCounters, Profile, ProfileSource
 from cutegen_nb.gpu import torch_settings
-from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
 from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.checks.registry.memory import GUARDS
@@ -251,5 +251,5 @@ def _origins(leaves: list[Any], provenance: Provenance) -> tuple[Origin, ...] | 
             changed_on_host=provenance.changed_on_host(item),
         )
         for item in leaves
-        if type(item) in plain
+        if type(item) in plain and item.layout is torch.strided
     )

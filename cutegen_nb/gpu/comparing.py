@@ -104,6 +104,12 @@ def _breach(leaves: Sequence[Any], wanted: Sequence[torch.Tensor]) -> tuple[Verd
         if got.shape != want.shape:
             message = f"Output {position} has shape {tuple(got.shape)}, the reference's {tuple(want.shape)}."
             return Verdict.WRONG_SHAPE, "wrong-shape", message
+        if got.layout is not want.layout:
+            message = (
+                f"Output {position} is stored as {got.layout}, the reference's as {want.layout}: return a "
+                "plain dense tensor."
+            )
+            return Verdict.WRONG_DTYPE, "wrong-layout", message
         if got.dtype != want.dtype or got.device.type != want.device.type:
             message = (
                 f"Output {position} is {got.dtype} on {got.device}; "

@@ -82,6 +82,9 @@ def _digest(tensor: torch.Tensor) -> int:
 
 
 def _storage(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where a tensor's storage lies and how large it is; nothing for one that has none (a sparse one)."""
+    if tensor.layout is not torch.strided:
+        return 0, 0
     with torch._C.DisableTorchFunction():  # noqa: SLF001 - the storage itself, past any mode
         storage = tensor.untyped_storage()
         return int(storage.data_ptr()), int(storage.nbytes())

@@ -88,7 +88,9 @@ class Provenance:
 
 
 def address_of(tensor: torch.Tensor) -> int:
-    """First byte of the storage behind a tensor."""
+    """First byte of the storage behind a tensor; 0 where it has none of its own (a sparse one)."""
+    if tensor.layout is not torch.strided:
+        return 0
     with torch._C.DisableTorchFunction():  # noqa: SLF001 - the storage itself, past any mode
         return int(tensor.untyped_storage().data_ptr())
 

@@ -52,6 +52,22 @@ def test_outputs_laid_out_otherwise_are_a_flag(judge, make_candidate, make_probl
     assert "other-strides" in flags(evaluation)
 
 
+def test_a_sparse_output_is_refused_for_how_it_is_stored(judge, make_candidate, make_problem):
+    forward = "return self.launch(x, torch.empty_like(x)).to_sparse()"
+    evaluation = judge(make_problem(), make_candidate(forward))
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_DTYPE)
+    assert "torch.sparse_coo" in evaluation.summary
+
+
+def test_operators_put_in_the_place_of_pytorchs_are_found(judge):
+    for name in ("replaced_operator", "replaced_operator_variant"):
+        item = shipped(name)
+        evaluation = judge(item.problem.source, item.source)
+        assert evaluation.outcome == Judged(verdict=Verdict.CHEATED)
+        assert evaluation.summary == "The candidate replaced PyTorch's operators."
+        assert "aten::" in evaluation.exhibits[0].trace[0]
+
+
 def test_an_expanded_dimension_counts_once():
     assert written_apart(torch.zeros(4, 1).expand(4, 5)) == 4
     assert written_apart(torch.zeros(4, 5).t()) == 20
