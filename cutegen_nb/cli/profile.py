@@ -17,7 +17,7 @@ from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, read_source, se
 from cutegen_nb.cli.evaluated import evaluated_text
 from cutegen_nb.cli.output import evaluation_json
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.candidate import FILE_NAME, Candidate
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import UsageError
@@ -146,12 +146,8 @@ async def _evaluated(
 
 def _own(launch: LaunchProfile, source: str) -> dict[str, str]:
     """The candidate's text under the path that the compiler saw; the DSL's own files are not shown."""
-    files = {line.file for line in launch.lines if PurePosixPath(line.file).name == _CANDIDATE}
+    files = {line.file for line in launch.lines if PurePosixPath(line.file).name == FILE_NAME}
     return dict.fromkeys(sorted(files)[:1], source)
-
-
-_CANDIDATE = "candidate.py"
-"""The file that a candidate runs as."""
 
 
 # -- a report ------------------------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from cutegen_nb.core.strategy import Strategy
 
+FILE_NAME = "candidate.py"
+"""The file that a candidate runs as; profiles, findings and tracebacks name it so."""
+
 
 def source_digest(source: str) -> str:
     """SHA-256 of a source text, hexadecimal."""

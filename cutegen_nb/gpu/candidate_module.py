@@ -11,13 +11,11 @@ from typing import Any
 
 import torch
 
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Finding, Judged, Verdict
 from cutegen_nb.gpu.faults import CONSTRUCTING, IMPORTING, CandidateFault, blamed
 from cutegen_nb.gpu.problem_source import LoadedProblem, seed_everything
-
-FILE_NAME = "candidate.py"
-"""Name of the candidate's file in its own folder, and in profiles and findings."""
 
 
 def write_source(source: str, folder: Path) -> Path:

@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 from cutegen_nb.core import errors
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.errors import EvaluatorError, ProblemError, WorkerDied
 from cutegen_nb.core.evaluation import Evaluation, Exhibit, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import sandbox
@@ -14,7 +15,7 @@ from cutegen_nb.gpu.heard import Heard
 from cutegen_nb.gpu.waiting import Limits, Run
 from cutegen_nb.gpu.warden import End
 
-_FRAME = re.compile(r'File "[^"]*/candidate\.py", line (\d+)')
+_FRAME = re.compile(rf'File "[^"]*/{re.escape(FILE_NAME)}", line (\d+)')
 _MEMORY = re.compile(r"bad_alloc|MemoryError|out of memory|[Cc]an(?:'t|not) allocate memory")
 STARTING = "starting"
 """What a worker that has said nothing is doing."""

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
@@ -31,7 +32,6 @@ from cutegen_nb.gpu import (
     trace,
     warming,
 )
-from cutegen_nb.gpu.candidate_module import FILE_NAME
 from cutegen_nb.gpu.channel import Channel
 from cutegen_nb.gpu.checks.admission import admit
 from cutegen_nb.gpu.correctness import Gate

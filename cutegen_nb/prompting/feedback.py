@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.candidate import FILE_NAME, Candidate
 from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity, Timing
 from cutegen_nb.core.profile import Counters, Profile, ProfileSource, is_own
 from cutegen_nb.core.stage import Stage
@@ -87,7 +87,7 @@ def _finding_text(finding: Finding, source: str, told: str) -> str:
 
 def _other_places(finding: Finding, source: str) -> str:
     """The other lines of the file that a message names, as the first access of a race, in their own words."""
-    name = re.escape(PurePosixPath(finding.file).name) if finding.file else r"candidate\.py"
+    name = re.escape(PurePosixPath(finding.file).name if finding.file else FILE_NAME)
     named = {int(number) for number in re.findall(rf"\b{name}:(\d+)", finding.message)} - {finding.line}
     lines = ((number, source_line(source, number)) for number in sorted(named))
     return "".join(f"\n  line {number}: `{line}`" for number, line in lines if line)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.evaluation import Exhibit, Finding, Severity, Verdict
 from cutegen_nb.gpu.checks.registry.check import Check
 from cutegen_nb.gpu.checks.registry.memory import INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK
@@ -22,8 +23,6 @@ ABSENT = (
     f"{NAME} was not found: it comes with NVIDIA's CUDA toolkit (package cuda-sanitizer); put its folder on "
     "PATH or set CUDA_HOME"
 )
-CANDIDATE = "candidate.py"
-"""The file that a candidate runs as."""
 _PRINTED = 50
 """Records that a tool prints at most; a race is one, however many threads are in it."""
 _SHOWN = 3
@@ -149,7 +148,7 @@ def _message(tool: Tool, record: Record, lines: tuple[int, ...]) -> str:
     by = f" by thread {record.thread}" if record.thread else ""
     by += f" of CTA {record.block}" if record.block else ""
     at = (
-        f" (from {', '.join(f'{CANDIDATE}:{line}' for line in lines)})" if lines else f" in {_kernel(record)}"
+        f" (from {', '.join(f'{FILE_NAME}:{line}' for line in lines)})" if lines else f" in {_kernel(record)}"
     )
     headline = record.headline if record.kind is not Kind.RACE else _race(record)
     memory = f": {' '.join(record.memory).removesuffix('.')}" if record.memory else ""
@@ -172,4 +171,4 @@ def _lines(record: Record) -> Iterator[int]:
 
 
 def _is_candidates(place: Place) -> bool:
-    return place.line > 0 and PurePath(place.file).name == CANDIDATE
+    return place.line > 0 and PurePath(place.file).name == FILE_NAME

@@ -19,7 +19,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Severity, Tier, Verdict
 from cutegen_nb.core.graph import Graph, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite, Workload
-from cutegen_nb.gpu import candidate_module, sanitizing
+from cutegen_nb.gpu import sanitizing
 from cutegen_nb.gpu.checks import sanitizer
 from cutegen_nb.gpu.checks.sanitizer_report import read_report
 from cutegen_nb.gpu.tool_run import locate
@@ -275,7 +275,3 @@ def test_a_place_in_the_dsls_own_files_names_the_kernel_and_no_line():
     found = judged("memcheck", text)[0]
     assert found.finding.line == 0
     assert "in kernel_cutlass_relu_kernel" in found.finding.message
-
-
-def test_the_candidates_file_has_the_name_that_the_reports_are_searched_for():
-    assert sanitizer.CANDIDATE == candidate_module.FILE_NAME
