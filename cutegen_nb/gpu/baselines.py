@@ -29,7 +29,7 @@ def configuration(names: Sequence[str]) -> Configuration:
 
 
 def put_back(before: Configuration) -> tuple[Finding, ...]:
-    """Set PyTorch's compiler up as it was; a flag where a candidate changed it, which makes a baseline slow."""
+    """Set PyTorch's compiler up as it was; a flag where a candidate had changed it."""
     changed = []
     for module_name, kept in before.items():
         module = importlib.import_module(module_name)
