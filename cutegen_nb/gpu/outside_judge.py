@@ -283,6 +283,9 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None
         except UsageError as error:
             channel.send("impossible", reason=f"what it needs does not travel as data: {error}")
             return
+        except OSError as error:
+            channel.send("impossible", reason=f"the inputs could not be written to a file: {error}")
+            return
         _release(ground)
         names = sorted(item.name for item in judge.folder.iterdir() if item.is_file())
         with sandbox.closed_memory():
