@@ -12,6 +12,8 @@ import re
 import torch
 
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120 - compared as text
+_ANYBODYS = os.path.join(_TORCH_FOLDER, "library.py")  # noqa: PTH118 - compared as text
+"""What registers for whoever calls ``torch.library.impl`` is given as the place."""
 _KERNEL = re.compile(r"^(?P<key>[A-Za-z]+)(?:\[alias\])?: registered at (?P<place>.*?):\d+ ::", re.MULTILINE)
 _COMPILED = (".cpp", ".cc", ".cu", ".h", ".cuh", ".hpp")
 _SHAPES_ONLY = frozenset({"Meta"})
@@ -25,7 +27,8 @@ def replaced_by(name: str) -> str:
     """
     for found in _KERNEL.finditer(torch._C._dispatch_dump(name)):  # noqa: SLF001 - there is no public way
         place = found["place"]
-        if found["key"] in _SHAPES_ONLY or place.endswith(_COMPILED) or place.startswith(_TORCH_FOLDER):
+        own = place.startswith(_TORCH_FOLDER) and place != _ANYBODYS
+        if found["key"] in _SHAPES_ONLY or place.endswith(_COMPILED) or own:
             continue
         return "a kernel without a file" if place == os.devnull else os.path.basename(place)  # noqa: PTH119
     return ""
