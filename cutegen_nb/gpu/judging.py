@@ -14,8 +14,10 @@ from cutegen_nb.core.evaluation import (
     CheckState,
     Correctness,
     Evaluation,
+    Judged,
     Outcome,
     Severity,
+    Verdict,
 )
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu import correctness
@@ -26,6 +28,7 @@ from cutegen_nb.gpu.checks.registry.harness import SETTINGS
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity
+from cutegen_nb.gpu.one_size import written_for_one_size
 from cutegen_nb.gpu.record import Ending, Evidence, Task
 from cutegen_nb.gpu.torch_settings import restore, settings
 from cutegen_nb.gpu.trial import Trial
@@ -55,6 +58,9 @@ def judge(task: Task, ground: Ground, ask_seeds: Callable[[], Sequence[int]], st
     except CandidateFault as fault:
         outcome, summary = fault.outcome, fault.finding.message
         state.findings.insert(0, fault.finding)
+    if outcome != Judged(verdict=Verdict.PASSED) and ground.simulation is not None:
+        hint = written_for_one_size(task.source, task.loaded.rewrites)
+        state.findings += [] if hint is None else [hint]
     evaluation = _evaluation(task, ground, state, (outcome, summary), time.monotonic() - started)
     return Judgement(evaluation=evaluation, gates=state.gates)
 

@@ -300,7 +300,9 @@ def _small(found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, rms: floa
     share = ((found - want).abs() / (want.abs() + rms))[bad]
     if share.numel() == 0 or not bool((share <= _SMALL).all()):
         return None
-    sentence = f"every wrong element is nearly right: at most {float(share.max()):.2%} of its size away"
+    sentence = (
+        f"every wrong element is nearly right: at most {100 * float(share.max()):.2g}% of its size away"
+    )
     return _named(WrongKind.SMALL, sentence)
 
 

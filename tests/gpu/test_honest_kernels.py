@@ -216,6 +216,18 @@ def test_a_reference_that_answers_at_random_is_the_problems_fault(judge):
         judge(given, kernel("y[i] = v", "y = torch.empty_like(x); launch(x, b, y); return y"))
 
 
+def test_a_kernel_written_for_the_full_size_is_told_that_a_smaller_one_was_judged(judge):
+    source = kernel("y[i] = v * v", "y = torch.empty_like(x); launch(x, b, y); return y")
+    fixed = source.replace("x.numel()", "4096 * 4096")
+    evaluation = judge(problem("x * x", "torch.randn(4096, 4096)"), fixed)
+    assert evaluation.label == "OUT_OF_BOUNDS"
+    (hint,) = [item for item in evaluation.findings if item.kind == "names-the-full-size"]
+    assert "its 4096 as" in hint.message
+    assert fixed.splitlines()[hint.line - 1].count("4096") == 2
+    honest = judge(problem("x * x", "torch.randn(4096, 4096)"), source.replace("v * v", "v"))
+    assert [item.kind for item in honest.findings] == ["wrong-values"]
+
+
 def test_only_last_bits_are_excused(judge):
     """One in a hundred integers off by one, away from any edge, is wrong."""
     answer, inputs, body, forward, _ = CASES["a rounding that lies on the edge"]
