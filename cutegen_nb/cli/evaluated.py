@@ -30,6 +30,8 @@ QUESTIONS: Mapping[str, str] = {
     if isinstance(item, Check)
 }
 """What a check asks, by the check's name."""
+_UNREACHED = "the evaluation ended before it"
+"""The evaluator's note of a check whose turn did not come."""
 _OTHER = "other"
 """For a check of another version's record."""
 
@@ -62,23 +64,29 @@ def checks_lines(evaluation: Evaluation) -> list[str]:
     ran = [item.name for item in checks if item.state is CheckState.RAN]
     missing = [item for item in checks if item.state is CheckState.NOT_RUN]
     lines = paragraph(
-        _heading(evaluation.tier, len(found), len(ran), len(missing)), "  ", first="", width=_width()
+        _heading(evaluation, len(found), len(ran), len(missing)), "  ", first="", width=_width()
     )
     lines += _list("FOUND SOMETHING", found)
-    for reason, names in _by_reason(missing).items():
+    reasons = _by_reason(missing)
+    unreached = len(reasons.pop(_UNREACHED, ()))
+    for reason, names in reasons.items():
         lines += _list(f"not run ({reason})" if reason else "not run", names)
+    if unreached:
+        lines += _list("not reached", [f"{unreached}, as the evaluation ended before (--json names them)"])
     for question, names in _by_question(ran).items():
         lines += _list(f"{question} ({len(names)} ran)", names)
     return lines + _provenance(evaluation)
 
 
-def _heading(tier: Tier, found: int, ran: int, missing: int) -> str:
-    what = f"{found} found something, {ran} found nothing" if found else f"{ran} ran and found nothing"
-    left = {
-        Tier.A: "; tiers B and C were not asked for",
-        Tier.B: "; tier C was not asked for",
-    }
-    return f"Checks of tier {tier.value}: {what}, {missing} did not run{left.get(tier, '')}."
+def _heading(evaluation: Evaluation, found: int, ran: int, missing: int) -> str:
+    what = f"{ran} ran and found nothing"
+    if found:
+        what = f"{found} found something, {ran} found nothing"
+    elif not evaluation.passed:
+        what = f"{ran} had run when it ended as {evaluation.label}"
+    left = {Tier.A: "; tiers B and C were not asked for", Tier.B: "; tier C was not asked for"}
+    tail = left.get(evaluation.tier, "") if evaluation.passed else ""
+    return f"Checks of tier {evaluation.tier.value}: {what}, {missing} did not run{tail}."
 
 
 def _by_reason(missing: Sequence[CheckResult]) -> dict[str, list[str]]:

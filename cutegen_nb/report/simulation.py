@@ -32,7 +32,9 @@ def text(run: ProgramRun) -> str:
     """The report for a terminal; ends without a line end."""
     given = resources(run.profile)
     parts = [
-        heading(run), *_section(_launch_rows(run)), *_section([table_text(given)] if given.rows else ()),
+        *(part for line in heading(run).splitlines() for part in paragraph(line)),
+        *_section(_launch_rows(run)),
+        *_section([table_text(given)] if given.rows else ()),
         *_section(part for line in code_text(run.profile) for part in paragraph(visible(line))),
         *_findings(run), *_section(_line_rows(run)),
     ]  # fmt: skip

@@ -41,7 +41,12 @@ ACCUSED = Evaluation(
             state=CheckState.NOT_RUN,
             note="it needs a GPU; the simulator checks every access itself",
         ),
-        CheckResult(name="many calls", tier=Tier.B, state=CheckState.NOT_RUN, note="it ended before"),
+        *(
+            CheckResult(
+                name=name, tier=Tier.B, state=CheckState.NOT_RUN, note="the evaluation ended before it"
+            )
+            for name in ("many calls", "stress inputs", "more seeds")
+        ),
     ),
     candidate_digest="c" * 64,
     problem_digest="d" * 64,
@@ -64,15 +69,20 @@ def everything(tier: Tier = Tier.C) -> Evaluation:
 
 def test_what_was_found_comes_first_then_what_did_not_run_by_reason_then_what_ran_by_question():
     assert checks_lines(ACCUSED) == [
-        "Checks of tier B: 1 found something, 1 found nothing, 3 did not run; tier C was not asked for.",
+        "Checks of tier B: 1 found something, 1 found nothing, 5 did not run.",
         "  FOUND SOMETHING: PyTorch computation intercepted",
         "  not run (it needs a GPU): physical floor; compute-sanitizer memcheck (the simulator checks every",
         "      access itself)",
-        "  not run (it ended before): many calls",
+        "  not reached: 3, as the evaluation ended before (--json names them)",
         "  computes the function (1 ran): outputs poisoned",
         "  SHA-256, in full with --json: candidate cccccccccccc; problem dddddddddddd",
         "  confined: Landlock: own folder only.",
     ]
+
+
+def test_a_failure_that_no_check_of_the_list_found_is_not_called_nothing_found():
+    crashed = replace(ACCUSED, outcome=Judged(verdict=Verdict.CRASHED), checks=ACCUSED.checks[:1])
+    assert checks_lines(crashed)[0] == "Checks of tier B: 1 had run when it ended as CRASHED, 0 did not run."
 
 
 def test_a_record_that_lists_no_checks_says_nothing_of_them():
