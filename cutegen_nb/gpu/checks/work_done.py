@@ -67,7 +67,7 @@ def _written(
         )
         return state.cheated(WRITTEN, _exhibit("written-on-host", message, called, drawn, outputs))
     state.ran(WRITTEN)
-    _few_bytes(called, [_plain(output, drawn) for output in outputs], which, state)
+    _few_bytes(called, [_needed(output, drawn) for output in outputs], which, state)
     return None
 
 
@@ -79,21 +79,36 @@ def _plain(output: torch.Tensor, drawn: Sequence[Any]) -> bool:
     return any(isinstance(item, torch.Tensor) and bits_equal(item, output) for item in drawn)
 
 
-def _few_bytes(called: Called, plain: Sequence[bool], which: str, state: Evidence) -> None:
-    """A flag, once, where all launches together stored fewer bytes than the outputs hold.
+def _needed(output: torch.Tensor, drawn: Sequence[Any]) -> float:
+    """Share of an output that a kernel has to store: not what is one value throughout, nor an input's own.
 
-    Outputs that need no kernel (an input as it came) do not count.
+    An update in place of a few rows stores those rows.
     """
+    if _plain(output, drawn):
+        return 0.0
+    alike = [
+        float((item == output).double().mean())
+        for item in drawn
+        if isinstance(item, torch.Tensor) and item.shape == output.shape and item.dtype == output.dtype
+    ]
+    return 1.0 - max(alike, default=0.0)
+
+
+def _few_bytes(called: Called, needed: Sequence[float], which: str, state: Evidence) -> None:
+    """A flag, once, where all launches together stored fewer bytes than the outputs need."""
     assert called.launches is not None
     assert called.origins is not None
     stored = sum(launch.counters.gmem_store_bytes for launch in called.launches)
-    made = [origin for origin, needs_none in zip(called.origins, plain, strict=True) if not needs_none]
-    wanted = sum({origin.address: origin.size_bytes for origin in made}.values())
+    made = {
+        origin.address: int(share * origin.size_bytes)
+        for origin, share in zip(called.origins, needed, strict=True)
+    }
+    wanted = sum(made.values())
     known = any(item.kind == "few-bytes-written" for item in state.findings)
     if stored == 0 or stored >= wanted or known:
         return  # none counted: written by atomics or by the copy engine
     message = (
-        f"The kernels of {which} stored {stored} bytes, and the outputs hold {wanted}: the rest was put "
+        f"The kernels of {which} stored {stored} bytes, and the outputs need {wanted}: the rest was put "
         "there by PyTorch or copied."
     )
     state.flag(WRITTEN, Finding(kind="few-bytes-written", message=message, severity=Severity.FLAG))
