@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import cutegen_nb
+from cutegen_nb.authors.profile_file import config_path, read_profiles
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError, StoreError
 from cutegen_nb.gpu import nsight_import
@@ -144,9 +145,20 @@ def _authors(settings: Settings) -> tuple[Line, ...]:
         Line(item="author manual", value="always there: prompts go to files"),
         Line(
             item="author openai",
-            value=f"{settings.server.key_variable} {key}, server {url}, model {model}; more: `profiles`",
+            value=f"{settings.server.key_variable} {key}, server {url}, model {model}",
         ),
+        _profiles(),
     )
+
+
+def _profiles() -> Line:
+    path = config_path()
+    try:
+        names = [item.name for item in read_profiles(path)]
+    except CutegenError as error:
+        return Line(item="profiles", value=str(error), fine=False)
+    found = f"{', '.join(names)}, of {path}" if names else f"none yet in {path}"
+    return Line(item="profiles", value=f"{found}; `cutegen-nb profiles` says more")
 
 
 def _store(folder: Path) -> Line:

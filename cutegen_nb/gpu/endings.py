@@ -142,4 +142,7 @@ def raise_ours(heard: Heard) -> None:
 def unusable(run: Run, limits: Limits, stage: str) -> ProblemError:
     """A problem whose own code ended the worker that traced it."""
     evaluation = without_result(run, limits, stage or STARTING, "")
-    return ProblemError(f"The problem cannot be traced. {evaluation.summary}")
+    return ProblemError(
+        f"The problem cannot be traced. {evaluation.summary} "
+        "Look at what the file does when it is imported and in get_inputs, and run again."
+    )

@@ -186,6 +186,22 @@ def test_the_doctor_says_of_a_store_what_a_run_would(capsys, tmp_path):
     assert "is not a session store or is damaged" in damaged["value"]
 
 
+def test_the_doctor_names_the_profiles_or_what_is_wrong_with_their_file(capsys, tmp_path, monkeypatch):
+    def told() -> dict[str, object]:
+        main(["doctor", "--device", "simulator", "--json"])
+        items = json.loads(capsys.readouterr().out)["items"]
+        return next(item for item in items if item["item"] == "profiles")
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "none yet" in told()["value"]
+    file = tmp_path / "cutegen_nb" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[profile.local]\nbase_url = "http://localhost:1/v1"\nmodel = "m"\n')
+    assert told()["value"].startswith("local, of ")
+    file.write_text("[profile.local")
+    assert (told()["fine"], "is not TOML" in told()["value"]) == (False, True)
+
+
 def test_dollars_that_count_nothing_are_explained():
     unpriced = settings_from_environment(author="openai", model="m", base_url="http://localhost:1/v1")
     assert "no price of m is known" in uncounted_dollars(unpriced)
