@@ -8,7 +8,7 @@ from enum import StrEnum
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.stage import Stage as Stage  # noqa: PLC0414 - a round has a stage: one import for both
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, Strategy
 
 

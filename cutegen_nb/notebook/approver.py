@@ -10,8 +10,9 @@ from textwrap import shorten
 from cutegen_nb.analysis.summary import deed
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round, Stage
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.lineage import passing
 
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})

@@ -23,8 +23,9 @@ from cutegen_nb.analysis.summary import (
     timed_figures,
     who,
 )
-from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round, Stage
+from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.notebook.view_detail import named, prompt_detail, round_detail
 from cutegen_nb.report import roofline_plot
 from cutegen_nb.report.markup import visible

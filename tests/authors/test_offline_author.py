@@ -15,8 +15,9 @@ from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.core.round import Attempt, Prompt, Round, Stage
+from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.gpu.trace import trace_facts
 
 RELU = """

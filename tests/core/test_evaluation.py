@@ -20,7 +20,8 @@ from cutegen_nb.core.evaluation import (
     Verdict,
 )
 from cutegen_nb.core.problem import Admission, ProblemFacts
-from cutegen_nb.core.round import Action, Decision, Round, Stage
+from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.testing import examples
 
 PLAIN = Evaluation(outcome=Judged(verdict=Verdict.CHEATED), summary="No kernel.", device="simulator")

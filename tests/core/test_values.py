@@ -14,8 +14,9 @@ from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round, Stage
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 
 SPEC = TensorSpec(shape=(4, 5), dtype="float16", strides=(5, 1))
 GRAPH = Graph(

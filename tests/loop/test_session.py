@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import NotJudgedReason, Verdict
-from cutegen_nb.core.round import Relation, Reply, Stage, Usage
+from cutegen_nb.core.round import Relation, Reply, Usage
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Stage, Usage
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.spending import budget_spent, rounds_spent
 from cutegen_nb.loop.stopping import Situation, stop_reason
 from cutegen_nb.testing import examples

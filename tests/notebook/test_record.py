@@ -6,19 +6,9 @@ import re
 from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    Prompt,
-    Relation,
-    Reply,
-    Round,
-    Stage,
-    Usage,
-)
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.notebook.record import record, waiting
 from cutegen_nb.testing import examples
 

@@ -12,17 +12,9 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    Prompt,
-    Relation,
-    Round,
-    Stage,
-)
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.prompting.library import PromptLibrary, fenced, shipped_library
 from cutegen_nb.prompting.render import (

@@ -17,19 +17,9 @@ import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import StoreError
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    Prompt,
-    Relation,
-    Reply,
-    Round,
-    Stage,
-    Usage,
-)
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.store.schema import VERSION
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
