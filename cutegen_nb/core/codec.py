@@ -97,7 +97,7 @@ def _decode_dataclass(kind: Any, data: Any) -> Any:
 def _decode_tuple(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
     if not isinstance(data, list | tuple):
         message = f"expected a list, got {data!r}"
-        raise ValueError(message)  # noqa: TRY004
+        raise ValueError(message)  # noqa: TRY004 - as above
     if len(kinds) == 2 and kinds[1] is Ellipsis:  # noqa: PLR2004 - tuple[X, ...]
         return tuple(_decode(kinds[0], item) for item in data)
     return tuple(_decode(kind, item) for kind, item in zip(kinds, data, strict=True))

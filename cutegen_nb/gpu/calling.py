@@ -172,7 +172,7 @@ class Caller:
             for name, parameter in self.candidate.state_dict().items():
                 self.ground.label(parameter, name)
 
-    def _seen(self, returned: Any, watch: ForwardWatch, provenance: Provenance, seconds: float) -> Called:  # noqa: ANN401
+    def _seen(self, returned: Any, watch: ForwardWatch, provenance: Provenance, seconds: float) -> Called:
         simulation, leaves = self.ground.simulation, plain_leaves(returned)
         return Called(
             # Copied at once: a candidate may hand out the same buffer at its next call.

@@ -62,7 +62,7 @@ class Channel:
         """Carry `nonce` in every record from now on."""
         self._nonce = nonce
 
-    def send(self, kind: str, **members: Any) -> None:  # noqa: ANN401 - any JSON value
+    def send(self, kind: str, **members: Any) -> None:
         """Send one record. Raises OSError when the evaluator has gone."""
         self._sock.sendall(pack({"kind": kind, "nonce": self._nonce, **members}))
 

@@ -40,7 +40,7 @@ def read() -> Clocks | None:
             pynvml.nvmlShutdown()
 
 
-def _read(nvml: Any) -> Clocks:  # noqa: ANN401 - a module
+def _read(nvml: Any) -> Clocks:
     uuid = f"GPU-{torch.cuda.get_device_properties(torch.cuda.current_device()).uuid}"
     handle = nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
     reasons = int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))

@@ -92,13 +92,13 @@ def set_aside() -> int:
     return 0 if driver is None else _limit(driver)
 
 
-def _driver() -> Any:  # noqa: ANN401 - a shared library
+def _driver() -> Any:
     with contextlib.suppress(OSError):
         return ctypes.CDLL("libcuda.so.1")
     return None
 
 
-def _limit(driver: Any) -> int:  # noqa: ANN401
+def _limit(driver: Any) -> int:
     size = ctypes.c_size_t(0)
     driver.cuCtxGetLimit(ctypes.byref(size), _LIMIT_PERSISTING_L2)
     return int(size.value)

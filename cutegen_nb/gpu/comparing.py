@@ -21,7 +21,7 @@ PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 """Types of outputs that compute nothing when they are looked at."""
 
 
-def plain_leaves(returned: Any, depth: int = 0) -> list[Any]:  # noqa: ANN401 - whatever a candidate returns
+def plain_leaves(returned: Any, depth: int = 0) -> list[Any]:
     """What tuples, lists and dicts hold, in order; anything else is a leaf.
 
     Read without calling anything that a subclass of these may have redefined, and without PyTorch's own
@@ -50,7 +50,7 @@ def guarded(drawn: Sequence[Any]) -> list[Any]:
     return [guards.copied(item) if isinstance(item, torch.Tensor) else item for item in drawn]
 
 
-def tensors_of(returned: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - whatever a reference returns
+def tensors_of(returned: Any) -> tuple[torch.Tensor, ...]:
     """What a reference returned, flattened; numbers become tensors."""
     return tuple(
         leaf.detach() if isinstance(leaf, torch.Tensor) else torch.as_tensor(leaf)
@@ -58,7 +58,7 @@ def tensors_of(returned: Any) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - wha
     )
 
 
-def element_count(items: Any) -> int:  # noqa: ANN401 - any tree of tensors or comparisons
+def element_count(items: Any) -> int:
     """Elements of all tensors, or of all compared outputs, in a tree."""
     total = 0
     for leaf in tree_leaves(items):
@@ -136,7 +136,7 @@ def oracle(
     return outputs, ""
 
 
-def _doubled(item: Any) -> Any:  # noqa: ANN401 - an input may be a number
+def _doubled(item: Any) -> Any:
     """An input of the oracle's own, for a reference may write to it."""
     if not isinstance(item, torch.Tensor):
         return item
@@ -158,7 +158,7 @@ def compared(
     )
 
 
-def excerpt(tensor: Any, name: str, first: int = 0) -> str:  # noqa: ANN401 - an input may be a number
+def excerpt(tensor: Any, name: str, first: int = 0) -> str:
     """A few elements of a tensor from flat index `first` on, as evidence a person can read."""
     if not isinstance(tensor, torch.Tensor):
         return f"{name} = {tensor!r:.60}"

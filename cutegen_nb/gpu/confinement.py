@@ -130,7 +130,7 @@ def readable() -> tuple[Path, ...]:
 def _restrict_files(folder: Path, *, watched: bool) -> int:
     """Apply Landlock; its version here, 0 where there is none. Raises ImportError and OSError."""
     import landlockpy  # noqa: PLC0415 - a GPU host without pip lacks it
-    from landlockpy import AccessFS, Scope  # noqa: PLC0415
+    from landlockpy import AccessFS, Scope  # noqa: PLC0415 - as above
 
     if not landlockpy.supported():
         return 0
@@ -151,7 +151,7 @@ def _restrict_files(folder: Path, *, watched: bool) -> int:
 
 def _device_rights() -> AccessFS:
     """Devices are written to and asked by ioctl: /dev/null, a GPU's own files, shared memory."""
-    from landlockpy import AccessFS  # noqa: PLC0415
+    from landlockpy import AccessFS  # noqa: PLC0415 - a GPU host without pip lacks it
 
     return (
         AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.WRITE_FILE | AccessFS.TRUNCATE | AccessFS.IOCTL_DEV

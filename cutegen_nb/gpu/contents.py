@@ -63,7 +63,7 @@ def change(
     return "a few elements changed in the same memory" if few else "new contents in the same memory"
 
 
-def is_loose(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
+def is_loose(item: Any) -> bool:
     """Whether elements of an input may change by themselves: free, in no order, in no symmetry."""
     if not is_free(item) or is_sorted(item):
         return False

@@ -59,7 +59,7 @@ class _Unseen(MetaPathFinder, Loader):
         self,
         fullname: str,
         path: Sequence[str] | None,  # noqa: ARG002 - importlib's signature
-        target: ModuleType | None = None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002 - importlib's signature
     ) -> ModuleSpec | None:
         """Our own code gets the module it had; the candidate is told that there is none."""
         if not _is_ours(fullname):

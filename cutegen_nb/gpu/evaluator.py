@@ -251,7 +251,7 @@ class KernelEvaluator:
             driver=device.driver,
         )
 
-    async def serve(self, problem: Problem, candidate: Candidate, call: Call) -> Any:  # noqa: ANN401
+    async def serve(self, problem: Problem, candidate: Candidate, call: Call) -> Any:
         """Run a candidate once on the caller's own tensors; what its ``forward`` gives.
 
         Raises EvaluatorError with the candidate's fault when it did not run to its end, and ProblemError.

@@ -57,7 +57,7 @@ def blamed(phase: str, path: Path) -> Iterator[None]:
 def blaming(call: Callable[..., Any], phase: str, path: Path) -> Callable[..., Any]:
     """`call` with whatever it raises turned into a CandidateFault, for calls in a row under one custody."""
 
-    def made(*given: Any) -> Any:  # noqa: ANN401 - as the candidate's forward
+    def made(*given: Any) -> Any:
         try:
             return call(*given)
         except BaseException as error:  # noqa: BLE001 - the candidate may raise anything

@@ -88,7 +88,7 @@ def _note(held: _Held, entries: int, outputs: TimedOutputs) -> None:
 def _examine(held: _Held, number: int, entries: int, outputs: TimedOutputs) -> None:
     """Compare what call `number` gives in a replay on changed contents."""
 
-    def replay() -> Any:  # noqa: ANN401 - whatever a call gives
+    def replay() -> Any:
         _replayed(held.graph)
         return held.made[number]
 
@@ -121,7 +121,7 @@ def _in_one_place(made: Sequence[Any]) -> bool:
     return len(set(begins)) < len(begins)
 
 
-def _tensors(returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 - whatever a call gives
+def _tensors(returned: Any) -> list[torch.Tensor]:
     return [item for item in tree_leaves(returned) if isinstance(item, torch.Tensor)]
 
 

@@ -95,7 +95,7 @@ class _Reading:
         self.taken.add(found)
         return found
 
-    def argument(self, value: Any) -> Argument:  # noqa: ANN401 — FX's operands have no narrower type
+    def argument(self, value: Any) -> Argument:
         """An FX operand as a plain value."""
         if isinstance(value, torch.fx.Node):
             return self.env[value]
@@ -144,14 +144,14 @@ def _read_call(reading: _Reading, node: torch.fx.Node) -> None:
     reading.env[node] = Ref(read.name)
 
 
-def _item(source: Argument, index: Any) -> Argument:  # noqa: ANN401 — FX's operands have no narrower type
+def _item(source: Argument, index: Any) -> Argument:
     if isinstance(source, Ref):
         return Ref(source.name, int(index))
     assert isinstance(source, tuple)
     return source[int(index)]
 
 
-def _as_output(reading: _Reading, leaf: Any) -> Ref:  # noqa: ANN401 — FX's operands have no narrower type
+def _as_output(reading: _Reading, leaf: Any) -> Ref:
     value = reading.argument(leaf)
     if isinstance(value, Ref):
         return value

@@ -156,7 +156,7 @@ class Guards:
     def _note(self, tensor: torch.Tensor, label: str) -> None:
         storage = tensor.untyped_storage()
         size = storage.nbytes() - 2 * BAND_BYTES
-        if all(item.storage.cdata != storage._cdata for item in self._known):  # noqa: SLF001
+        if all(item.storage.cdata != storage._cdata for item in self._known):  # noqa: SLF001 - the storage's identity
             self._known.append(_Guarded(StorageWeakRef(storage), size, label))
 
     def _hold(self, tensor: torch.Tensor) -> None:
@@ -193,7 +193,7 @@ def is_guarded(tensor: torch.Tensor) -> bool:
     return offset == BAND_BYTES and whole == _extent(tensor) + 2 * BAND_BYTES
 
 
-def _allocate(like: torch.Tensor, device: Any = None) -> torch.Tensor | None:  # noqa: ANN401 - as torch takes it
+def _allocate(like: torch.Tensor, device: Any = None) -> torch.Tensor | None:
     """Memory of the form of `like` between two bands; None where it is no plain dense tensor."""
     if like.layout is not torch.strided or like.is_quantized or like.numel() == 0:
         return None
@@ -216,12 +216,12 @@ def _extent(tensor: torch.Tensor) -> int:
     return (reach + 1) * tensor.element_size()
 
 
-def _writes_into_given(function: Any) -> bool:  # noqa: ANN401 - one of PyTorch's overloads
+def _writes_into_given(function: Any) -> bool:
     return "out" in function._overloadname  # noqa: SLF001 - the only name PyTorch gives it
 
 
 def _storage(item: _Guarded) -> torch.Tensor | None:
-    storage = torch.UntypedStorage._new_with_weak_ptr(item.storage.cdata)  # noqa: SLF001
+    storage = torch.UntypedStorage._new_with_weak_ptr(item.storage.cdata)  # noqa: SLF001 - back from it
     if storage is None or storage.nbytes() != item.size_bytes + 2 * BAND_BYTES:
         return None
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)

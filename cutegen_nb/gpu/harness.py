@@ -88,7 +88,7 @@ class HarnessIdentity:
             return str(self.facts[name][0]())[:200]
         value = inspect.getattr_static(part.owner, part.attribute, None)
         code = getattr(value, "__code__", None)
-        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "built in"  # noqa: PTH119
+        place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "built in"  # noqa: PTH119 - the last part of a name
         return f"{getattr(value, '__qualname__', type(value).__name__)} ({place})"
 
 
@@ -121,15 +121,15 @@ def _owners() -> dict[str, Any]:
     }
     # What `torch.cuda`'s own classes rest on: their dictionaries can be reached although they are read-only.
     for name in ("_CudaEventBase", "_CudaStreamBase", "TensorBase"):
-        if hasattr(torch._C, name):  # noqa: SLF001
-            owners[f"torch._C.{name}"] = getattr(torch._C, name)  # noqa: SLF001
+        if hasattr(torch._C, name):  # noqa: SLF001 - where PyTorch keeps it
+            owners[f"torch._C.{name}"] = getattr(torch._C, name)  # noqa: SLF001 - as above
     for name, value in vars(torch.nn).items():
         if isinstance(value, type) and issubclass(value, torch.nn.Module) and value is not torch.nn.Module:
             owners[f"torch.nn.{name}"] = value
     return owners
 
 
-def _functions(owner: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a module or a class
+def _functions(owner: Any) -> Iterator[tuple[str, Any]]:
     """Functions in the owner's own namespace."""
     for attribute, value in list(vars(owner).items()):
         if callable(value) and not isinstance(value, type) and not inspect.ismodule(value):
@@ -152,9 +152,9 @@ def _modes() -> object:
     """Modes that are entered, those of a default device left out."""
     functions = [
         torch._C._get_function_stack_at(index)  # noqa: SLF001 - PyTorch has no public way to list them
-        for index in range(torch._C._len_torch_function_stack())  # noqa: SLF001
+        for index in range(torch._C._len_torch_function_stack())  # noqa: SLF001 - no public way
     ]
     return (
         [type(mode).__name__ for mode in functions if not isinstance(mode, DeviceContext)],
-        torch._C._len_torch_dispatch_stack(),  # noqa: SLF001
+        torch._C._len_torch_dispatch_stack(),  # noqa: SLF001 - no public way
     )

@@ -53,11 +53,11 @@ def _given(loaded: LoadedProblem) -> tuple[str, Any]:
     return "example_inputs", again.namespace.get("example_inputs")
 
 
-def _kind(given: Any) -> str:  # noqa: ANN401 — that is the question
+def _kind(given: Any) -> str:
     return "torch.Tensor" if isinstance(given, torch.Tensor) else type(given).__name__
 
 
-def _checked(item: Any, source: str, position: int, device: str) -> Any:  # noqa: ANN401 — that is the question
+def _checked(item: Any, source: str, position: int, device: str) -> Any:
     if isinstance(item, (bool, int, float)):
         return item
     if not isinstance(item, torch.Tensor):

@@ -104,11 +104,11 @@ class ForwardWatch(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch's own signature
-        types: Any,  # noqa: ANN401
+        func: Any,
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Do what was asked; poison new memory, record computation."""
         name = func.overloadpacket.__name__
         if name == "as_strided" and self._guards is not None:
@@ -143,18 +143,18 @@ class ForwardWatch(TorchDispatchMode):
             self._looked_up[name] = bool(replaced_by(name))
         return self._looked_up[name]
 
-    def _own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401
+    def _own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator that the candidate defined around its kernel: its inside is watched instead."""
         leaves = tree_leaves((args, kwargs))
         on_gpu = any(isinstance(leaf, torch.Tensor) and leaf.is_cuda for leaf in leaves)
-        key = torch._C.DispatchKey.CUDA if on_gpu else torch._C.DispatchKey.CPU  # noqa: SLF001
+        key = torch._C.DispatchKey.CUDA if on_gpu else torch._C.DispatchKey.CPU  # noqa: SLF001 - no public name
         with self:
-            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)  # noqa: SLF001
+            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)  # noqa: SLF001 - as above
 
     def _guarded(
         self,
         name: str,
-        func: Any,  # noqa: ANN401
+        func: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> torch.Tensor | None:
@@ -163,7 +163,7 @@ class ForwardWatch(TorchDispatchMode):
         label = f"the memory allocated in line {calling_line(self._path)}"
         return self._guards.allocated(name, func, args, kwargs, label)
 
-    def _note_move(self, name: str, args: tuple[Any, ...], result: Any) -> None:  # noqa: ANN401
+    def _note_move(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         source = args[1] if name == "copy_" and len(args) > 1 else args[0] if args else None
         if not isinstance(source, torch.Tensor):
             return
@@ -182,7 +182,7 @@ _TORCHS_OWN = frozenset({"aten", "prim", "prims"})
 _REGISTERED = re.compile(r"^(?!debug)\S+: registered at (.*?):\d+ ::", re.MULTILINE)
 
 
-def written_in_python(func: Any) -> bool:  # noqa: ANN401 - an OpOverload
+def written_in_python(func: Any) -> bool:
     """Whether every kernel of an operator was registered from Python (``torch.library.custom_op``)."""
     places = _REGISTERED.findall(torch._C._dispatch_dump(func.name()))  # noqa: SLF001 - no public way
     return bool(places) and all(place.endswith(".py") for place in places)
@@ -248,6 +248,6 @@ def _finding(items: list[TorchCompute], problem_elements: int) -> Finding:
 def threads() -> int:
     """Threads of this process, those outside Python included where /proc tells."""
     try:
-        return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - twice a call
     except OSError:
         return threading.active_count()

@@ -147,7 +147,7 @@ def _correctness(state: Evidence, results: Sequence[CheckResult]) -> Correctness
     )
 
 
-def _note_state(reference: torch.nn.Module, redrawn: bool, state: Evidence) -> None:  # noqa: FBT001
+def _note_state(reference: torch.nn.Module, redrawn: bool, state: Evidence) -> None:  # noqa: FBT001 - what `share_state` gave
     if not reference.state_dict():
         state.skipped(PARAMETERS, "the problem has no parameters")
     elif redrawn:

@@ -142,11 +142,11 @@ def _busy_ms(events: Sequence[Event]) -> float:
     return busy * _MS
 
 
-def _profiler() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped
+def _profiler() -> Any:
     return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True)
 
 
-def _events(profile: Any) -> list[Event]:  # noqa: ANN401
+def _events(profile: Any) -> list[Event]:
     """The device's events in order, past PyTorch's own summary, which leaves the sizes of copies out."""
     found = sorted(
         (
@@ -172,7 +172,7 @@ def _is_copy(name: str) -> bool:
     return name.startswith("Memcpy")
 
 
-def _sizes(profile: Any) -> list[int]:  # noqa: ANN401
+def _sizes(profile: Any) -> list[int]:
     """Bytes of each copy in order of time, as only the trace that is written to a file has them."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         profile.profiler.kineto_results.save(file.name)

@@ -80,7 +80,7 @@ def _by_module(path: Path) -> Recorded | None:
     return recorded_by(context)
 
 
-def recorded_by(context: Any) -> Recorded:  # noqa: ANN401 - NVIDIA's objects have no types
+def recorded_by(context: Any) -> Recorded:
     """What a context of ``ncu_report`` holds."""
     actions = [one for part in _each(context.num_ranges, context.range_by_idx)
                for one in _each(part.num_actions, part.action_by_idx)]  # fmt: skip
@@ -99,11 +99,11 @@ def recorded_by(context: Any) -> Recorded:  # noqa: ANN401 - NVIDIA's objects ha
     )
 
 
-def _each(count: Any, get: Any) -> Iterator[Any]:  # noqa: ANN401
+def _each(count: Any, get: Any) -> Iterator[Any]:
     return (get(index) for index in range(count()))
 
 
-def _kernel(action: Any) -> RecordedKernel:  # noqa: ANN401
+def _kernel(action: Any) -> RecordedKernel:
     metrics: dict[str, Metric] = {}
     by_address: dict[int, dict[str, float]] = {}
     for name in action.metric_names():
@@ -130,7 +130,7 @@ def _kernel(action: Any) -> RecordedKernel:  # noqa: ANN401
     )
 
 
-def _instructions(action: Any, by_address: dict[int, dict[str, float]]) -> Iterator[RecordedInstruction]:  # noqa: ANN401
+def _instructions(action: Any, by_address: dict[int, dict[str, float]]) -> Iterator[RecordedInstruction]:
     begin = min(by_address, default=0)
     for address in sorted(by_address):
         place = action.source_info(address)

@@ -30,7 +30,7 @@ def replaced_by(name: str) -> str:
         own = place.startswith(_TORCH_FOLDER) and place != _ANYBODYS
         if found["key"] in _SHAPES_ONLY or place.endswith(_COMPILED) or own:
             continue
-        return "a kernel without a file" if place == os.devnull else os.path.basename(place)  # noqa: PTH119
+        return "a kernel without a file" if place == os.devnull else os.path.basename(place)  # noqa: PTH119 - a name, often of no file
     return ""
 
 

@@ -223,7 +223,7 @@ def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
     return without_result(replace(run, malformed=malformed), limits, calling.stage or STARTING, "")
 
 
-def _announced(sets: Any) -> list[list[dict[str, Any]]]:  # noqa: ANN401 - whatever was sent
+def _announced(sets: Any) -> list[list[dict[str, Any]]]:
     """The forms of the outputs that the candidate's process says it left; empty where it says none."""
     try:
         return [
@@ -237,7 +237,7 @@ def _announced(sets: Any) -> list[list[dict[str, Any]]]:  # noqa: ANN401 - whate
         return []
 
 
-def _work(said: Any) -> Evaluation | None:  # noqa: ANN401 - whatever was sent
+def _work(said: Any) -> Evaluation | None:
     """CHEATED where PyTorch did the work in the candidate's process, as that process itself saw it."""
     try:
         found = decode(tuple[Finding, ...], said)

@@ -112,7 +112,7 @@ class _Judge:
                 return _Set(seed=seed, drawn=_to(drawn, "cpu"), variant=variant)
         return None
 
-    def _expect(self, reference: torch.nn.Module, drawn: list[Any], variant: Variant) -> Any:  # noqa: ANN401
+    def _expect(self, reference: torch.nn.Module, drawn: list[Any], variant: Variant) -> Any:
         terms = correctness.if_terms_repeat(self.longest_sum) if variant.repeats else self.longest_sum
         return expect(reference, drawn, terms)
 
@@ -174,7 +174,7 @@ class _Judge:
         reference: torch.nn.Module,
         one: _Set,
         number: int,
-        announced: Any,  # noqa: ANN401
+        announced: Any,
     ) -> tuple[OutputComparison, ...] | _Wrong:
         drawn = _to(one.drawn, self.ground.device)
         if one.variant is None:
@@ -219,7 +219,7 @@ class _Judge:
             ),
         )
 
-    def _read(self, wanted: Tensors, number: int, announced: Any) -> Tensors | _Wrong:  # noqa: ANN401
+    def _read(self, wanted: Tensors, number: int, announced: Any) -> Tensors | _Wrong:
         """The outputs from their files, of the reference's own types and shapes; or how they differ."""
         forms = [tensor_files.form(item) for item in wanted]
         said = announced if isinstance(announced, list) else []
@@ -316,5 +316,5 @@ def _to(items: Sequence[Any], device: str) -> list[Any]:
     return [item.to(device) if isinstance(item, torch.Tensor) else item for item in items]
 
 
-def _same_shape(have: Any, want: tensor_files.Packed) -> bool:  # noqa: ANN401 - whatever was sent
+def _same_shape(have: Any, want: tensor_files.Packed) -> bool:
     return isinstance(have, dict) and have.get("shape") == want["shape"]

@@ -76,7 +76,7 @@ def _classes(module: ModuleType) -> dict[str, type]:
     }
 
 
-def _held(owner: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 - a module or a class
+def _held(owner: Any) -> dict[str, tuple[Any, Any]]:
     return {
         name: (value, getattr(value, "__code__", None))
         for name, value in vars(owner).items()

@@ -242,7 +242,7 @@ def _an_input(found: torch.Tensor, inputs: tuple[torch.Tensor, ...]) -> WrongVal
 def _transposed(
     found: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, element: float, rms: float
 ) -> WrongValues | None:
-    if found.dim() < 2 or found.shape[-1] == 1 or found.shape[-2] == 1:  # noqa: PLR2004
+    if found.dim() < 2 or found.shape[-1] == 1 or found.shape[-2] == 1:  # noqa: PLR2004 - no matrix
         return None
     turned = want.transpose(-1, -2).contiguous().view(found.shape)
     if not _explained(found, turned, bad, element, rms):

@@ -192,7 +192,7 @@ class FunctionModule(torch.nn.Module):
         super().__init__()
         self._function = function
 
-    def forward(self, *arguments: Any) -> Any:  # noqa: ANN401 — the person's function decides
+    def forward(self, *arguments: Any) -> Any:
         """The function's own result."""
         return self._function(*arguments)
 
@@ -210,10 +210,10 @@ class CudaAsCpu(TorchFunctionMode):
     def __torch_function__(
         self,
         func: Callable[..., Any],
-        types: Any,  # noqa: ANN401 — torch's own signature
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 — torch's own signature
+    ) -> Any:
         """The call, on the CPU."""
         if func is torch.Tensor.cuda:
             return args[0]
@@ -226,7 +226,7 @@ def on(device: str) -> contextlib.AbstractContextManager[object]:
     return CudaAsCpu() if torch.device(device).type == "cpu" else torch.device(device)
 
 
-def _as_cpu(value: Any) -> Any:  # noqa: ANN401 — any operand of torch's
+def _as_cpu(value: Any) -> Any:
     if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
         return "cpu"
     if isinstance(value, torch.device) and value.type == "cuda":

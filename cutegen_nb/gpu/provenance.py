@@ -49,7 +49,7 @@ class Provenance:
         self._derived.discard(address)
         self.explained.made("empty", (), (tensor,))
 
-    def passed_on(self, name: str, given: Any, result: Any) -> None:  # noqa: ANN401 - whatever an operation takes
+    def passed_on(self, name: str, given: Any, result: Any) -> None:
         """PyTorch did an operation: what it made of a kernel's bytes is still a kernel's."""
         if self._simulation is None:
             return
@@ -95,7 +95,7 @@ def address_of(tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage().data_ptr())
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:  # noqa: ANN401 - any tree
+def _tensors(value: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(value) if type(leaf) in {torch.Tensor, torch.nn.Parameter}]
 
 

@@ -253,7 +253,7 @@ def in_turns(
             look_at = int(done * _LOOK_EVERY) + 1
 
 
-def _sizes(returned: Any) -> list[int]:  # noqa: ANN401 - whatever a call gives
+def _sizes(returned: Any) -> list[int]:
     """Bytes of the memory behind what a call gave."""
     leaves = [item for item in tree_leaves(returned) if isinstance(item, torch.Tensor) and item.is_cuda]
     return list(

@@ -173,7 +173,7 @@ def _parents() -> dict[int, int]:
 
 def _state_and_parent(pid: int) -> tuple[str, int]:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - read many times a second
             text = file.read()
     except OSError:
         return "", 0

@@ -162,11 +162,11 @@ class _Conversions(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch's own signature
-        types: Any,  # noqa: ANN401
+        func: Any,
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """The operation, after a look at what it converts."""
         result = func(*args, **(kwargs or {}))
         source = args[0] if args else None
@@ -207,7 +207,7 @@ def _moved_answers(
     return [one for one in answers if [item.shape for item in one] == forms]
 
 
-def _moved(item: Any, most: int, way: int) -> Any:  # noqa: ANN401 - an input may be a number
+def _moved(item: Any, most: int, way: int) -> Any:
     """An input moved by up to `most` last bits: at random, or the more the later an element comes."""
     if not isinstance(item, torch.Tensor):
         return item

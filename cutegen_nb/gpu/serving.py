@@ -50,7 +50,7 @@ class ServedModule:
         self._state = {name: tensor.detach() for name, tensor in state.items()}
         return self
 
-    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - as ModelNew's forward
+    def __call__(self, *arguments: Any) -> Any:
         """What ``ModelNew.forward`` gives for these arguments.
 
         Raises UsageError for an argument that is neither tensor nor number, EvaluatorError with the
@@ -74,7 +74,7 @@ def pack(call: Call, folder: Path) -> dict[str, Any]:
     return {"arguments": arguments, "state": state}
 
 
-def unpack_outputs(record: Mapping[str, Any], folder: Path, like: Sequence[Any]) -> Any:  # noqa: ANN401
+def unpack_outputs(record: Mapping[str, Any], folder: Path, like: Sequence[Any]) -> Any:
     """The tensors that a worker left in `folder`, on the device of the first tensor of `like`.
 
     Raises EvaluatorError when what is there is not what the record says.
@@ -112,7 +112,7 @@ def _run(
     ground: Ground,
     folder: Path,
     path: Path,
-) -> Any:  # noqa: ANN401 - whatever forward gives
+) -> Any:
     given = [tensor_files.unpack(item, folder) for item in request["arguments"]]
     module = import_candidate(path, str(request["digest"]))
     model = construct(module, loaded.init_inputs(), _SEED, ground.device, path)

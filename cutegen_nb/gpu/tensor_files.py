@@ -28,7 +28,7 @@ Packed = dict[str, Any]
 """One value as it stands in a record."""
 
 
-def pack(item: Any, folder: Path, name: str) -> Packed:  # noqa: ANN401 - checked here
+def pack(item: Any, folder: Path, name: str) -> Packed:
     """A tensor or number: a tensor's elements go into the file `name` of `folder`, in their order.
 
     Raises UsageError for anything else, and for a tensor of a type that does not travel.
@@ -51,7 +51,7 @@ def pack(item: Any, folder: Path, name: str) -> Packed:  # noqa: ANN401 - checke
     return {"file": name, "dtype": kind, "shape": list(item.shape), "stride": list(strides)}
 
 
-def pack_nested(item: Any, folder: Path, name: str, depth: int = 0) -> Packed:  # noqa: ANN401 - checked here
+def pack_nested(item: Any, folder: Path, name: str, depth: int = 0) -> Packed:
     """The same for a constructor's argument, which may be text, a dtype, or a container of such.
 
     Raises UsageError for anything else.
@@ -69,7 +69,7 @@ def pack_nested(item: Any, folder: Path, name: str, depth: int = 0) -> Packed:  
     return pack(item, folder, name)
 
 
-def unpack(packed: Packed, folder: Path, device: str = "cpu") -> Any:  # noqa: ANN401 - whatever was packed
+def unpack(packed: Packed, folder: Path, device: str = "cpu") -> Any:
     """What was packed, tensors on `device` with their strides.
 
     Raises EvaluatorError where a file is not what the record says, OSError where there is none.

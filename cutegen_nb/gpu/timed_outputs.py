@@ -93,7 +93,7 @@ class TimedOutputs:
             for one, two in zip(before, self.pool[0], strict=True)
         )
 
-    def note(self, entry: int, returned: Any) -> None:  # noqa: ANN401 - whatever a candidate gives
+    def note(self, entry: int, returned: Any) -> None:
         """Keep some elements of a timed call on `pool[entry]`, then write over its outputs."""
         if self._drifting:
             return
@@ -246,7 +246,7 @@ def _strayed(  # noqa: PLR0913, PLR0917 - what a sentence is made of
     return Finding(kind="wrong-when-timed", message=message)
 
 
-def outputs_of(returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 - whatever a candidate gives
+def outputs_of(returned: Any) -> list[torch.Tensor]:
     """The tensors in what a call gave."""
     # A subclass computes what it is asked for, here as well: it is no output.
     return [leaf.detach() for leaf in plain_leaves(returned) if type(leaf) in PLAIN]

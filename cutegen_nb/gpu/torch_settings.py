@@ -19,7 +19,7 @@ _Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 """How to read it and how to write it."""
 
 
-def _of(owner: Any, name: str) -> _Setting:  # noqa: ANN401 - a module of PyTorch's
+def _of(owner: Any, name: str) -> _Setting:
     return lambda: getattr(owner, name), lambda value: setattr(owner, name, value)
 
 

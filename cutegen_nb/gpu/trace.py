@@ -213,7 +213,7 @@ class _Given:
         return _flat_tensors(self.loaded.problem, returned)
 
 
-def _flat_tensors(problem: Problem, returned: Any) -> list[torch.Tensor]:  # noqa: ANN401 — that is the question
+def _flat_tensors(problem: Problem, returned: Any) -> list[torch.Tensor]:
     leaves = pytree.tree_leaves(returned)
     what = "the reference" if problem.function else "Model.forward"
     if not leaves:

@@ -187,7 +187,7 @@ def _mean(item: torch.Tensor) -> torch.Tensor:
     return torch.full_like(item, float(item.double().mean()) if item.numel() else 0.0)
 
 
-def _handed_back(item: Any, wanted: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:  # noqa: ANN401
+def _handed_back(item: Any, wanted: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
     """The input in place of a single output of as many elements."""
     if not isinstance(item, torch.Tensor) or len(wanted) != 1 or item.numel() != wanted[0].numel():
         return None

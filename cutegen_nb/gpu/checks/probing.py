@@ -146,7 +146,7 @@ def _moved(reference: torch.nn.Module, drawn: Sequence[Any]) -> tuple[torch.Tens
     return tensors_of(model(*[_nudged(item) for item in drawn]))
 
 
-def _nudged(item: Any) -> Any:  # noqa: ANN401 - an input may be a number
+def _nudged(item: Any) -> Any:
     if not isinstance(item, torch.Tensor):
         return item
     if not item.is_floating_point():

@@ -160,7 +160,7 @@ def _integer(node: ast.expr, named: dict[str, int]) -> int | None:
         if isinstance(node.op, ast.LShift):
             return left << right if right < 64 else None  # noqa: PLR2004 - no size is longer
         if isinstance(node.op, ast.Pow):
-            return left**right if right < 64 else None  # noqa: PLR2004
+            return left**right if right < 64 else None  # noqa: PLR2004 - no size is larger
     return None
 
 

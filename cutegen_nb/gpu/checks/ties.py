@@ -33,11 +33,11 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch's own signature
-        types: Any,  # noqa: ANN401
+        func: Any,
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:
         """Note the name and do it."""
         self.seen.add(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))

@@ -60,12 +60,12 @@ def varied(drawn: Sequence[Any], change: Change) -> list[Any] | None:
     return None if same else result
 
 
-def is_free(item: Any) -> bool:  # noqa: ANN401 - an input may be a number
+def is_free(item: Any) -> bool:
     """Whether an input may take other values: real, of many values, and no rows that sum to one number.
 
     Labels, signs and masks have few values; rows that sum to one are probabilities.
     """
-    if not isinstance(item, torch.Tensor) or not item.is_floating_point() or item.numel() < 2:  # noqa: PLR2004
+    if not isinstance(item, torch.Tensor) or not item.is_floating_point() or item.numel() < 2:  # noqa: PLR2004 - nothing to vary
         return False
     few = item.numel() > _FEW_VALUES and item.reshape(-1)[:_SAMPLE].unique().numel() <= _FEW_VALUES
     return not few and not _sums_to_one(item)
@@ -187,7 +187,7 @@ def _some_slices_zero(item: torch.Tensor) -> torch.Tensor:
         return item
     changed = item.clone()
     changed[1::4] = 0
-    if item.dim() == 2 and item.shape[0] == item.shape[1]:  # noqa: PLR2004
+    if item.dim() == 2 and item.shape[0] == item.shape[1]:  # noqa: PLR2004 - a square
         changed[:, 1::4] = 0
     return changed
 
