@@ -223,7 +223,7 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     panel.get_by_role("button", name="Show r0").click()
     _waiting(session.notebook, index, "r0 · first kernel")
     session.notebook.page.wait_for_timeout(1000)
-    assert "stopped it" in panel.inner_text()
+    assert "Ended: " in panel.inner_text()
     assert not panel.get_by_role("button", name="Approve").is_visible()
 
 
