@@ -63,7 +63,11 @@ def _rounds(text: str) -> int:
 def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The parser, and that of each command by its name."""
     parser = _Parser(
-        prog="cutegen-nb", description="Refine CuTe DSL kernels round by round.", allow_abbrev=False
+        prog="cutegen-nb",
+        description="Refine CuTe DSL kernels round by round. `cutegen-nb demo` shows how; "
+        "`cutegen-nb COMMAND --help` says more of a command.",
+        epilog="exit status: 0 it passed; 1 nothing did; 2 wrong use, or our fault; 130 interrupted",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cutegen-nb {__version__}")
     adding = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
+
+from cutegen_nb.cli import main
+from cutegen_nb.cli.commands import Answer
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "cutegen_nb"]
@@ -75,6 +80,27 @@ def test_an_interrupt_before_anything_began_is_a_sentence(tmp_path):
     )
     done = cutegen("checks", cwd=tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"cutegen-nb: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "relu.py"], "finished rounds are kept: `cutegen-nb run` again"),
+        (["demo"], "`cutegen-nb sessions` lists them, `cutegen-nb demo` begins anew"),
+        (["evaluate", "--batch", "jobs", "-o", "results"], "the same command again does the rest"),
+        (["evaluate", "relu.py", "kernel.py"], "`cutegen-nb evaluate` again begins anew"),
+    ],
+)
+def test_an_interrupt_says_what_is_kept_and_how_to_go_on(capsys, monkeypatch, arguments, said):
+    def interrupted(work: Coroutine[None, None, Answer]) -> Answer:
+        work.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asyncio, "run", interrupted)
+    assert main(arguments) == 130
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert said in err
 
 
 def test_a_terminal_that_is_closed_ends_the_command_as_an_interrupt_does(tmp_path):
