@@ -49,9 +49,9 @@ _VALUES: dict[str, tuple[Check, Closer]] = {
     "trying stress inputs": (STRESS, stress),
     "making elements equal": (TIES, ties),
     "making parts of the inputs larger": (PARTS, parts),
-    "calling it many times": (MANY_CALLS, many_calls),
     "holding on to outputs": (OWN_OUTPUTS, own_outputs),
     "changing parameters": (STATE, state),
+    "calling it many times": (MANY_CALLS, many_calls),
 }
 """Before the clock, because what is wrong is not timed."""
 

@@ -20,13 +20,15 @@ from cutegen_nb.gpu.faults import RUNNING, blamed
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
+_GRACE_S = 4.0
+"""Beyond the time of the closer checks: no other looks for this."""
 _MORE_CALLS = 4
 """After the one whose outputs are kept: a ring of that many buffers is seen as well."""
 
 
 def own_outputs(trial: Trial) -> Ending | None:
     """WRONG_VALUES where a later call changes an earlier output; WRONG_SHAPE or WRONG_DTYPE for lazy ones."""
-    if not trial.state.time_left(calls=2 + _MORE_CALLS):
+    if not trial.state.time_left(calls=2 + _MORE_CALLS, grace_s=_GRACE_S):
         trial.state.skipped(OWN_OUTPUTS, "no time left")
         return None
     drawn = trial.draw(trial.secret_seed())
@@ -34,7 +36,8 @@ def own_outputs(trial: Trial) -> Ending | None:
     outputs = _called(trial, given)
     wanted = tensors_of(trial.reference(*cloned(drawn)))
     if len(outputs) != len(wanted):
-        return None  # other checks say so
+        trial.state.skipped(OWN_OUTPUTS, "not every output is a tensor")
+        return None
     ended = _forms(trial, outputs, wanted)
     if ended is not None:
         return ended

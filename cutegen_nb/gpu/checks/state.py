@@ -20,6 +20,8 @@ from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
+_GRACE_S = 4.0
+"""Beyond the time of the closer checks: no other looks for this."""
 Pair = tuple[str, torch.Tensor, torch.Tensor]
 """A name, the reference's tensor and the candidate's."""
 
@@ -29,7 +31,7 @@ def state(trial: Trial) -> Ending | None:
     if not isinstance(trial.candidate, torch.nn.Module) or not trial.reference.state_dict():
         trial.state.skipped(STATE, "the problem has no parameters")
         return None
-    if not trial.state.time_left(calls=3):
+    if not trial.state.time_left(calls=3, grace_s=_GRACE_S):
         trial.state.skipped(STATE, "no time left")
         return None
     own = trial.candidate.state_dict()
