@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from cutegen_nb.core.errors import ProblemError
-from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.gpu import comparing, correctness, evaluator
+from cutegen_nb.gpu.checks.probing import Probe, unjudged
 from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.record import Evidence
 from cutegen_nb.gpu.second_look import second_look
 from cutegen_nb.gpu.timed_outputs import change
 
@@ -278,3 +280,10 @@ def test_few_elements_are_changed_only_where_that_breaks_nothing():
     assert [torch.equal(*pair) for pair in zip(given, before, strict=True)] == [True, True, True, False]
     assert change(given[:3], fresh[:3], few=True).startswith("new contents")
     assert torch.equal(given[0], fresh[0])
+
+
+def test_time_that_is_up_soon_after_a_call_began_says_nothing_of_the_candidate():
+    """On a busy machine the last of many right calls was cut short, and the kernel 'may never end'."""
+    ending = (Judged(verdict=Verdict.TIMED_OUT), "Time was up while the kernel still ran")
+    assert unjudged(Probe(ending=ending, evidence=Evidence(), hurried=True))
+    assert not unjudged(Probe(ending=ending, evidence=Evidence()))

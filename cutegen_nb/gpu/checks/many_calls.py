@@ -29,6 +29,8 @@ def many_calls(trial: Trial) -> Ending | None:
     wanted, done = _CALLS[trial.task.tier], 0
     while done < wanted and state.time_left():
         found = probe(trial, *secrets.choice(sets), f"call {done + 6}")
+        if found.hurried:
+            break
         if found.ending is not None and _about_the_work(found):
             return decide(trial, MANY_CALLS, found, f"After {done} more calls")
         done += 1

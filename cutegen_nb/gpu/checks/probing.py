@@ -9,6 +9,7 @@ not finite or loses too much are not used, with the reason.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +30,9 @@ from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
+_PATIENCE_S = 5.0
+_PATIENCE_CALLS = 20.0
+"""What a call may take, in calls like those before it, until it may be said never to end."""
 _LAST_BITS = 4.0
 """Units in the last place of the usual answers' root mean square."""
 _TOO_LARGE = 1e150
@@ -63,6 +67,8 @@ class Probe:
     """None where it was right."""
     evidence: Evidence
     """What was seen."""
+    hurried: bool = False
+    """Whether the evaluation's time was up soon after the call began, which says nothing of the candidate."""
 
 
 def expect(
@@ -168,13 +174,17 @@ def probe(
     """
     scratch = Evidence(gates=expected.gates, compile_s=trial.state.compile_s or 1.0)
     apart = replace(trial, state=scratch, history=History())
+    began, hurried = time.monotonic(), False
     try:
         ending = apart.compare(drawn, guarded(drawn) if given is None else given, which, expected.answers)
     except CandidateFault as fault:
         scratch.findings.insert(0, fault.finding)
         ending = (fault.outcome, fault.finding.message)
+        patience_s = max(_PATIENCE_S, _PATIENCE_CALLS * trial.state.call_s)
+        up = fault.outcome == Judged(verdict=Verdict.TIMED_OUT)
+        hurried = up and time.monotonic() - began < patience_s
     trial.state.call_s = scratch.call_s or trial.state.call_s
-    return Probe(ending=ending, evidence=scratch)
+    return Probe(ending=ending, evidence=scratch, hurried=hurried)
 
 
 def decide(trial: Trial, check: Check, found: Probe, words: str) -> Ending:
@@ -218,8 +228,10 @@ def flag(trial: Trial, check: Check, found: Probe, kind: str, words: str) -> Non
 
 
 def unjudged(found: Probe) -> bool:
-    """Whether nothing could be said of the candidate on these inputs: memory may be short because of us."""
+    """Whether nothing could be said of the candidate on these inputs: memory or time may be short for us."""
     if found.ending is None:
         return False
+    if found.hurried:
+        return True
     outcome = found.ending[0]
     return isinstance(outcome, NotJudged) or outcome.verdict is Verdict.OUT_OF_MEMORY
