@@ -110,8 +110,24 @@ class Buffer:
     """How ``forward`` gets at it: ``x`` or ``self.bn.weight``."""
 
 
+class Values:
+    """What is computed with: tensors in memory and results of operations, by one set of names."""
+
+    __slots__ = ()
+    buffers: dict[str, Buffer]
+    ops: dict[str, Op]
+
+    def shape(self, name: str) -> Shape:
+        """Extents of a value."""
+        return self.buffers[name].shape if name in self.buffers else self.ops[name].shape
+
+    def dtype(self, name: str) -> str:
+        """The dtype of a value."""
+        return self.buffers[name].dtype if name in self.buffers else self.ops[name].dtype
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Values):
     """The reference in an order in which it may be computed."""
 
     buffers: dict[str, Buffer]
@@ -122,11 +138,3 @@ class Program:
     """Names of what the reference returns."""
     arguments: tuple[str, ...]
     """Names of ``forward``'s arguments, in order; those that are no buffer are unused numbers."""
-
-    def shape(self, name: str) -> Shape:
-        """Extents of a value."""
-        return self.buffers[name].shape if name in self.buffers else self.ops[name].shape
-
-    def dtype(self, name: str) -> str:
-        """The dtype of a value."""
-        return self.buffers[name].dtype if name in self.buffers else self.ops[name].dtype

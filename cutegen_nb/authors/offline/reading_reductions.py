@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cutegen_nb.authors.offline.ir import ONE, Buffer, Count, Name, Op, Operand, Shape, elements
+from cutegen_nb.authors.offline.ir import ONE, Buffer, Count, Name, Op, Operand, Shape, Values, elements
 from cutegen_nb.core.errors import Declined
 
 
@@ -41,7 +41,7 @@ class Call:
         return source.name
 
 
-class Building:
+class Building(Values):
     """Operations so far, by name; equal ones are kept once."""
 
     def __init__(self, identifier: Callable[[str], str]) -> None:
@@ -55,14 +55,6 @@ class Building:
         while name in self.buffers or name in self.ops:
             name += "_"
         return name
-
-    def shape(self, name: str) -> Shape:
-        """Extents of a value."""
-        return self.buffers[name].shape if name in self.buffers else self.ops[name].shape
-
-    def dtype(self, name: str) -> str:
-        """The dtype of a value."""
-        return self.buffers[name].dtype if name in self.buffers else self.ops[name].dtype
 
     def add(self, op: str, args: tuple[Operand, ...], shape: Shape, dtype: str, **more: object) -> str:
         """Append an operation and return its name, or that of an equal one."""
