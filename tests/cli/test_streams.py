@@ -115,7 +115,8 @@ def test_a_terminal_that_is_closed_ends_the_command_as_an_interrupt_does(tmp_pat
         stderr=subprocess.PIPE,
     )
     assert process.stderr is not None
-    process.stderr.readline()  # it has begun to trace
+    begun = process.stderr.readline()
+    assert begun == b"tracing the problem\n", begun + process.stderr.read()
     process.send_signal(signal.SIGHUP)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
