@@ -99,11 +99,17 @@ class Trial:
     """Both models built."""
 
     task: Task
+    """What was asked for."""
     ground: Ground
+    """Where kernels run."""
     path: Path
+    """The candidate's file."""
     candidate: Callable[..., Any]
+    """``ModelNew``, with the reference's state."""
     reference: torch.nn.Module
+    """``Model``."""
     state: Evidence
+    """What is found; it grows."""
     harness: HarnessIdentity
     """Looked at after every call, before the reference runs."""
     history: History = field(default_factory=History)

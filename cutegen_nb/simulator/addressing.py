@@ -30,7 +30,9 @@ class Split:
     """Address of thread t in CTA c is ``column[c] + row[t]``; either may have length 1 for all."""
 
     column: Array
+    """One address a CTA."""
     row: Array
+    """One offset a thread."""
     active: Array | None
     """Active threads of each CTA that ``row`` belongs to; None for all."""
 

@@ -37,9 +37,13 @@ class PendingCopy:
     """One cp.async that has not arrived."""
 
     at: At
+    """Where in shared memory it arrives."""
     data: list[Value]
+    """What it brings, word by word."""
     mask: Mask | None
+    """Threads that copy; None for all."""
     form: SharedForm
+    """The instruction, for what is told of it."""
     group: Array
     """Group of each lane that it belongs to, of a shape that broadcasts over the batch."""
     waiting: Array

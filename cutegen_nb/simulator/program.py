@@ -84,11 +84,13 @@ class Segment:
     """Straight code that ends in at most one control instruction."""
 
     instructions: list[tuple[Instruction, InstructionTally]]
+    """All of them, each with its counts."""
     operations: list[Operation]
     """Of all but the control instruction."""
     end: Instruction | None
     """Control instruction at its end; None where it falls through."""
     end_tally: InstructionTally
+    """Counts of that instruction."""
     warp_wide: Instruction | None
     """Its first instruction, if threads of a warp must meet there."""
     member: int
@@ -114,8 +116,11 @@ class Program:
     """A kernel ready to run."""
 
     kernel: Kernel
+    """As it was parsed."""
     segments: list[Segment]
+    """Its code; it begins with the first."""
     lowering: Lowering
+    """The slots of its registers, and their values at first."""
     dynamic_smem_offset: int
     """Where dynamic shared memory begins."""
     local_bytes: int

@@ -40,12 +40,19 @@ class Draft:
     """A function being read."""
 
     body: list[Instruction] = field(default_factory=list)
+    """Instructions so far."""
     labels: dict[str, int] = field(default_factory=dict)
+    """Label → number of the instruction that follows it."""
     registers: dict[str, str] = field(default_factory=dict)
+    """Register → its type."""
     variables: list[Variable] = field(default_factory=list)
+    """Shared and local ones."""
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a ``.branchtargets`` → its labels."""
     scopes: list[_Scope] = field(default_factory=list)
+    """Those that are open, the innermost last."""
     scope_count: int = 0
+    """Of all that were opened: their names are told apart by it."""
 
 
 class BodyReader(Cursor):
