@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -119,6 +120,17 @@ def _breach(leaves: Sequence[Any], wanted: Sequence[torch.Tensor]) -> tuple[Verd
     return None
 
 
+@contextlib.contextmanager
+def float64_by_default() -> Iterator[None]:
+    """What a reference makes itself (``torch.zeros(10)``) is of the oracle's type meanwhile."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def oracle(
     reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]
 ) -> tuple[tuple[torch.Tensor | None, ...], str]:
@@ -127,7 +139,8 @@ def oracle(
     try:
         model = copy.deepcopy(reference).double()
         doubled = [_doubled(item) for item in drawn]
-        outputs = tensors_of(model(*doubled))
+        with float64_by_default():
+            outputs = tensors_of(model(*doubled))
     except (RuntimeError, TypeError, ValueError, NotImplementedError, torch.OutOfMemoryError) as error:
         return nothing, f"{type(error).__name__}: {str(error)[:120]}"
     shapes, expected = ([tuple(item.shape) for item in side] for side in (outputs, wanted))

@@ -20,7 +20,7 @@ from cutegen_nb.core.evaluation import Finding, Judged, NotJudged, Severity, Ver
 from cutegen_nb.gpu import comparing, correctness
 from cutegen_nb.gpu.checks.registry.check import Check
 from cutegen_nb.gpu.checks.registry.work import MANY_CALLS
-from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
+from cutegen_nb.gpu.comparing import cloned, float64_by_default, guarded, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.distances import root_mean_square
 from cutegen_nb.gpu.faults import CandidateFault
@@ -95,6 +95,9 @@ def expect(
     if any(item.dtype is torch.float64 and bool((item.abs() > _TOO_LARGE).any()) for item in wanted):
         return "the answer is too large for its square to be finite"
     truth, reason = comparing.oracle(reference, drawn, wanted)
+    if reason and own:
+        plain = tuple(correctness.find_gate(item, None, longest_sum) for item in wanted)
+        return Expected(answers=Answers(wanted=wanted, truth=truth, inputs_after=after), gates=plain)
     if reason:
         return f"no float64 oracle: {reason}"
     if not own and says_nothing(reference, drawn, wanted):
@@ -149,7 +152,8 @@ def _gate(want: torch.Tensor, true: torch.Tensor, moved: torch.Tensor, longest_s
 def _moved(reference: torch.nn.Module, drawn: Sequence[Any]) -> tuple[torch.Tensor, ...]:
     """The exact answer to inputs that each differ by about their last bit."""
     model = copy.deepcopy(reference).double()
-    return tensors_of(model(*[_nudged(item) for item in drawn]))
+    with float64_by_default():
+        return tensors_of(model(*[_nudged(item) for item in drawn]))
 
 
 def _nudged(item: Any) -> Any:
