@@ -80,6 +80,13 @@ def test_a_kernel_is_profiled_on_the_simulator(capsys, tmp_path):
     assert "line by line" in page.read_text()
 
 
+def test_a_kernel_that_fails_is_an_object_too_where_json_was_asked_for(capsys, tmp_path):
+    (tmp_path / "none.py").write_text("x = 1\n")
+    problem = ROOT / "tests" / "gpu" / "problems" / "relu.py"
+    status, out, _ = told(capsys, problem, tmp_path / "none.py", "--device", "simulator", "--json")
+    assert (status, json.loads(out)["verdict"]) == (1, "SCREENED_OUT")
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -102,6 +102,14 @@ def test_a_kernel_that_fails_is_asked_about_as_a_failure(folder):
         (("prompt",), "no problem: give PROBLEM.py, or --session NAME"),
         (("prompt", "--session", "x", "--kernel", "k.py"), "two places to start from"),
         (("prompt", "relu.py", "--prompts", "nowhere"), "is no folder"),
+        (
+            ("prompt", "relu.py", "--device", "simulator", "--strategy", "grid-strode"),
+            "did you mean grid-stride?",
+        ),
+        (
+            ("prompt", "relu.py", "--device", "simulator", "--strategy", "grid-stride"),
+            "give one with --kernel",
+        ),
         (("run", "relu.py", "--dollars", "-1"), "'-1' is no amount"),
         (("run", "relu.py", "--plateau", "0"), "'0' is no number"),
     ],
