@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from cutegen_nb.analysis.layout_banks import element_bits
 from cutegen_nb.cli.commands import PASSED, Answer
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.errors import StoreError, UsageError
@@ -25,6 +26,8 @@ async def layout(options: argparse.Namespace, terminal: Terminal) -> Answer:  # 
         raise UsageError(f"{options.output!r} does not end in .svg; the PNG is written beside it.")
     if not target.parent.is_dir():
         raise UsageError(f"The folder {target.parent} does not exist; create it or choose another.")
+    if options.element:
+        element_bits(options.element)  # a mistyped one is refused where it is not drawn too
     drawn = drawing(
         LayoutRequest(
             text=options.layout,

@@ -47,6 +47,7 @@ def test_an_access_over_shared_memory_says_its_conflicts(
         (["(8,8)", "-o", "x.pdf"], ".svg"),
         (["(8,8)", "-o", "nowhere/x.svg"], "does not exist"),
         (["(8,8)", "--banks", "-o", "x.svg"], "element"),
+        (["(8,8)", "--element", "f61", "-o", "x.svg"], "'f61' is no element type"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
