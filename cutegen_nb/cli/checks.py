@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from cutegen_nb.cli.commands import PASSED, Answer
-from cutegen_nb.cli.output import columns
+from cutegen_nb.cli.evaluated import QUESTIONS
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.gpu.checks.registry import CHECKS
 from cutegen_nb.gpu.checks.registry.check import Check
@@ -25,30 +25,35 @@ async def checks(options: argparse.Namespace, terminal: Terminal) -> Answer:  # 
 
 
 def _text(found: Sequence[Check]) -> str:
-    header = ("tier", "check", "stops", "finds", "where", "cost")
-    rows = [
-        (
-            item.tier.value,
-            item.name,
-            item.stops,
-            "verdict" if item.decides else "flag",
-            _where(item),
-            item.cost,
-        )
-        for item in sorted(found, key=lambda item: item.tier.value)
-    ]
+    """By question, then by tier: a line a check, folded on a terminal."""
+    lines: list[str] = []
+    for question in dict.fromkeys(QUESTIONS.values()):
+        lines += [*([""] if lines else []), f"A kernel that {question}:"]
+        asked = [item for item in found if QUESTIONS[item.name] == question]
+        for item in sorted(asked, key=lambda item: item.tier.value):
+            marks = "; ".join(filter(None, _marks(item)))
+            lines += paragraph(
+                f"{item.name}: {item.stops} [{marks}]", "      ", first=f"  {item.tier.value}  "
+            )
     legend = (
+        "What follows a name is what it stops; in brackets, where it runs if not everywhere, and its cost if any.",
         "Tier A: every round. B: before a revision may become the best. C: before an export, on demand.",
-        "A verdict refuses a candidate; a flag tells a person and refuses nothing.",
+        "A check refuses a candidate; one marked flag tells a person and refuses nothing.",
         "GPU*: the simulator looks for the same by itself, in every launch.",
     )
-    return "\n".join([columns(header, rows), "", *(part for line in legend for part in paragraph(line))])
+    return "\n".join([*lines, "", *(part for line in legend for part in paragraph(line))])
+
+
+def _marks(item: Check) -> tuple[str, ...]:
+    """What is out of the ordinary: that it only flags, that it runs in one place only, that it costs."""
+    cost = "" if item.cost == "free" else item.cost.removeprefix("free; ")
+    return ("" if item.decides else "flag", _where(item), cost)
 
 
 def _where(item: Check) -> str:
     if item.needs_gpu:
         return "GPU*" if item.instead else "GPU"
-    return "simulator" if item.needs_simulator else "both"
+    return "simulator" if item.needs_simulator else ""
 
 
 def _json(item: Check) -> dict[str, object]:

@@ -19,7 +19,7 @@ _WIDEST = 100
 _DIGEST = 12
 _OF_MODULES: tuple[tuple[ModuleType, str], ...] = (
     (function, "computes the function"),
-    (work, "by its own kernel's work"),
+    (work, "does the work itself"),
     (memory, "keeps to memory and barriers"),
     (harness, "leaves the harness alone"),
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.cli import main
 from cutegen_nb.cli.evaluated import QUESTIONS, checks_lines, evaluated_text
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import (
@@ -98,6 +99,15 @@ def test_verdict_and_evidence_stand_before_the_checks():
 
 def test_every_check_belongs_to_a_question():
     assert {item.name for item in CHECKS} == set(QUESTIONS)
+
+
+def test_the_list_of_checks_names_each_with_what_it_stops_and_folds(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["checks"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    listed = " ".join(out.split())
+    assert all(f" {item.tier.value} {item.name}: {item.stops}" in listed for item in CHECKS)
 
 
 @pytest.mark.parametrize("columns", ["", "80", "100", "200"])
