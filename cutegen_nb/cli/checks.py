@@ -36,7 +36,7 @@ def _text(found: Sequence[Check]) -> str:
                 f"{item.name}: {item.stops} [{marks}]", "      ", first=f"  {item.tier.value}  "
             )
     legend = (
-        "What follows a name is what it stops; in brackets, where it runs if not everywhere, and its cost if any.",
+        "After a name: what it stops. In brackets: where it runs if not everywhere, and its cost if any.",
         "Tier A: every round. B: before a revision may become the best. C: before an export, on demand.",
         "A check refuses a candidate; one marked flag tells a person and refuses nothing.",
         "GPU*: the simulator looks for the same by itself, in every launch.",
