@@ -7,6 +7,7 @@ condemned.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from cutegen_nb.gpu.checks.probing import expect, probe
 from cutegen_nb.gpu.checks.registry.function import STATE
 from cutegen_nb.gpu.checks.variants import is_free
 from cutegen_nb.gpu.comparing import cloned, tensors_of
+from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
@@ -74,6 +76,7 @@ def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
             for (_, theirs, ours), was in zip(pairs, before, strict=True):
                 theirs.copy_(was)
                 ours.copy_(was)
+        _prepared_again(trial, drawn)
     if found is None or found.ending is None or found.ending[0] != Judged(verdict=Verdict.WRONG_VALUES):
         return
     what = (
@@ -86,6 +89,12 @@ def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
         f"{what}. For inference alone that may be meant; the time to prepare them is in no call."
     )
     trial.state.flag(STATE, Finding(kind="kept-parameters", message=message, severity=Severity.FLAG))
+
+
+def _prepared_again(trial: Trial, drawn: list[Any]) -> None:
+    """A call that nobody looks at: what goes by the version of its weights prepares them anew in it."""
+    with contextlib.suppress(CandidateFault):
+        trial.caller(cloned(drawn))
 
 
 def _answers_with(trial: Trial, drawn: list[Any], old: tuple[torch.Tensor, ...]) -> bool:
