@@ -88,7 +88,7 @@ def refused(
         cheat = (
             answer_kept(*traces)
             or outside_the_clock(timing.median_ms, *traces)
-            or computed_by_a_library(traces[0])
+            or computed_by_a_library(*traces)
             or by_way_of_the_host(traces[0], limits.given_bytes)
             or _beside_the_baseline(bench, traces[0])
         )
@@ -264,10 +264,14 @@ def beside_the_baseline(
     return Finding(kind="beside-the-baseline", message=message)
 
 
-def computed_by_a_library(trace: KernelTrace) -> Finding | None:
-    """The finding for a call whose time goes, in good part, into kernels that are not the candidate's."""
+def computed_by_a_library(first: KernelTrace, second: KernelTrace) -> Finding | None:
+    """The finding for calls whose time goes, in good part, into kernels that are not the candidate's.
+
+    Both of them: in the first a weight that has changed may be prepared.
+    """
+    trace = min((first, second), key=_library_fraction)
     whole = trace.own_ms + trace.library_ms
-    if trace.library_ms <= LIBRARY_FRACTION * whole:
+    if _library_fraction(trace) <= LIBRARY_FRACTION:
         return None
     names = ", ".join(dict.fromkeys(name[:80] for name in trace.library))
     message = (
@@ -275,6 +279,11 @@ def computed_by_a_library(trace: KernelTrace) -> Finding | None:
         f"a library: {names}."
     )
     return Finding(kind="library-kernels", message=message)
+
+
+def _library_fraction(trace: KernelTrace) -> float:
+    whole = trace.own_ms + trace.library_ms
+    return trace.library_ms / whole if whole else 0.0
 
 
 def by_way_of_the_host(trace: KernelTrace, given_bytes: int) -> Finding | None:

@@ -16,11 +16,26 @@ _FEW = 8
 """Elements that are changed where not all are."""
 
 
+def put(new: torch.Tensor, old: torch.Tensor) -> None:
+    """Copy `new` into the memory of `old`, past its version counter; elements of one may share memory."""
+    where = once(old)
+    target, source = old.data[where], new[where]
+    if not target.is_contiguous() and target.numel() and target.stride() == source.stride():
+        # Windows over the same memory as well: all of it, from the first element's to the last one's.
+        extent = 1 + sum((n - 1) * step for n, step in zip(target.shape, target.stride(), strict=True))
+        target, source = target.as_strided((extent,), (1,)), source.as_strided((extent,), (1,))
+    target.copy_(source)
+
+
+def once(item: torch.Tensor) -> tuple[slice, ...]:
+    """The part of a tensor in which no element lies where another does."""
+    steps = zip(item.shape, item.stride(), strict=True)
+    return tuple(slice(0, 1) if size > 1 and step == 0 else slice(None) for size, step in steps)
+
+
 def write_over(output: torch.Tensor) -> None:
     """No element keeps what it held. An expanded tensor's elements are written once each."""
-    repeated = [size > 1 and step == 0 for size, step in zip(output.shape, output.stride(), strict=True)]
-    if any(repeated):
-        output = output[tuple(slice(0, 1) if again else slice(None) for again in repeated)]
+    output = output[once(output)]
     if output.is_contiguous():
         poison(output)
     elif output.is_floating_point():
@@ -59,7 +74,7 @@ def change(
             places = [secrets.randbelow(old.numel()) for _ in range(_FEW if old.numel() else 0)]
             old.data.view(-1)[places] = new.view(-1)[places]
         else:
-            old.data.copy_(new)
+            put(new, old)
     return "a few elements changed in the same memory" if few else "new contents in the same memory"
 
 

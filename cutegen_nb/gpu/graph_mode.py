@@ -88,7 +88,8 @@ def _note(held: _Held, entries: int, outputs: TimedOutputs) -> None:
 def _examine(held: _Held, number: int, entries: int, outputs: TimedOutputs) -> None:
     """Compare what call `number` gives in a replay on changed contents."""
 
-    def replay() -> Any:
+    def replay(again: Callable[[], None]) -> Any:
+        again()
         _replayed(held.graph)
         return held.made[number]
 

@@ -168,13 +168,19 @@ class Bench:
     def examine(self) -> None:
         """One timed call of the candidate on changed contents; its time counts for nothing."""
         entry = self._turn % len(self.pool)
-        self.outputs.examine(entry, lambda: self._sample(CANDIDATE, entry).returned)
+        self.outputs.examine(entry, lambda again: self._sample(CANDIDATE, entry, again).returned)
 
-    def _sample(self, name: str, entry: int) -> Sample:
+    def _sample(self, name: str, entry: int, again: Callable[[], None] = lambda: None) -> Sample:
+        """One call of `name`; `again` comes right before it, each time that it has to be repeated."""
         given, call = self.pool[entry], self.calls[name]
+
+        def once() -> Any:
+            again()
+            return call(*given)
+
         self.flush.give_back()
         head = self.heads.setdefault(name, HeadStart())
-        sample = sampled(lambda: call(*given), self.flush.overwrite, head)
+        sample = sampled(once, self.flush.overwrite, head)
         found = torch_settings.restore(self._settings) + ((_STREAM_LEFT,) if sample.left_stream else ())
         for item in found:
             self.changed.setdefault(item.message, item)

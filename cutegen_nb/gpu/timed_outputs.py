@@ -25,7 +25,7 @@ import torch
 from cutegen_nb.core.evaluation import Finding
 from cutegen_nb.gpu import correctness, distances
 from cutegen_nb.gpu.comparing import PLAIN, cloned, plain_leaves, tensors_of
-from cutegen_nb.gpu.contents import change, is_loose, write_over
+from cutegen_nb.gpu.contents import change, is_loose, put, write_over
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.record import TimingTask
 
@@ -111,8 +111,11 @@ class TimedOutputs:
         dear = self.examined >= LEAST_EXAMINED and self._spent_s > _SHARE * elapsed
         return not dear and random.SystemRandom().random() < _CHANCE
 
-    def examine(self, entry: int, call: Callable[[], Any]) -> None:
+    def examine(self, entry: int, call: Callable[[Callable[[], None]], Any]) -> None:
         """Change contents of `pool[entry]` for one `call`, a timed one on it, and compare all that it gives.
+
+        `call` is given what puts the contents there again, for it may have to call the candidate twice, which
+        may write into its inputs.
 
         Nothing that takes long comes before the call, and none of another kind: neither a pause nor the
         order of calls tells that this one will be looked at.
@@ -125,14 +128,17 @@ class TimedOutputs:
         kept = cloned(given)
         how = change(given, fresh, few=bool(secrets.randbelow(2)), loose=self._loose)
         drawn = cloned(given)
-        outputs = outputs_of(call())
+
+        def again() -> None:
+            if self._drifting:
+                _put(drawn, given)
+
+        outputs = outputs_of(call(again))
         found = tuple(item.clone() for item in outputs)
         if not self._drifting:
             self._write_over(outputs)
         self._found(wrong(self.task, found, drawn, (), f"In a timed call with {how}"))
-        for old, before in zip(given, kept, strict=True):
-            if isinstance(old, torch.Tensor):
-                old.data.copy_(before)
+        _put(kept, given)
         self._fresh = self.task.draw(secrets.randbits(31))
         self.examined += 1
         self._spent_s += time.monotonic() - began
@@ -145,8 +151,9 @@ class TimedOutputs:
         given = self.pool[entry]
         drawn = cloned(given)
         with candidate_code():
-            outputs = tuple(item.clone() for item in outputs_of(self.task.candidate(*given)))
-            _wait(outputs)
+            returned = self.task.candidate(*given)
+            _wait(drawn)  # it may have launched on another stream, and left that as the current one
+            outputs = tuple(item.clone() for item in outputs_of(returned))
         self.compared += len(kept)
         self._found(wrong(self.task, outputs, drawn, (), "After timing, on inputs that were timed"))
         if self.wrong is None:
@@ -250,6 +257,13 @@ def outputs_of(returned: Any) -> list[torch.Tensor]:
     """The tensors in what a call gave."""
     # A subclass computes what it is asked for, here as well: it is no output.
     return [leaf.detach() for leaf in plain_leaves(returned) if type(leaf) in PLAIN]
+
+
+def _put(contents: Sequence[Any], given: Sequence[Any]) -> None:
+    """Copy `contents` into the memory of `given`."""
+    for old, new in zip(given, contents, strict=True):
+        if isinstance(old, torch.Tensor):
+            put(new, old)
 
 
 def _storage(tensor: torch.Tensor) -> int:

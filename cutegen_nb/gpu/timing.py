@@ -33,6 +33,7 @@ from cutegen_nb.gpu.baselines import Call, Configuration, configuration, prepare
 from cutegen_nb.gpu.believing import RIVAL, Limits, size_of
 from cutegen_nb.gpu.ceilings import copy_bandwidth
 from cutegen_nb.gpu.cold_cache import ColdCache, set_aside
+from cutegen_nb.gpu.comparing import cloned
 from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.interception import threads
@@ -158,11 +159,14 @@ def _not_traced() -> Measured:
 
 
 def _input_pool(task: TimingTask) -> list[list[Any]]:
-    """Up to four sets of inputs, so that neither pointers nor contents repeat from call to call."""
-    first = task.draw(task.seed)
+    """Up to four sets of inputs, so that neither pointers nor contents repeat from call to call.
+
+    Copies, as in every other call: of an expanded input each element has memory of its own.
+    """
+    first = cloned(task.draw(task.seed))
     free, _ = torch.cuda.mem_get_info()
     count = max(1, min(4, int(free * _POOL_BYTES_SHARE / max(1, size_of(first)))))
-    return [first, *(task.draw(task.seed + k) for k in range(1, count))]
+    return [first, *(cloned(task.draw(task.seed + k)) for k in range(1, count))]
 
 
 def _calls(

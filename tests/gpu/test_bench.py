@@ -96,19 +96,20 @@ def taking(device, ms, function):
     return call
 
 
-def bench(device, candidate, ms=1.0):
+def bench(device, candidate, ms=1.0, reference=None):
+    reference = reference or Relu()
     gates = (correctness.Gate(element=1e-6, l2=1e-6, reference_l2=0.0),)
 
     def draw(seed):
         return [torch.randn(32, 64, generator=torch.Generator().manual_seed(seed))]
 
     def check(outputs, drawn):
-        wanted = comparing.tensors_of(torch.relu(drawn[0]))
+        wanted = comparing.tensors_of(reference(drawn[0].clone()))
         return comparing.compared(outputs, wanted, (None,), gates, ())
 
     task = TimingTask(
         candidate=taking(device, ms, candidate),
-        reference=Relu(),
+        reference=reference,
         draw=draw,
         check=check,
         gates=gates,
@@ -199,3 +200,15 @@ def test_a_call_that_the_device_came_to_too_early_is_made_again_after_a_longer_h
     sampling.sampled(lambda: None, head=head)
     assert len(device.heads) == 3
     assert device.heads == sorted(set(device.heads))
+
+
+def test_a_call_in_place_that_has_to_be_repeated_finds_the_contents_that_it_is_compared_with(device):
+    class Doubling(torch.nn.Module):
+        def forward(self, x):
+            return x.mul_(2)
+
+    made = bench(device, lambda x: x.mul_(2), reference=Doubling())
+    device.arrives_early = 1
+    made.examine()
+    assert made.outputs.wrong is None
+    assert len(device.heads) == 2

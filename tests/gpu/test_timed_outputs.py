@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cutegen_nb.gpu import comparing, correctness
-from cutegen_nb.gpu.contents import change, write_over
+from cutegen_nb.gpu.contents import change, put, write_over
 from cutegen_nb.gpu.record import TimingTask
 from cutegen_nb.gpu.timed_outputs import LEAST_EXAMINED, TimedOutputs
 
@@ -67,7 +67,7 @@ def timed(outputs, calls=40, examined=LEAST_EXAMINED):
         entry = turn % len(outputs.pool)
         outputs.note(entry, call(entry))
         if turn < examined:
-            outputs.examine(entry, lambda entry=entry: call(entry))
+            outputs.examine(entry, lambda _again, entry=entry: call(entry))
     outputs.settle_all()
     return outputs.wrong
 
@@ -233,3 +233,22 @@ def test_of_an_input_with_an_order_all_is_changed():
     given, fresh = [torch.arange(1000.0)], [torch.arange(1000.0) * 2]
     assert "new contents" in change(given, fresh, few=True)
     assert torch.equal(given[0], fresh[0])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.expand(5, 8),
+        lambda x: x.t(),
+        lambda x: x[:, ::2],
+        lambda x: x.view(-1).unfold(0, 4, 1),
+    ],
+    ids=["expanded", "transposed", "every other", "windows"],
+)
+def test_contents_come_into_memory_of_any_layout(view):
+    old, new = view(torch.zeros(1, 8)), view(torch.arange(1.0, 9.0)[None])
+    put(new, old)
+    assert torch.equal(old, new)
+    expanded, dense = torch.zeros(1, 8).t(), torch.ones(8, 1)
+    put(dense, expanded)
+    assert torch.equal(expanded, dense)

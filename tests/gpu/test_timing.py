@@ -153,11 +153,27 @@ def test_a_call_that_a_library_computes_is_found_and_a_little_of_it_is_not():
             names=("mine",), span_ms=own, own_ms=own, library=("cublasLt gemm",), library_ms=library
         )
 
-    finding = believing.computed_by_a_library(trace(0.01, 3.0))
+    most = trace(0.01, 3.0)
+    finding = believing.computed_by_a_library(most, most)
     assert finding is not None
     assert "cublasLt gemm" in finding.message
-    assert believing.computed_by_a_library(trace(1.0, 0.05)) is None
-    assert believing.computed_by_a_library(trace(0.0, 0.0)) is None
+    little = trace(1.0, 0.05)
+    assert believing.computed_by_a_library(little, little) is None
+    assert believing.computed_by_a_library(trace(0.0, 0.0), trace(0.0, 0.0)) is None
+
+
+def test_a_weight_prepared_by_pytorch_in_the_first_of_two_calls_is_no_librarys_work():
+    # As an H200 traced it: a vector of 512 normalised once more, its version having changed.
+    def trace(own, library):
+        return KernelTrace(
+            names=("mine",),
+            span_ms=own,
+            own_ms=own,
+            library=("at::native::reduce_kernel",),
+            library_ms=library,
+        )
+
+    assert believing.computed_by_a_library(trace(0.001408, 0.003136), trace(0.001408, 0.0)) is None
 
 
 def test_a_head_start_grows_until_the_host_is_done_and_gives_up_on_a_call_that_waits():
