@@ -69,6 +69,14 @@ def if_terms_repeat(reduction_length: float) -> float:
     return max(reduction_length, (reduction_length / 4) ** 2)
 
 
+def units_lost(reduction_length: float) -> float:
+    """Last bits that a mean of so many equal numbers may be off by, after `if_terms_repeat`.
+
+    What a norm leaves of equal numbers is that error and no more, divided by the root of a small epsilon.
+    """
+    return max(1.0, reduction_length / 8)
+
+
 def l2_multiple(dtype: torch.dtype) -> float:
     """How many times the reference's own relative L2 error is allowed."""
     return _HALF_MULTIPLE if dtype in _HALVES else MULTIPLE

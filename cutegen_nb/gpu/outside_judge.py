@@ -114,7 +114,8 @@ class _Judge:
 
     def _expect(self, reference: torch.nn.Module, drawn: list[Any], variant: Variant) -> Any:
         terms = correctness.if_terms_repeat(self.longest_sum) if variant.repeats else self.longest_sum
-        return expect(reference, drawn, terms)
+        units = correctness.units_lost(self.longest_sum) if variant.alike else 1.0
+        return expect(reference, drawn, terms, units=units)
 
     def given(self) -> dict[str, Any]:
         """Write what the candidate's process gets. Raises UsageError where some of it does not travel."""

@@ -33,7 +33,7 @@ _STEPS = 4
 """Units in the last place by which an input is moved at most."""
 _DRAWS = 16
 _FEWER_DRAWS = 4
-_MANY_ELEMENTS = 1 << 22
+_MANY_ELEMENTS = 1 << 25
 _HUGE = 1e300
 _FULL = {torch.float32, torch.float64}
 
@@ -205,7 +205,11 @@ def _moved_answers(
     # In order first: of any equal elements the first comes out ahead, then the last.
     ways = (1, -1, *([0] * draws))[: max(draws, 2)]
     with float64_by_default():
-        answers = [tensors_of(model(*[_moved(item, steps, way) for item in drawn])) for way in ways]
+        answers = [
+            # One input up, the next one down: a quotient of both moves as well.
+            tensors_of(model(*[_moved(item, steps, way * (-1) ** at) for at, item in enumerate(drawn)]))
+            for way in ways
+        ]
     return [one for one in answers if [item.shape for item in one] == forms]
 
 

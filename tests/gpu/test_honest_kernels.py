@@ -8,7 +8,7 @@ import torch
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.gpu import comparing, correctness, evaluator
-from cutegen_nb.gpu.checks.probing import Probe, unjudged
+from cutegen_nb.gpu.checks.probing import Probe, expect, unjudged
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.record import Evidence
 from cutegen_nb.gpu.second_look import second_look
@@ -301,3 +301,29 @@ def test_a_reference_that_makes_tensors_of_its_own_has_an_oracle():
     assert not reason
     assert truth[0].dtype is torch.float64
     assert torch.get_default_dtype() is torch.float32
+
+
+class Quantised(torch.nn.Module):
+    def forward(self, x, scale):
+        return torch.round(x / scale).to(torch.int32)
+
+
+def test_a_few_roundings_on_the_edge_among_millions_are_found():
+    """A product with the inverse rounds nine of four million quotients the other way."""
+    x, scale = torch.randn(2048, 2048), torch.rand(2048, 1) * 0.02 + 0.01
+    want, found = Quantised()(x, scale), torch.round(x * (1 / scale)).to(torch.int32)
+    assert int((want != found).sum()) > 0
+    looked = look(Quantised(), [x, scale], found, want)
+    assert looked.outputs[0].matches
+    found[5, 5] += 1
+    assert not look(Quantised(), [x, scale], found, want).outputs[0].matches
+
+
+def test_a_norm_of_equal_numbers_says_nothing():
+    """What is left is the rounding error of a mean of 4096 equal terms, divided by the root of epsilon."""
+    x = torch.full((8, 4096), 0.7)
+    units, terms = correctness.units_lost(4096.0), correctness.if_terms_repeat(4096.0)
+    assert expect(torch.nn.LayerNorm(4096), [x], terms, units=units) == (
+        "the answer hangs on the last bits of these inputs"
+    )
+    assert not isinstance(expect(torch.nn.Softmax(dim=1), [x], terms, units=units), str)

@@ -30,6 +30,7 @@ from cutegen_nb.gpu.trial import Answers, History, Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""
+_HALF_BYTES = 2
 _PATIENCE_S = 5.0
 _PATIENCE_CALLS = 20.0
 """What a call may take, in calls like those before it, until it may be said never to end."""
@@ -71,19 +72,20 @@ class Probe:
     """Whether the evaluation's time was up soon after the call began, which says nothing of the candidate."""
 
 
-def expect(
+def expect(  # noqa: PLR0913 - how these inputs differ from the usual ones
     reference: torch.nn.Module,
     drawn: Sequence[Any],
     longest_sum: float,
     *,
     own: bool = False,
     usual: Sequence[Any] | None = None,
+    units: float = 1.0,
 ) -> Expected | str:
     """What the reference gives for `drawn`; the reason, where these inputs are not to be used.
 
     `own` says that the problem draws such inputs, on which the candidate was right before. With the
     problem's `usual` inputs given, the last bits of the usual answers are allowed as well: exp(x) - 1 loses
-    so much of a small x, and is meant for larger ones.
+    so much of a small x, and is meant for larger ones. Each input is moved by `units` last bits.
     """
     after = cloned(drawn)
     try:
@@ -103,7 +105,7 @@ def expect(
     if not own and says_nothing(reference, drawn, wanted):
         return _HANGS
     gates = []
-    moved = _moved(reference, drawn)
+    moved = _moved(reference, drawn, units)
     for index, (want, true) in enumerate(zip(wanted, truth, strict=True)):
         assert true is not None
         if not want.is_floating_point() or want.numel() == 0:
@@ -149,19 +151,19 @@ def _gate(want: torch.Tensor, true: torch.Tensor, moved: torch.Tensor, longest_s
     )
 
 
-def _moved(reference: torch.nn.Module, drawn: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+def _moved(reference: torch.nn.Module, drawn: Sequence[Any], units: float) -> tuple[torch.Tensor, ...]:
     """The exact answer to inputs that each differ by about their last bit."""
     model = copy.deepcopy(reference).double()
     with float64_by_default():
-        return tensors_of(model(*[_nudged(item) for item in drawn]))
+        return tensors_of(model(*[_nudged(item, units) for item in drawn]))
 
 
-def _nudged(item: Any) -> Any:
+def _nudged(item: Any, units: float = 1.0) -> Any:
     if not isinstance(item, torch.Tensor):
         return item
     if not item.is_floating_point():
         return item.clone()
-    last_bit = torch.finfo(item.dtype).eps
+    last_bit = torch.finfo(item.dtype).eps * (units if item.element_size() > _HALF_BYTES else 1.0)
     moved = item.to(torch.float64, copy=True)
     # Part by part: a copy of the whole in float64 for each step of this took half of an H200's memory.
     for part in moved.view(-1).split(_CHUNK) if moved.is_contiguous() else (moved,):

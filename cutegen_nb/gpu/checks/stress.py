@@ -49,6 +49,7 @@ def _one(trial: Trial, variant: Variant) -> tuple[str, Ending | None]:
         drawn,
         correctness.if_terms_repeat(terms) if variant.repeats else terms,
         usual=usual if variant.shrinks else None,
+        units=correctness.units_lost(terms) if variant.alike else 1.0,
     )
     if isinstance(expected, str):
         return expected, None

@@ -43,6 +43,8 @@ class Variant:
     """Whether it makes answers so small that what float32 loses on the way to the usual ones shows."""
     repeats: bool = False
     """Whether it gives sums many equal terms, whose rounding errors add up instead of averaging out."""
+    alike: bool = False
+    """Whether all terms of a sum are one number, so that its mean is off by as much as the sum."""
     room: float = 1.0
     """Times the usual gates: what is lost there differs from one honest order of sums to another."""
     flag: str = "wrong-under-stress"
@@ -220,7 +222,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(name="scaled by 1000", change=_scaled(1e3)),
     Variant(name="scaled by 1/1000", change=_scaled(1e-3), shrinks=True),
     Variant(name="with nine tenths zeros", change=_by_parts(_mostly_zeros), repeats=True),
-    Variant(name="of one value", change=_one_value, repeats=True),
+    Variant(name="of one value", change=_one_value, repeats=True, alike=True),
     Variant(name="made negative, far from zero", change=_of_one_sign(-_FAR)),
     Variant(
         name="with every fourth slice along the first dimension zeros", change=_some_slices_zero, repeats=True
