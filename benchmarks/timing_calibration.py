@@ -143,10 +143,11 @@ def compared(model: Model, gain: float, longest_s: float, seed: int) -> tuple[Re
     middle, low, high = ratios.ratio_interval(samples[RIVAL], samples[ratios.CANDIDATE], resamples=2000)
     rival = BaselineTiming(name=RIVAL, median_ms=1.0, speedup=middle, speedup_low=low, speedup_high=high)
     pairs = sum(len(block) for block in samples[RIVAL])
-    return called(rival, ratios.noise_of(samples)), low <= 1 + gain <= high, pairs
+    noise = max(ratios.noise_of(samples) or 0.0, ratios.resolution_fraction(samples))
+    return called(rival, noise), low <= 1 + gain <= high, pairs
 
 
-def called(rival: BaselineTiming, noise: float | None) -> Relation:
+def called(rival: BaselineTiming, noise: float) -> Relation:
     """What a session says of a candidate beside the best before it."""
     timing = Timing(
         median_ms=1.0,

@@ -38,7 +38,7 @@ from cutegen_nb.gpu.custody import candidate_code
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.interception import threads
 from cutegen_nb.gpu.kernel_trace import KernelTrace
-from cutegen_nb.gpu.ratios import AGAIN, CANDIDATE, Samples, noise_of, ratio_interval
+from cutegen_nb.gpu.ratios import AGAIN, CANDIDATE, Samples, noise_of, ratio_interval, resolution_fraction
 from cutegen_nb.gpu.record import TimingTask
 from cutegen_nb.gpu.sampling import Bench
 from cutegen_nb.gpu.timed_outputs import TimedOutputs
@@ -210,7 +210,8 @@ def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
     with candidate_code():
         samples, method, not_by_graph = _sampled(bench, order.longest_s)
         warm_ms, host_ms = bench.warm_ms(), bench.host_ms()
-    noise = noise_of(samples)
+    measured = noise_of(samples)
+    noise = order.noise_fraction if measured is None else measured
     return Timing(
         median_ms=_median(samples[CANDIDATE]),
         samples_ms=tuple(value for block in samples[CANDIDATE] for value in block),
@@ -220,7 +221,7 @@ def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
         method=method,
         warm_ms=warm_ms,
         host_ms=host_ms,
-        noise_fraction=order.noise_fraction if noise is None else noise,
+        noise_fraction=None if noise is None else max(noise, resolution_fraction(samples)),
         clocks=_both(before, clocks.read()),
         rival=_against(RIVAL, samples) if RIVAL in samples else None,
         rival_digest=task.rival_digest if RIVAL in samples else "",

@@ -141,6 +141,15 @@ def test_a_baseline_against_itself_is_the_noise():
     assert ratios.noise_of(blocks) is None
 
 
+def test_what_the_clock_cannot_tell_apart_is_noise():
+    # As an H200 timed a kernel of 3 µs: steps of 32 ns, most samples the same.
+    blocks = {"": [[0.003168] * 10], "eager": [[0.0032] * 9 + [0.003232]]}
+    assert ratios.resolution_fraction(blocks) == pytest.approx(2 * 0.000032 / 0.003168, rel=1e-3)
+    assert ratios.resolution_fraction({"": [[0.5, 0.5]], "eager": [[0.5, 0.5]]}) == 0.0
+    fine = {"": _blocks(1.0, 0.01, 1), "eager": _blocks(2.0, 0.01, 2)}
+    assert ratios.resolution_fraction(fine) < 0.001
+
+
 def test_the_second_call_of_a_baseline_does_not_decide_when_sampling_ends():
     wide = _blocks(1.0, 0.5, 5, count=5)
     assert ratios.settled({"": _blocks(1.0, 0.0, 1, count=5), ratios.AGAIN: wide})
