@@ -1,8 +1,13 @@
-"""Order of the suite."""
+"""Order of the suite, and what each of its processes starts with."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ.pop("COLUMNS", None)
+"""pytest-xdist gives its workers one, by which our text is folded; a test that is about folding sets its own."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
