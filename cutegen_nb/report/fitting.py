@@ -24,7 +24,8 @@ def text_width() -> int | None:
     if told.isascii() and told.isdigit() and int(told):
         return max(int(told), _NARROWEST)
     try:
-        found = os.get_terminal_size(sys.stdout.fileno()).columns
+        # In a notebook the stream is no terminal, though its descriptor may be that of Jupyter's own.
+        found = os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0
     except (OSError, ValueError, AttributeError):
         return None
     return max(found, _NARROWEST) if found else None
