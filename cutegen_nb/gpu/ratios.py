@@ -45,6 +45,8 @@ def ratio_interval(
     medians = np.median(ratios[chosen].reshape(resamples, -1), axis=1)
     low, high = (float(item) for item in np.quantile(medians, [0.025, 0.975]))
     middle, wider = float(np.median(ratios)), widening(len(ratios))
+    if middle <= 0 or math.isinf(wider):  # a clock that showed 0, or one block, which says nothing of others
+        return middle, 0.0, math.inf
     return middle, middle * min(1.0, low / middle) ** wider, middle * max(1.0, high / middle) ** wider
 
 
