@@ -51,7 +51,7 @@ async def replay_session(
 ) -> Session:
     """Run `recorded` again as the session `name` of `store`, to its end or to the first place that differs.
 
-    Each round does what it did, whatever the rules of stages and menus would have it do today. Raises
+    Each round does what it did, whatever the rules of stages, menus and comparing say today. Raises
     StoreError when the name is taken.
     """
     session = replace(
@@ -68,13 +68,16 @@ async def replay_session(
         menu = (item.strategy,) if item.strategy else ()
         repairs = sum(1 for attempt in item.attempts if attempt.purpose == "diagnose")
         finished = await run_round(session, effects, menu, repairs=repairs, step=_step(session, item))
+        is_same = [attempt.candidate and attempt.candidate.digest for attempt in finished.attempts] == [
+            attempt.candidate and attempt.candidate.digest for attempt in item.attempts
+        ]
+        if is_same:
+            finished = replace(finished, comparison=item.comparison)  # rules of comparing change as well
         store.append(name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
         if on_round is not None:
             on_round(session, finished)
-        if [attempt.candidate and attempt.candidate.digest for attempt in finished.attempts] != [
-            attempt.candidate and attempt.candidate.digest for attempt in item.attempts
-        ]:
+        if not is_same:
             return stopped(
                 session, store, f"the replay differs from {recorded.name} at r{item.number}: {finished.note}"
             )
