@@ -78,7 +78,7 @@ def _by_pairs(best: Timing | None, timing: Timing) -> tuple[Relation, str]:
         )
     value, span = interval_parts(rival.speedup, rival.speedup_low, rival.speedup_high)
     figures = f"{value} the speed of the best before it, 95 % interval {span}, both timed in the same turns"
-    return _told(rival.speedup, rival.speedup_low, rival.speedup_high, timing.noise_fraction or 0.0, figures)
+    return _told(rival.speedup, rival.speedup_low, rival.speedup_high, _noise(timing), figures)
 
 
 def _slowed(best: Timing, timing: Timing, rival: BaselineTiming) -> bool:
@@ -109,8 +109,13 @@ def _by_time(best: Timing, candidate: Timing) -> tuple[Relation, str]:
         f"{value} the speed of the best before it, 95 % interval {span} "
         f"(over {after.name}: {times(after.speedup)}, the best {times(before.speedup)})"
     )
-    noise = max(best.noise_fraction or 0.0, candidate.noise_fraction or 0.0)
+    noise = max(_noise(best), _noise(candidate))
     return _told(ratio, low, high, max(ACROSS_FRACTION, noise), figures)
+
+
+def _noise(timing: Timing) -> float:
+    """What one kernel differs from itself by, or the clock cannot tell apart."""
+    return max(timing.noise_fraction or 0.0, timing.resolution_fraction)
 
 
 def _told(ratio: float, low: float, high: float, noise: float, figures: str) -> tuple[Relation, str]:

@@ -259,6 +259,8 @@ class Timing:
     """Median time in which the host queues a call; part of no latency here."""
     noise_fraction: float | None = None
     """How far the ratio of a baseline to itself strays from 1: a smaller difference is none."""
+    resolution_fraction: float = 0.0
+    """What two steps of the clock are of the median: a smaller difference is none either."""
     clocks: tuple[Clocks, ...] = ()
     """When sampling began and when it ended; empty where they could not be read."""
     rival: BaselineTiming | None = None

@@ -84,11 +84,19 @@ def noise_of(samples: Samples) -> float | None:
 def resolution_fraction(samples: Samples) -> float:
     """What two steps of the clock are of the candidate's median: medians that differ by less may be equal.
 
-    The step is the smallest by which any two samples differ: 32 ns on an H200, 1 % of a kernel of 3 µs, all
-    of whose samples may be the same.
+    The step is the smallest by which two samples of one call differ: 32 ns on an H200, 1 % of 3 µs.
+    Where each call's samples are all the same, it is the largest that all of them are whole multiples of.
     """
-    values = np.unique(np.concatenate([np.ravel(blocks) for blocks in samples.values()]))
-    gaps = np.diff(values)
-    gaps = gaps[gaps > _ROUNDING_MS]
     middle = float(np.median(samples[CANDIDATE]))
-    return 2 * float(gaps.min()) / middle if len(gaps) and middle > 0 else 0.0
+    if middle <= 0:
+        return 0.0
+    steps = [np.diff(np.unique(np.ravel(blocks))) for blocks in samples.values()]
+    gaps = np.concatenate(steps)
+    gaps = gaps[gaps > _ROUNDING_MS]
+    return 2 * (float(gaps.min()) if len(gaps) else _common_step(samples)) / middle
+
+
+def _common_step(samples: Samples) -> float:
+    """In ms; 0 where every call took equally long, which shows nothing of the clock."""
+    whole_ns = {round(float(np.median(blocks)) * 1e6) for blocks in samples.values()}
+    return math.gcd(*whole_ns) * 1e-6 if len(whole_ns) > 1 else 0.0

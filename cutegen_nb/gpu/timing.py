@@ -210,8 +210,7 @@ def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
     with candidate_code():
         samples, method, not_by_graph = _sampled(bench, order.longest_s)
         warm_ms, host_ms = bench.warm_ms(), bench.host_ms()
-    measured = noise_of(samples)
-    noise = order.noise_fraction if measured is None else measured
+    noise = noise_of(samples)
     return Timing(
         median_ms=_median(samples[CANDIDATE]),
         samples_ms=tuple(value for block in samples[CANDIDATE] for value in block),
@@ -221,7 +220,8 @@ def _timing(task: TimingTask, bench: Bench, order: Order) -> Timing:
         method=method,
         warm_ms=warm_ms,
         host_ms=host_ms,
-        noise_fraction=None if noise is None else max(noise, resolution_fraction(samples)),
+        noise_fraction=order.noise_fraction if noise is None else noise,
+        resolution_fraction=resolution_fraction(samples),
         clocks=_both(before, clocks.read()),
         rival=_against(RIVAL, samples) if RIVAL in samples else None,
         rival_digest=task.rival_digest if RIVAL in samples else "",

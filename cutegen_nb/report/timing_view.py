@@ -51,6 +51,8 @@ def note(timing: Timing) -> str:
         parts.append("calls in a row wait for the host")
     if timing.noise_fraction is not None:
         parts.append(f"a baseline differs from itself by up to {share(timing.noise_fraction)}")
+    if timing.resolution_fraction > (timing.noise_fraction or 0.0):
+        parts.append(f"two steps of the clock are {share(timing.resolution_fraction)}")
     if timing.clocks:
         before, after = timing.clocks
         parts.append(

@@ -208,3 +208,10 @@ def test_a_pair_with_another_candidate_says_nothing_of_the_parent():
         compare(replace(parent, candidate_digest=""), beside(0.5, digest=""), FACTS).relation
         is Relation.FASTER
     )
+
+
+def test_what_the_clock_cannot_tell_apart_is_not_called_faster():
+    before, after = timed(1.0), timed(1.3)
+    assert compare(before, after, FACTS).relation is Relation.FASTER
+    coarse = replace(after, timing=replace(after.timing, resolution_fraction=0.5))
+    assert compare(before, coarse, FACTS).relation is Relation.CANNOT_TELL

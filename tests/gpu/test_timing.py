@@ -150,6 +150,12 @@ def test_what_the_clock_cannot_tell_apart_is_noise():
     assert ratios.resolution_fraction(fine) < 0.001
 
 
+def test_the_gap_between_two_calls_is_no_step_of_the_clock():
+    steady = {"": [[0.003168] * 5], "best before": [[0.0048] * 5], "eager": [[0.0064] * 5]}
+    assert ratios.resolution_fraction(steady) == pytest.approx(2 * 0.000032 / 0.003168, rel=1e-3)
+    assert ratios.resolution_fraction({"": [[0.0, 0.0]], "eager": [[0.5, 0.6]]}) == 0.0
+
+
 def test_the_second_call_of_a_baseline_does_not_decide_when_sampling_ends():
     wide = _blocks(1.0, 0.5, 5, count=5)
     assert ratios.settled({"": _blocks(1.0, 0.0, 1, count=5), ratios.AGAIN: wide})
