@@ -174,9 +174,10 @@ class _Conversions(TorchDispatchMode):
         if not isinstance(source, torch.Tensor) or func.overloadpacket.__name__ != "_to_copy":
             return result
         if source.is_floating_point() and result.dtype in _INTEGERS:
-            limits = torch.iinfo(result.dtype)
-            # NaN is in no range.
-            self.undefined |= not bool(((source > limits.min - 1) & (source < limits.max + 1)).all())
+            limits, whole = torch.iinfo(result.dtype), source.double().trunc()
+            # Limits as floats: PyTorch compares with no integer of more than 64 bits. NaN is in no range.
+            inside = (whole >= float(limits.min)) & (whole < float(limits.max) + 1.0)
+            self.undefined |= not bool(inside.all())
         return result
 
 

@@ -11,7 +11,7 @@ from cutegen_nb.gpu import comparing, correctness, evaluator
 from cutegen_nb.gpu.checks.probing import Probe, expect, unjudged
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.record import Evidence
-from cutegen_nb.gpu.second_look import second_look
+from cutegen_nb.gpu.second_look import says_nothing, second_look
 from cutegen_nb.gpu.timed_outputs import change
 
 PROBLEM = """
@@ -327,3 +327,13 @@ def test_a_norm_of_equal_numbers_says_nothing():
         "the answer hangs on the last bits of these inputs"
     )
     assert not isinstance(expect(torch.nn.Softmax(dim=1), [x], terms, units=units), str)
+
+
+def test_floats_made_64_bit_integers_can_be_judged():
+    class Whole(torch.nn.Module):
+        def forward(self, x):
+            return (x * 10).long()
+
+    inside, beyond = torch.arange(64.0) + 0.25, torch.full((64,), 1e30)
+    assert not says_nothing(Whole(), [inside], [Whole()(inside)])
+    assert says_nothing(Whole(), [beyond], [Whole()(beyond)])
