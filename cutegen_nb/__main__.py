@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from pathlib import Path
 
 _INTERRUPTED = 130
 
 
 def main() -> int:
     """Run one command; an interrupt is answered with a sentence however early or late it comes."""
+    if sys.stderr is None:  # closed by whoever started this: what is said goes nowhere
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the process's end
     try:
         from cutegen_nb.cli import main as run  # noqa: PLC0415 - half a second, in which a person may interrupt
 

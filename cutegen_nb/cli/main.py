@@ -41,11 +41,21 @@ _INTERRUPTED = 130
 Command = Callable[[argparse.Namespace, Terminal], Awaitable[Answer]]
 
 
+class _WrongUse(SystemExit):
+    """Ends the process; the sentence has been written to standard error."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(FAULT)
+        self.sentence = sentence
+
+
 class _Parser(argparse.ArgumentParser):
     """Says one sentence about a wrong command line, with the nearest right word where there is one."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(FAULT, f"cutegen-nb: error: {message}; see `{self.prog} --help`\n")
+        sentence = f"{message}; see `{self.prog} --help`"
+        sys.stderr.write(f"cutegen-nb: error: {sentence}\n")
+        raise _WrongUse(sentence)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
@@ -66,7 +76,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         prog="cutegen-nb",
         description="Refine CuTe DSL kernels round by round. `cutegen-nb demo` shows how; "
         "`cutegen-nb COMMAND --help` says more of a command.",
-        epilog="exit status: 0 it passed; 1 nothing did; 2 wrong use, or our fault; 130 interrupted",
+        epilog="exit status: 0 it passed; 1 nothing did; 2 wrong use, or our fault; 3 `simulate` found "
+        "something; 130 interrupted",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cutegen-nb {__version__}")
@@ -293,7 +304,13 @@ async def _work(options: argparse.Namespace, terminal: Terminal) -> Answer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. 0: the best passed; 1: none did; 2: wrong use or our fault; 130: interrupted."""
     use_plain_letters()
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = parse(given)
+    except _WrongUse as wrong:
+        if "--json" in given:
+            write_out(json.dumps({"error": wrong.sentence}))
+        raise
     terminal = Terminal()
     try:
         answer = asyncio.run(_work(options, terminal))

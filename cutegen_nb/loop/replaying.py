@@ -72,7 +72,8 @@ async def replay_session(
             attempt.candidate and attempt.candidate.digest for attempt in item.attempts
         ]
         if is_same:
-            finished = replace(finished, comparison=item.comparison)  # rules of comparing change as well
+            # Rules of comparing change as well, and what was counted on a GPU took no time of one now.
+            finished = replace(finished, comparison=item.comparison, gpu_s=item.gpu_s)
         store.append(name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
         if on_round is not None:

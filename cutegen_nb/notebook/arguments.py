@@ -355,6 +355,8 @@ def _wordy(rest: str) -> argparse.Namespace:
     option, _, value = first.partition("=")
     if option == "--name":
         name, words = (value, after.strip()) if value else _cut_at_space(after)
+        if not name:
+            raise NotebookUsageError("`--name` needs the name of a session after it")
     elif option.startswith("--") and difflib.get_close_matches(option, ["--name"], cutoff=0.7):
         raise NotebookUsageError(f"unknown argument {option!r}: did you mean --name?")
     if len(words) > 1 and words[0] == words[-1] and words[0] in "\"'":

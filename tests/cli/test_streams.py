@@ -68,6 +68,21 @@ def test_a_refusal_is_one_json_object_too_where_json_was_asked_for(tmp_path, arg
     assert f"cutegen-nb: error: {json.loads(done.stdout)['error']}\n" == done.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    "arguments", [["checks", "--nope"], ["chekcs"], ["evaluate"], ["run", "p", "--rounds", "x"]]
+)
+def test_a_wrong_option_is_one_json_object_as_well(tmp_path, arguments):
+    done = cutegen(*arguments, "--json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"cutegen-nb: error: {json.loads(done.stdout)['error']}\n" == done.stderr.decode()
+
+
+def test_a_closed_standard_error_changes_nothing_else(tmp_path):
+    done = cutegen("checks", "--json", cwd=tmp_path, prefix='exec "$@" 2>&-')
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["checks"]
+
+
 def test_an_interrupt_before_anything_began_is_a_sentence(tmp_path):
     """At the worst moment: while the package is imported."""
     (tmp_path / "sitecustomize.py").write_text(
