@@ -8,6 +8,7 @@ condemned.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ _GRACE_S = 4.0
 """Beyond the time of the closer checks: no other looks for this."""
 Pair = tuple[str, torch.Tensor, torch.Tensor]
 """A name, the reference's tensor and the candidate's."""
+Copies = list[tuple[torch.Tensor, torch.Tensor]]
+"""What the reference's tensor and the candidate's held."""
 
 
 def state(trial: Trial) -> Ending | None:
@@ -111,21 +114,44 @@ def _buffers(trial: Trial, drawn: list[Any], own: dict[str, torch.Tensor]) -> No
     pairs = _pairs(dict(trial.reference.named_buffers()), own)
     if not pairs:
         return
-    for _, theirs, ours in pairs:
-        if not bool(torch.isfinite(theirs).all()):  # statistics of stress inputs, from which nothing moves
-            theirs.zero_()
-            ours.zero_()
-    before = [(theirs.clone(), ours.clone()) for _, theirs, ours in pairs]
-    trial.reference(*cloned(drawn))
-    trial.caller(cloned(drawn))
-    left = [
-        name
-        for (name, theirs, ours), (was, had) in zip(pairs, before, strict=True)
-        if not correctness.bits_equal(theirs, was) and correctness.bits_equal(ours, had)
-    ]
+    kept = _copies(pairs)
+    try:
+        left = _left(trial, drawn, pairs)
+    except CandidateFault:
+        return  # another check's to judge: this one only looks at what changes
+    finally:
+        _put_back(pairs, kept)
     if left:
         message = (
             f"The reference changes {', '.join(left[:4])} at each call (running statistics, say), and the "
             "candidate leaves it: its outputs are right, and a model in evaluation would not be."
         )
         trial.state.flag(STATE, Finding(kind="buffers-left", message=message, severity=Severity.FLAG))
+
+
+def _left(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> list[str]:
+    """Buffers that the reference's call changes and the candidate's does not. Raises CandidateFault."""
+    for _, theirs, ours in pairs:
+        if not bool(torch.isfinite(theirs).all()):  # statistics of stress inputs, from which nothing moves
+            theirs.zero_()
+            ours.zero_()
+    before = _copies(pairs)
+    trial.reference(*cloned(drawn))
+    trial.caller(cloned(drawn))
+    return [
+        name
+        for (name, theirs, ours), (was, had) in zip(pairs, before, strict=True)
+        if not correctness.bits_equal(theirs, was) and correctness.bits_equal(ours, had)
+    ]
+
+
+def _copies(pairs: Sequence[Pair]) -> Copies:
+    return [(theirs.detach().clone(), ours.detach().clone()) for _, theirs, ours in pairs]
+
+
+def _put_back(pairs: Sequence[Pair], kept: Copies) -> None:
+    """Each model's from its own: a candidate may have prepared its tensors in place."""
+    with torch.no_grad():
+        for (_, theirs, ours), (was, had) in zip(pairs, kept, strict=True):
+            theirs.copy_(was)
+            ours.copy_(had)

@@ -1,0 +1,50 @@
+"""What the check of parameters and buffers leaves behind, on models that run no kernel."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from cutegen_nb.core.evaluation import Finding, Judged, Verdict
+from cutegen_nb.gpu.checks import state
+from cutegen_nb.gpu.correctness import Gate
+from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.record import Evidence
+
+FULL = CandidateFault(Judged(verdict=Verdict.OUT_OF_MEMORY), Finding(kind="out-of-memory", message="full"))
+
+
+class Masked(torch.nn.Module):
+    """A causal mask, which is not finite and never changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.full((4, 4), -torch.inf).triu(1))
+
+    def forward(self, x):
+        return torch.softmax(x + self.mask, dim=1)
+
+
+def trial_of(reference, candidate, *, fault=None):
+    def caller(given):
+        if fault is not None:
+            raise fault
+        return SimpleNamespace(leaves=[candidate(*given)])
+
+    gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
+    task = SimpleNamespace(longest_sum=4.0)
+    evidence = Evidence(gates=gates)
+    return SimpleNamespace(
+        reference=reference, candidate=candidate, caller=caller, state=evidence, task=task
+    )
+
+
+@pytest.mark.parametrize("fault", [None, FULL], ids=["a call", "a fault"])
+def test_buffers_hold_afterwards_what_they_held(fault):
+    reference, candidate = Masked(), Masked()
+    trial = trial_of(reference, candidate, fault=fault)
+    state._buffers(trial, [torch.randn(4, 4)], candidate.state_dict())
+    assert all(torch.equal(item.mask, Masked().mask) for item in (reference, candidate))
+    assert not trial.state.findings
