@@ -63,7 +63,7 @@ def _pairs(theirs: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> lis
 
 def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
     """Change each of many values in place, in both models, for one call."""
-    before = [item.detach().clone() for _, item, _ in pairs]
+    before = _copies(pairs)
     old = tensors_of(trial.reference(*cloned(drawn)))
     try:
         with torch.no_grad():
@@ -75,10 +75,7 @@ def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
         found = None if isinstance(expected, str) else probe(trial, drawn, expected, "a call")
         stale = found is not None and _answers_with(trial, drawn, old)
     finally:
-        with torch.no_grad():
-            for (_, theirs, ours), was in zip(pairs, before, strict=True):
-                theirs.copy_(was)
-                ours.copy_(was)
+        _put_back(pairs, before)
         _prepared_again(trial, drawn)
     if found is None or found.ending is None or found.ending[0] != Judged(verdict=Verdict.WRONG_VALUES):
         return

@@ -27,11 +27,32 @@ class Masked(torch.nn.Module):
         return torch.softmax(x + self.mask, dim=1)
 
 
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.tensor([1.25, -0.5, 3.0, 0.75]))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class Prepared(Scaled):
+    """Doubles its weight in place in the first call, and halves the product."""
+
+    ready = False
+
+    def forward(self, x):
+        if not self.ready:
+            self.weight.data.mul_(2.0)
+            self.ready = True
+        return x * self.weight * 0.5
+
+
 def trial_of(reference, candidate, *, fault=None):
     def caller(given):
         if fault is not None:
             raise fault
-        return SimpleNamespace(leaves=[candidate(*given)])
+        return SimpleNamespace(leaves=[candidate(*given).detach()])
 
     gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
     task = SimpleNamespace(longest_sum=4.0)
@@ -48,3 +69,15 @@ def test_buffers_hold_afterwards_what_they_held(fault):
     state._buffers(trial, [torch.randn(4, 4)], candidate.state_dict())
     assert all(torch.equal(item.mask, Masked().mask) for item in (reference, candidate))
     assert not trial.state.findings
+
+
+def test_weights_prepared_in_place_are_put_back_as_they_were(monkeypatch):
+    right = SimpleNamespace(ending=None)
+    monkeypatch.setattr(state, "probe", lambda *_: right)
+    reference, candidate, x = Scaled(), Prepared(), torch.randn(8, 4)
+    candidate(x)
+    trial = trial_of(reference, candidate)
+    pairs = [("weight", reference.weight, candidate.weight)]
+    state._parameters(trial, [x], pairs)
+    assert torch.equal(candidate(x), reference(x))
+    assert torch.equal(reference(x), Scaled()(x))
