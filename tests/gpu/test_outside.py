@@ -260,6 +260,39 @@ def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
     assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
 
 
+def test_a_folder_that_nobody_may_list_holds_no_outputs(quick, outside_of):
+    lines = """os.chmod(os.environ['HOME'], 0); forms = [{'dtype': 'float32', 'shape': list(x.shape)}]
+        send(kind='outputs', complete=True, sets=[forms] * 3); os._exit(0)"""
+    evaluation = outside_of(right(quick, SENDS + lines))
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
+    assert not left_behind(quick)
+
+
+def test_what_cannot_be_moved_is_told_and_holds_up_nobody(outside_of, monkeypatch):
+    def failing(*_):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(outside, "_work", failing)
+    with pytest.raises(EvaluatorError, match="not yours"):
+        outside_of("relu")
+
+
+@pytest.mark.parametrize("shape", ["1" * 99, [True], [-1], [2.0], [1 << 62], [10**400], ["1"], [1] * 65, {}])
+def test_no_shape_is_announced_that_no_tensor_has(shape):
+    assert outside._announced([[{"dtype": "float32", "shape": shape}]]) == []
+
+
+def test_many_outputs_are_announced_as_they_are():
+    sets = [[{"dtype": "float32", "shape": [2, 0]}] * 100]
+    assert outside._announced(sets) == sets
+
+
+def test_inputs_are_given_once(tmp_path):
+    calling = outside._Calling(print, drawn={"files": [], "given": {"sets": []}}, folder=tmp_path)
+    assert calling({"kind": "imported"}) == {"sets": []}
+    assert calling({"kind": "imported"}) is None
+
+
 def test_a_fault_that_comes_once_is_a_flag(quick, outside_of, monkeypatch):
     real, seen = outside._once, []
 
