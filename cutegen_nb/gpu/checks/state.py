@@ -25,6 +25,7 @@ from cutegen_nb.gpu.trial import Trial
 
 _GRACE_S = 4.0
 """Beyond the time of the closer checks: no other looks for this."""
+_WRONG = Judged(verdict=Verdict.WRONG_VALUES)
 Pair = tuple[str, torch.Tensor, torch.Tensor]
 """A name, the reference's tensor and the candidate's."""
 Copies = list[tuple[torch.Tensor, torch.Tensor]]
@@ -73,11 +74,12 @@ def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
                     ours.copy_(theirs)
         expected = expect(trial.reference, drawn, trial.task.longest_sum)
         found = None if isinstance(expected, str) else probe(trial, drawn, expected, "a call")
-        stale = found is not None and _answers_with(trial, drawn, old)
+        wrong = found is not None and found.ending is not None and found.ending[0] == _WRONG
+        stale = wrong and _answers_with(trial, drawn, old)
     finally:
         _put_back(pairs, before)
         _prepared_again(trial, drawn)
-    if found is None or found.ending is None or found.ending[0] != Judged(verdict=Verdict.WRONG_VALUES):
+    if not wrong or found is None or found.ending is None:
         return
     what = (
         "it gives the answer to the old ones: it keeps what it made of them"
@@ -98,8 +100,11 @@ def _prepared_again(trial: Trial, drawn: list[Any]) -> None:
 
 
 def _answers_with(trial: Trial, drawn: list[Any], old: tuple[torch.Tensor, ...]) -> bool:
-    """Whether the candidate gives `old` even now."""
-    leaves = trial.caller(cloned(drawn)).leaves
+    """Whether the candidate gives `old` even now; not where it fails, which is another check's to judge."""
+    try:
+        leaves = trial.caller(cloned(drawn)).leaves
+    except CandidateFault:
+        return False
     gates = trial.state.gates
     return len(leaves) == len(old) == len(gates) and all(
         correctness.same(was, now, gate) for was, now, gate in zip(old, leaves, gates, strict=True)

@@ -57,9 +57,7 @@ def trial_of(reference, candidate, *, fault=None):
     gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
     task = SimpleNamespace(longest_sum=4.0)
     evidence = Evidence(gates=gates)
-    return SimpleNamespace(
-        reference=reference, candidate=candidate, caller=caller, state=evidence, task=task
-    )
+    return SimpleNamespace(reference=reference, candidate=candidate, caller=caller, state=evidence, task=task)
 
 
 @pytest.mark.parametrize("fault", [None, FULL], ids=["a call", "a fault"])
@@ -81,3 +79,13 @@ def test_weights_prepared_in_place_are_put_back_as_they_were(monkeypatch):
     state._parameters(trial, [x], pairs)
     assert torch.equal(candidate(x), reference(x))
     assert torch.equal(reference(x), Scaled()(x))
+
+
+@pytest.mark.parametrize("verdict", [Verdict.WRONG_VALUES, Verdict.OUT_OF_MEMORY])
+def test_a_fault_after_a_change_of_parameters_decides_nothing(monkeypatch, verdict):
+    ended = SimpleNamespace(ending=(Judged(verdict=verdict), "it was not right"))
+    monkeypatch.setattr(state, "probe", lambda *_: ended)
+    reference, candidate = Scaled(), Scaled()
+    trial = trial_of(reference, candidate, fault=FULL)
+    state._parameters(trial, [torch.randn(8, 4)], [("weight", reference.weight, candidate.weight)])
+    assert len(trial.state.findings) == (verdict is Verdict.WRONG_VALUES)
