@@ -8,7 +8,7 @@ from types import ModuleType
 
 import torch
 
-from cutegen_nb.core.evaluation import Tier
+from cutegen_nb.core.evaluation import Judged, Tier, Verdict
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.gpu.checks.added_inputs import added_inputs
 from cutegen_nb.gpu.checks.exact_integers import exact_integers
@@ -37,6 +37,7 @@ from cutegen_nb.gpu.checks.state import state
 from cutegen_nb.gpu.checks.stress import stress
 from cutegen_nb.gpu.checks.ties import ties
 from cutegen_nb.gpu.clocked import clock
+from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
@@ -95,5 +96,10 @@ def _unless_full(trial: Trial, check: Check, run: Closer) -> Ending | None:
     try:
         return run(trial)
     except (torch.OutOfMemoryError, MemoryError):
-        trial.state.skipped(check, "memory does not hold its inputs beside the reference and the oracle")
-        return None
+        pass
+    except CandidateFault as fault:
+        # The candidate ran before: what is short now is what the judge holds beside it.
+        if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
+            raise
+    trial.state.skipped(check, "memory does not hold its inputs beside the reference and the oracle")
+    return None

@@ -16,7 +16,7 @@ from cutegen_nb.core.evaluation import Finding, Severity, Verdict
 from cutegen_nb.gpu import correctness
 from cutegen_nb.gpu.checks.registry.function import OWN_OUTPUTS
 from cutegen_nb.gpu.comparing import cloned, guarded, plain_leaves, tensors_of
-from cutegen_nb.gpu.faults import RUNNING, blamed
+from cutegen_nb.gpu.faults import RUNNING, CandidateFault, blamed, from_simulator
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
@@ -48,9 +48,16 @@ def own_outputs(trial: Trial) -> Ending | None:
 def _called(trial: Trial, given: list[Any]) -> list[torch.Tensor]:
     """The very tensors that ``forward`` returned."""
     trial.ground.reset()
-    with blamed(RUNNING, trial.path):
-        returned = trial.candidate(*given)
-        trial.ground.synchronize()
+    try:
+        with blamed(RUNNING, trial.path):
+            returned = trial.candidate(*given)
+            trial.ground.synchronize()
+    except CandidateFault:
+        simulation = trial.ground.simulation
+        if simulation is not None and simulation.fault is not None:
+            # The exception is how the machine stops; what it found is the better word.
+            raise from_simulator(simulation.fault) from None
+        raise
     return [item.detach() for item in plain_leaves(returned) if isinstance(item, torch.Tensor)]
 
 
@@ -114,7 +121,11 @@ def _addresses(items: Sequence[Any]) -> set[int]:
 def _kept(trial: Trial, outputs: Sequence[torch.Tensor]) -> Ending | None:
     """Hold the outputs while more calls go by."""
     before = [item.clone() for item in outputs]
+    made = 0
     for number in range(1, _MORE_CALLS + 1):
+        if not trial.state.time_left(grace_s=_GRACE_S):
+            break
+        made = number
         _called(trial, guarded(trial.draw(trial.secret_seed())))
         changed = [
             at
@@ -131,5 +142,12 @@ def _kept(trial: Trial, outputs: Sequence[torch.Tensor]) -> Ending | None:
             finding = Finding(kind="output-overwritten", message=message)
             return trial.state.ends(OWN_OUTPUTS, Verdict.WRONG_VALUES, finding)
     if OWN_OUTPUTS.name not in trial.state.results:
-        trial.state.ran(OWN_OUTPUTS, f"held through {_MORE_CALLS} more calls")
+        _note_held(trial, made)
     return None
+
+
+def _note_held(trial: Trial, calls: int) -> None:
+    if calls:
+        trial.state.ran(OWN_OUTPUTS, f"held through {calls} more call{'s' if calls > 1 else ''}")
+    else:
+        trial.state.skipped(OWN_OUTPUTS, "no time left")

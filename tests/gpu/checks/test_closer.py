@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from cutegen_nb.core.evaluation import CheckState, Judged, Severity, Tier, Verdict
+from cutegen_nb.core.evaluation import CheckState, Finding, Judged, Severity, Tier, Verdict
+from cutegen_nb.gpu.checks import closer, own_outputs
+from cutegen_nb.gpu.checks.registry.function import OWN_OUTPUTS
+from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.record import Evidence
 
 SATURATES = "y[index] = cutlass.min(cutlass.max(value, cutlass.Float32(0.0)), cutlass.Float32(50.0))"
 HALF_ABOVE = """
@@ -192,3 +198,25 @@ def test_a_quarter_that_is_never_read_is_missed_where_the_tolerance_would_forgiv
     evaluation = judge(MEAN_OF_SOME, SUMS.format(share=3), Tier.B)
     assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES), evaluation.summary
     assert judge(MEAN_OF_SOME, SUMS.format(share=4), Tier.B).passed
+
+
+def test_memory_that_is_short_beside_the_judge_is_no_fault_of_the_candidate():
+    def full(_):
+        raise CandidateFault(Judged(verdict=Verdict.OUT_OF_MEMORY), Finding(kind="out-of-memory", message=""))
+
+    evidence = Evidence()
+    assert closer._unless_full(SimpleNamespace(state=evidence), OWN_OUTPUTS, full) is None
+    assert evidence.results[OWN_OUTPUTS.name].state is CheckState.NOT_RUN
+
+
+def test_what_the_machine_finds_while_outputs_are_held_keeps_its_name(tmp_path):
+    def stopped(*_):
+        raise RuntimeError("stopped")
+
+    finding = Finding(kind="out-of-bounds", message="a load past the end")
+    simulation = SimpleNamespace(fault=SimpleNamespace(verdict=Verdict.OUT_OF_BOUNDS, finding=finding))
+    ground = SimpleNamespace(reset=lambda: None, synchronize=lambda: None, simulation=simulation)
+    trial = SimpleNamespace(ground=ground, path=tmp_path / "candidate.py", candidate=stopped)
+    with pytest.raises(CandidateFault) as caught:
+        own_outputs._called(trial, [])
+    assert caught.value.outcome == Judged(verdict=Verdict.OUT_OF_BOUNDS)
