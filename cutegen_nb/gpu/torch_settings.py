@@ -57,23 +57,54 @@ _SETTINGS: dict[str, _Setting] = {
 }
 
 
+_BACKENDS: dict[str, Any] = {
+    "all backends": torch.backends,
+    "cuda.matmul": _CUDA.matmul,
+    "cudnn": torch.backends.cudnn,
+    "cudnn.conv": getattr(torch.backends.cudnn, "conv", None),
+    "cudnn.rnn": getattr(torch.backends.cudnn, "rnn", None),
+    "mkldnn": torch.backends.mkldnn,
+    "mkldnn.matmul": getattr(torch.backends.mkldnn, "matmul", None),
+}
+_PRECISIONS = {
+    f"fp32_precision of {name}": owner
+    for name, owner in _BACKENDS.items()
+    if hasattr(owner, "fp32_precision")
+}
+"""PyTorch's second way (2.9 on) to say the same. Once a line has used it, reading the first way raises."""
+
+
 def settings() -> dict[str, Any]:
-    """All of them as they are now."""
-    return {name: read() for name, (read, _) in _SETTINGS.items()}
+    """All of them as they are now; None for one that PyTorch refuses to read."""
+    now = {name: _read(read) for name, (read, _) in _SETTINGS.items()}
+    return now | {name: owner.fp32_precision for name, owner in _PRECISIONS.items()}
 
 
 def restore(before: dict[str, Any]) -> tuple[Finding, ...]:
     """Put global settings back; a flag for each that the candidate changed."""
     findings = []
-    for name, (read, write) in _SETTINGS.items():
+    kept = {name: way for name, way in _SETTINGS.items() if before[name] is not None}
+    if any(_read(read) is None for read, _ in kept.values()):
+        for name, owner in _PRECISIONS.items():
+            value = owner.fp32_precision
+            if value != before[name]:
+                owner.fp32_precision = before[name]
+                findings.append(_changed(name, value, before[name]))
+    for name, (read, write) in kept.items():
         value = read()
         if value != before[name]:
             write(before[name])
-            findings.append(
-                Finding(
-                    kind="global-setting",
-                    message=f"The candidate set PyTorch's {name} to {value}; put back to {before[name]}.",
-                    severity=Severity.FLAG,
-                )
-            )
+            findings.append(_changed(name, value, before[name]))
     return tuple(findings)
+
+
+def _read(read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except RuntimeError:
+        return None
+
+
+def _changed(name: str, value: object, before: object) -> Finding:
+    message = f"The candidate set PyTorch's {name} to {value}; put back to {before}."
+    return Finding(kind="global-setting", message=message, severity=Severity.FLAG)
