@@ -17,9 +17,9 @@ holds the candidate says of itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
-import re
 import secrets
 import shutil
 import time
@@ -47,9 +47,12 @@ _SEVERAL_CALLS_BYTES = 256 << 20
 """Up to here there are three calls, beyond it one."""
 _LONGER_S = 240.0
 """What the judge may take beyond the candidate's own time."""
-_OUTPUT = re.compile(r"output-\d{1,2}-\d{1,2}")
 _DIGEST_CHARACTERS = 12
 _LONGEST = 64
+"""Extents of an output, and characters of its type's name, that are taken in."""
+_MOST_SETS = 8
+_MOST_OUTPUTS = 1024
+_LARGEST_EXTENT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ class _Calling(Heard):
     """The process's own, known when its request is sent."""
     lost: bool = False
     """Whether the inputs were gone: the judge has ended."""
+    given: bool = False
+    """Whether the process has its inputs."""
 
     def at(self, folder: Path) -> dict[str, Any]:
         """Note the process's folder."""
@@ -128,9 +133,11 @@ class _Calling(Heard):
         """Take one record in; the answer to the first ``imported`` is the inputs."""
         if record.get("kind") != "imported":
             return Heard.__call__(self, record)
-        names, self.drawn["files"] = self.drawn["files"], []
+        if self.given:
+            return None  # each answer may be as long as a record can be, and asking again costs nothing
+        self.given = True
         try:
-            for name in names:
+            for name in self.drawn["files"]:
                 (self.judges / name).rename(self.folder / name)
         except OSError:
             self.lost = True
@@ -171,7 +178,12 @@ class _Exchange:
             return await self._called(drawn)
         except CutegenError as error:
             self.failed = error
-            return {"sets": None}
+        except (OSError, ValueError) as error:
+            # Left to itself it would end nothing but the listening, and the judge would wait for its answer.
+            self.failed = WorkerDied(
+                f"The candidate's outputs did not come to the judge ({str(error)[:300]}); evaluate again."
+            )
+        return {"sets": None}
 
     async def _called(self, drawn: dict[str, Any]) -> Reply:
         """Run the candidate and bring its outputs to the judge, once nobody can change them any more."""
@@ -192,14 +204,20 @@ class _Exchange:
             self.ended = _ended(calling, run, limits)
             if self.ended is not None or calling.result is None:
                 return {"sets": None}
-            for path in calling.folder.iterdir():
-                if _OUTPUT.fullmatch(path.name):
-                    path.rename(self.folder / path.name)
+            sets = _announced(calling.result.get("sets"))
+            self._bring(calling.folder, sets)
             self.worked = _work(calling.result.get("work"))
-            complete = calling.result.get("complete") is True
-            return {"sets": _announced(calling.result.get("sets")), "complete": complete}
+            return {"sets": sets, "complete": calling.result.get("complete") is True}
         finally:
             (await self.workers.forks()).discard(run.folder)
+
+    def _bring(self, folder: Path, sets: list[list[dict[str, Any]]]) -> None:
+        """Move what was announced and nothing else; the judge finds no file where one does not move."""
+        for number, forms in enumerate(sets):
+            for index in range(len(forms)):
+                name = f"output-{number}-{index}"
+                with contextlib.suppress(OSError):
+                    (folder / name).rename(self.folder / name)
 
 
 def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
@@ -226,15 +244,19 @@ def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
 def _announced(sets: Any) -> list[list[dict[str, Any]]]:
     """The forms of the outputs that the candidate's process says it left; empty where it says none."""
     try:
-        return [
-            [
-                {"dtype": str(form["dtype"])[:_LONGEST], "shape": [int(extent) for extent in form["shape"]]}
-                for form in one[:_LONGEST]
-            ]
-            for one in sets[:_LONGEST]
-        ]
-    except (KeyError, TypeError, ValueError, OverflowError):
+        return [[_form(form) for form in one[:_MOST_OUTPUTS]] for one in sets[:_MOST_SETS]]
+    except (KeyError, TypeError, ValueError):
         return []
+
+
+def _form(said: Any) -> dict[str, Any]:
+    """One output's type and shape. Raises ValueError for what no tensor has, KeyError and TypeError."""
+    kind, shape = said["dtype"], said["shape"]
+    if not isinstance(kind, str) or not isinstance(shape, list) or len(shape) > _LONGEST:
+        raise ValueError("no form of a tensor")
+    if not all(type(extent) is int and 0 <= extent < _LARGEST_EXTENT for extent in shape):
+        raise ValueError("no shape of a tensor")
+    return {"dtype": kind[:_LONGEST], "shape": shape}
 
 
 def _work(said: Any) -> Evaluation | None:
