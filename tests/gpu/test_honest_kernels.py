@@ -337,3 +337,53 @@ def test_floats_made_64_bit_integers_can_be_judged():
     inside, beyond = torch.arange(64.0) + 0.25, torch.full((64,), 1e30)
     assert not says_nothing(Whole(), [inside], [Whole()(inside)])
     assert says_nothing(Whole(), [beyond], [Whole()(beyond)])
+
+
+class Causal(torch.nn.Module):
+    def forward(self, x):
+        return x.masked_fill(torch.ones_like(x).triu(1) > 0, -torch.inf)
+
+
+def test_an_answer_with_infinities_excuses_no_garbage():
+    x = torch.randn(64, 64)
+    want = Causal()(x)
+    one, all_of_them = want.clone(), torch.where(want.isinf(), want, want + 3.0)
+    one[5, 2] += 3.0
+    assert not look(Causal(), [x], one, want).outputs[0].matches
+    assert not look(Causal(), [x], all_of_them, want).outputs[0].matches
+
+
+TINY = 1e-30
+
+
+class Edges(torch.nn.Module):
+    """Few elements that any rounding may turn, and many that none does."""
+
+    def forward(self, x):
+        return torch.where(x.abs() < TINY, torch.sign(x), x + 10.0)
+
+
+def test_an_excuse_for_few_elements_is_none_for_the_rest():
+    """Every element is off by most of what one alone may be, which the gate on the whole forbids."""
+    x = torch.randn(64, 64)
+    x[:2] = 0.0
+    want = Edges()(x)
+    gate = Gate(element=1e-4, l2=1e-5, reference_l2=1e-7, against_oracle=False)
+    turned = want.clone()
+    turned[0] = torch.tensor([1.0, -1.0]).repeat(32)
+    assert look(Edges(), [x], turned, want, gate).outputs[0].matches
+    shifted = torch.where(x == 0, turned, turned * (1 + 1.5e-4))
+    assert not look(Edges(), [x], shifted, want, gate).outputs[0].matches
+
+
+class Product(torch.nn.Module):
+    def forward(self, x):
+        return x @ x.T
+
+
+def test_an_exact_answer_is_excused_no_last_bit():
+    x = torch.randint(-4, 5, (512, 8)).float()
+    want = Product()(x)
+    found = want * (1 + 2.0**-20)
+    exact = Gate(element=0.0, l2=0.0, reference_l2=0.0)
+    assert not look(Product(), [x], found, want, exact).outputs[0].matches
