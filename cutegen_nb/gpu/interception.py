@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -42,6 +42,8 @@ _REARRANGING = frozenset({
     "cat", "concat", "constant_pad_nd", "flip", "repeat", "roll", "rot90", "stack", "tile",
 })  # fmt: skip
 """Copies to other places, decided by shapes alone: a kernel's inputs padded to its tile, say."""
+
+_ONLY_MOVING = _ALLOWED | _REARRANGING
 
 SMALL_FRACTION = 1 / 16
 """A PyTorch operation on fewer elements than this share of the problem's is shown, not condemned: the last
@@ -93,7 +95,6 @@ class ForwardWatch(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._guards = guards
-        self._looked_up: dict[str, bool] = {}
         self._varied = varied
         self._unwritten = unwritten
         self._path = path
@@ -115,6 +116,8 @@ class ForwardWatch(TorchDispatchMode):
             args = beyond_the_band(args)
         if func.namespace not in _TORCHS_OWN and written_in_python(func):
             return self._own(func, args, kwargs or {})
+        # Before the call: what stands in for an operator may take itself away.
+        replaced = name in _ONLY_MOVING and bool(replaced_by(func.name()))
         result = self._guarded(name, func, args, kwargs or {})
         if result is None:
             result = func(*args, **(kwargs or {}))
@@ -127,21 +130,15 @@ class ForwardWatch(TorchDispatchMode):
             self._provenance.allocated(result)
             if self._label is not None:
                 self._label(result, f"allocated in line {calling_line(self._path)}")
-        elif name not in _ALLOWED or func.namespace not in {"aten", "prim"} or self._is_replaced(func.name()):
+        elif name not in _ALLOWED or func.namespace not in {"aten", "prim"} or replaced:
             leaves = tree_leaves((args, kwargs, result))
             elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-            moves = name in _REARRANGING and func.namespace == "aten"
+            moves = name in _REARRANGING and func.namespace == "aten" and not replaced
             line = calling_line(self._path)
             self.computed.append(TorchCompute(op=str(func), elements=elements, line=line, only_moves=moves))
         if name not in UNINITIALISED:
             self._provenance.passed_on(name, (args, kwargs), result)
         return result
-
-    def _is_replaced(self, name: str) -> bool:
-        """Whether an operator that only moves data is not PyTorch's own in this call."""
-        if name not in self._looked_up:
-            self._looked_up[name] = bool(replaced_by(name))
-        return self._looked_up[name]
 
     def _own(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator that the candidate defined around its kernel: its inside is watched instead."""
@@ -198,12 +195,41 @@ def calling_line(path: str) -> int:
     return 0
 
 
-def judge_compute(computed: list[TorchCompute], problem_elements: int) -> tuple[Finding, ...]:
+class Operations(TorchDispatchMode):
+    """Names of what PyTorch does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Note the name and do it."""
+        self.seen.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def only_rearranged(self) -> bool:
+        """Whether values were put elsewhere and nothing else was done."""
+        return bool(self.seen & _REARRANGING) and self.seen <= _ONLY_MOVING
+
+
+def judge_compute(
+    computed: list[TorchCompute], problem_elements: int, *, to_rearrange: bool = False
+) -> tuple[Finding, ...]:
     """Findings on PyTorch's share of a forward: decisive for a real share, a flag for a small one.
 
     One operation in one line counts by all its calls, and all lines count together: work cut into pieces is
-    the same work. Where values are only put elsewhere (padded, joined) it is a flag whatever its share.
+    the same work. Where values are only put elsewhere (padded, joined) it is a flag whatever its share,
+    unless the problem is `to_rearrange` them.
     """
+    if to_rearrange:
+        computed = [replace(item, only_moves=False) for item in computed]
     places: dict[tuple[str, int], list[TorchCompute]] = {}
     for item in computed:
         places.setdefault((item.op, item.line), []).append(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ from cutegen_nb.gpu.checks.work_done import compare_launches, judge_work
 from cutegen_nb.gpu.comparing import cloned, element_count, excerpts, guarded, tensors_of
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
-from cutegen_nb.gpu.interception import TorchCompute, judge_compute, threads
+from cutegen_nb.gpu.interception import Operations, TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
 from cutegen_nb.gpu.record import Ending, Evidence, Task
 from cutegen_nb.gpu.second_look import REMEDY, also_right, at_random, second_look
@@ -83,6 +84,8 @@ class History:
     """The first run; its inputs' memory is used again."""
     latest: Compared | None = None
     """The latest run on other inputs."""
+    rearranges: bool | None = None
+    """Whether the reference only puts values elsewhere; None before it ran."""
     repeat: Called | None = None
     """The second call, after everything was compiled; without its outputs."""
 
@@ -267,7 +270,10 @@ class Trial:
     def answers(self, drawn: list[Any]) -> Answers:
         """What the reference gives; the reason is noted where there is no oracle."""
         after = cloned(drawn)
-        wanted = tensors_of(self.reference(*after))
+        with Operations() if self.history.rearranges is None else contextlib.nullcontext() as operations:
+            wanted = tensors_of(self.reference(*after))
+        if operations is not None:
+            self.history.rearranges = operations.only_rearranged
         truth, reason = comparing.oracle(self.reference, drawn, wanted)
         if reason:
             self.state.skipped(ORACLE, reason)
@@ -306,7 +312,9 @@ class Trial:
         return state.ends(VALUES, Verdict.WRONG_VALUES, finding)
 
     def _compute(self, called: Called, drawn: list[Any], wanted: tuple[torch.Tensor, ...]) -> Ending | None:
-        findings = judge_compute(called.computed, element_count(drawn) + element_count(wanted))
+        elements = element_count(drawn) + element_count(wanted)
+        whole = bool(self.history.rearranges)
+        findings = judge_compute(called.computed, elements, to_rearrange=whole)
         decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
         for item in findings:
             if item is not decisive and item not in self.state.findings:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import cutegen_nb
 from cutegen_nb.core.evaluation import CheckState
 from cutegen_nb.gpu.checks import registry
 from cutegen_nb.gpu.checks.registry import MACHINE_CHECKS
 
+EXPLOITS = Path(cutegen_nb.__file__).parent / "exploits"
 BEFORE = "the evaluation ended before it"
 
 
@@ -40,3 +44,28 @@ def test_of_a_right_kernel_every_check_of_its_tier_ran_or_says_why_not(judge):
     missing = {item.note for item in found.values() if item.state is CheckState.NOT_RUN}
     assert missing == {"it needs a GPU", "the problem has no parameters"}
     assert found[registry.SEEDS.name].note == "3 seeds"
+
+
+FLIP = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.flip(x, [0])
+
+def get_inputs():
+    return [torch.randn(64, 96)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_where_rearranging_is_the_whole_problem_pytorch_may_not_do_it(judge):
+    copying = (EXPLOITS / "honest" / "padded_input.py").read_text()
+    copying = copying.replace("cute.arch.fmax(x[i], 0.0)", "x[i]").replace(
+        "torch.nn.functional.pad(x, (0, -columns % THREADS))", "torch.flip(x, [0])"
+    )
+    found = judge(FLIP, copying)
+    assert found.label == "CHEATED", found.summary
+    assert found.findings[0].kind == "torch-compute"

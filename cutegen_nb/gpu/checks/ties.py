@@ -9,38 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_nb.core.evaluation import Finding, Severity
 from cutegen_nb.gpu.checks.registry.function import TIES
 from cutegen_nb.gpu.checks.variants import ROUNDED, varied
 from cutegen_nb.gpu.comparing import cloned, guarded, tensors_of
 from cutegen_nb.gpu.faults import CandidateFault
+from cutegen_nb.gpu.interception import Operations
 from cutegen_nb.gpu.record import Ending
 from cutegen_nb.gpu.trial import Trial
 
 _NAMES_THE_FIRST = frozenset({"argmax", "argmin", "max", "min"})
 _IN_ANY_ORDER = frozenset({"argsort", "kthvalue", "median", "mode", "multinomial", "sort", "topk"})
 _REFUSES = (RuntimeError, TypeError, ValueError, IndexError)
-
-
-class _Operations(TorchDispatchMode):
-    """Names of what PyTorch does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Note the name and do it."""
-        self.seen.add(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
 
 
 def ties(trial: Trial) -> Ending | None:
@@ -78,7 +59,7 @@ def ties(trial: Trial) -> Ending | None:
 def _places(trial: Trial, drawn: list[Any]) -> tuple[torch.Tensor, ...] | None:
     """What the reference gives, where it names places and which one is defined."""
     try:
-        with _Operations() as operations:
+        with Operations() as operations:
             wanted = tensors_of(trial.reference(*cloned(drawn)))
     except _REFUSES:
         return None
