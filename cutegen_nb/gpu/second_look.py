@@ -64,7 +64,7 @@ def second_look(  # noqa: PLR0913 - what a comparison is made of
     result = list(outputs)
     wrong = [index for index, item in enumerate(outputs) if not item.matches]
     try:
-        draws = _DRAWS if element_count(list(drawn)) <= _MANY_ELEMENTS else _FEWER_DRAWS
+        draws = _DRAWS if element_count([*drawn, *wanted]) <= _MANY_ELEMENTS else _FEWER_DRAWS
         answers = (
             _moved_answers(reference, drawn, wanted, draws=draws, steps=_STEPS)
             if _may_help(truth, wanted, wrong)

@@ -8,6 +8,7 @@ import torch
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.gpu import comparing, correctness, evaluator
+from cutegen_nb.gpu import second_look as second_looks
 from cutegen_nb.gpu.checks.probing import Probe, expect, unjudged
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.record import Evidence
@@ -339,18 +340,32 @@ def test_floats_made_64_bit_integers_can_be_judged():
     assert says_nothing(Whole(), [beyond], [Whole()(beyond)])
 
 
-class Causal(torch.nn.Module):
+class Doubled(torch.nn.Module):
     def forward(self, x):
-        return x.masked_fill(torch.ones_like(x).triu(1) > 0, -torch.inf)
+        return x * 2.0
 
 
 def test_an_answer_with_infinities_excuses_no_garbage():
     x = torch.randn(64, 64)
-    want = Causal()(x)
-    one, all_of_them = want.clone(), torch.where(want.isinf(), want, want + 3.0)
+    x[0] = -torch.inf
+    want = Doubled()(x)
+    one = want.clone()
     one[5, 2] += 3.0
-    assert not look(Causal(), [x], one, want).outputs[0].matches
-    assert not look(Causal(), [x], all_of_them, want).outputs[0].matches
+    assert not look(Doubled(), [x], one, want).outputs[0].matches
+    assert not look(Doubled(), [x], want + 3.0, want).outputs[0].matches
+
+
+def test_few_answers_are_made_where_outputs_are_large(monkeypatch):
+    class Spread(torch.nn.Module):
+        def forward(self, x):
+            made.append(1)
+            return x.expand(512, 64) * 2.0
+
+    made, x = [], torch.randn(1, 64)
+    monkeypatch.setattr(second_looks, "_MANY_ELEMENTS", 1 << 10)
+    want = Spread()(x)
+    look(Spread(), [x], want + 1.0, want)
+    assert len(made) < second_looks._DRAWS
 
 
 TINY = 1e-30
