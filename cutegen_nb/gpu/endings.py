@@ -55,7 +55,7 @@ def _cause(run: Run, limits: Limits, stage: str, log: str) -> tuple[Verdict, str
         return (
             Verdict.CRASHED,
             "warden-killed",
-            f"The process that watches the candidate was killed while {stage}.",
+            f"The process that watches the candidate was killed or stopped while {stage}.",
         )
     how, code = End(run.end["how"]), run.end["code"]
     if how is End.DEADLINE:

@@ -273,7 +273,7 @@ class KernelEvaluator:
         run = await self._workers.run(request, limits, heard, files=files, keep=True)
         try:
             raise_ours(heard)
-            if heard.result is None or run.malformed:
+            if heard.result is None or run.malformed or run.end is None:
                 fault = without_result(run, limits, heard.stage or "running", "")
                 raise EvaluatorError(f"The kernel was not run to its end. {fault.label}: {fault.summary}")
             if heard.result["kind"] == "refused":
@@ -356,7 +356,8 @@ class KernelEvaluator:
     def _concluded(self, problem: Problem, run: Run, limits: Limits, heard: Heard, name: str) -> Evaluation:
         if heard.forged:
             run = dataclasses.replace(run, malformed=heard.forged)
-        if heard.result is None or run.malformed:
+        # Without its warden's word a worker may still run, and its deadline was nobody's to keep.
+        if heard.result is None or run.malformed or run.end is None:
             ended = without_result(run, limits, heard.stage or STARTING, name)
             return dataclasses.replace(ended, findings=(*ended.findings, *heard.reached))
         raise_ours(heard)

@@ -247,6 +247,9 @@ class ForkServer:
             if run.end is None and not await self.survived():
                 run = None
                 raise WorkerDied("The process that holds torch and the DSL ended; evaluate again.")
+            if run.end is None:
+                # A stopped warden ends nothing; the template ends every family as it closes.
+                await asyncio.to_thread(self.close)
             return run
         finally:
             if run is None:

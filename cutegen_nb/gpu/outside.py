@@ -297,9 +297,9 @@ async def _once(order: Order, workers: Workers, progress: Progress) -> Found:
     longer = replace(limits, deadline_s=limits.deadline_s + _LONGER_S)
     heard = exchange.heard
     try:
-        await workers.run(request, longer, heard, answer=exchange, files=exchange.at, spare=False)
-    except TimeoutError:
-        heard.result = None  # it ended while the candidate still ran
+        run = await workers.run(request, longer, heard, answer=exchange, files=exchange.at, spare=False)
+        if run.end is None:
+            heard.result = None  # it ended while the candidate still ran
     finally:
         (await workers.forks()).keep_spare()
     if exchange.failed is not None:

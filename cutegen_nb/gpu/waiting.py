@@ -41,7 +41,7 @@ class Run:
     """How one worker came to its end."""
 
     end: dict[str, Any] | None
-    """The warden's report; None when the warden itself was killed."""
+    """The warden's report; None when the warden itself was killed or stopped."""
     malformed: str = ""
     """What was wrong with a record of the worker; empty when nothing was."""
     folder: str = ""
@@ -122,6 +122,8 @@ class Waiting:
             end = await _reported(warden, limits.deadline_s + _GRACE_S)
             # The family is dead, so that the worker's channel is at its end.
             malformed = await asyncio.wait_for(listening, _GRACE_S)
+        except TimeoutError:
+            end, malformed = None, ""  # somebody still speaks, or is still answered: this is no clean end
         finally:
             listening.cancel()
         if not begun and not malformed and (end is None or end.get("how") in {End.SIGNALLED, End.EXITED}):

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -121,6 +122,31 @@ def test_killing_the_warden_is_a_verdict_and_leaves_nothing(judge):
     evaluation = judge("relu", _with(judge, "os.kill(os.getppid(), 9); __import__('time').sleep(30)"))
     assert evaluation.outcome == Judged(verdict=Verdict.CRASHED)
     _assert_family_ends(judge)
+
+
+@pytest.mark.parametrize("seconds", [2, 60])
+def test_a_stopped_warden_is_a_verdict_and_leaves_nothing(new_judge, monkeypatch, seconds):
+    """By whom does not matter: where signals are confined a candidate does not come that far."""
+    monkeypatch.setattr("cutegen_nb.gpu.waiting._GRACE_S", 1.0)
+    judge = new_judge(deadline_s=4.0)
+    assert judge("relu", "relu").passed
+    template = judge.template
+
+    def stop():
+        while not sandbox.children(template):
+            time.sleep(0.01)
+        time.sleep(0.5)
+        for warden in sandbox.children(template):
+            os.kill(warden, signal.SIGSTOP)
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    evaluation = judge("relu", _with(judge, f"__import__('time').sleep({seconds})"))
+    stopping.join()
+    assert evaluation.outcome == Judged(verdict=Verdict.CRASHED), evaluation.summary
+    assert evaluation.findings[0].kind == "warden-killed"
+    assert not Path(f"/proc/{template}").exists()
+    assert judge("relu", "relu").passed
 
 
 def test_a_forged_record_is_no_result(judge):
