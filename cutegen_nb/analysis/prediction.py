@@ -32,7 +32,7 @@ class Score:
     direction: Direction | None
     """The way that was claimed; None where none was."""
     held: bool | None
-    """Whether it moved the claimed way; None where that was not measured or no way was claimed."""
+    """Whether it moved the claimed way; None where that was not measured, not told or not claimed."""
 
     @property
     def text(self) -> str:
@@ -41,7 +41,8 @@ class Score:
             return f"`{self.counter}` {self.expected}: not measured"
         write = _milliseconds if self.counter == LATENCY else count
         moved = f"{write(self.before)} → {write(self.after)} ({change(self.before, self.after)})"
-        verdict = {True: "held", False: "did not hold", None: "no direction was claimed"}[self.held]
+        unknown = "no direction was claimed" if self.direction is None else "cannot tell"
+        verdict = {True: "held", False: "did not hold", None: unknown}[self.held]
         return f"`{self.counter}` {self.expected}: {moved}, {verdict}"
 
 
@@ -107,7 +108,8 @@ def _by_pairs(score: Score, relation: Relation | None) -> Score:
     if score.counter != LATENCY or score.held is None:
         return score
     wanted = Relation.FASTER if score.direction is Direction.DOWN else Relation.SLOWER
-    return replace(score, held=relation is wanted)
+    told = relation in {Relation.FASTER, Relation.SLOWER}
+    return replace(score, held=relation is wanted if told else None)
 
 
 def round_scores(session: Session, item: Round) -> tuple[str, ...]:
