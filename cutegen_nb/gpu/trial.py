@@ -372,7 +372,7 @@ class Trial:
 
     def _agree(self, first: Compared, seconds: list[Any]) -> Ending | None:
         state, firsts = self.state, first.called.leaves
-        if [type(item) for item in firsts] != [type(item) for item in seconds]:
+        if _kinds(firsts) != _kinds(seconds):
             message = "Two equal calls returned different kinds of outputs."
             finding = Finding(kind="nondeterministic", message=message)
             return state.ends(AGAIN, Verdict.NONDETERMINISTIC, finding)
@@ -393,6 +393,11 @@ class Trial:
                 AGAIN, Verdict.NONDETERMINISTIC, Finding(kind="nondeterministic", message=message)
             )
         return None
+
+
+def _kinds(leaves: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """What has to agree before contents can be compared; a type of the candidate's own is asked nothing."""
+    return [(type(x), x.device, x.layout) if type(x) in comparing.PLAIN else (type(x),) for x in leaves]
 
 
 def _which(number: int) -> str:

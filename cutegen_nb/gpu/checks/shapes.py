@@ -116,7 +116,10 @@ def _one(trial: Trial, module: ModuleType, size: Size) -> tuple[str, Ending | No
 def _right_with(trial: Trial, module: ModuleType, values: dict[int, int]) -> bool:
     """Whether the candidate is right with the other extents made small: then it is this one that counts."""
     rewrites = rewrites_for(trial.task.loaded.problem, trial.task.loaded.rewrites, values)
-    found = _judged(trial, module, rewrites)
+    try:
+        found = _judged(trial, module, rewrites)
+    except (ProblemError, EvaluatorError):
+        return False  # without a size to hold it against, nothing is shown
     return not isinstance(found, str) and found.ending is None
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import CheckState, Finding, Judged, Severity, Tier, Verdict
-from cutegen_nb.gpu.checks import closer, own_outputs
+from cutegen_nb.gpu.checks import closer, own_outputs, shapes
 from cutegen_nb.gpu.checks.registry.function import OWN_OUTPUTS
+from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Evidence
+from cutegen_nb.gpu.trial import Trial
 
 SATURATES = "y[index] = cutlass.min(cutlass.max(value, cutlass.Float32(0.0)), cutlass.Float32(50.0))"
 HALF_ABOVE = """
@@ -220,3 +224,25 @@ def test_what_the_machine_finds_while_outputs_are_held_keeps_its_name(tmp_path):
     with pytest.raises(CandidateFault) as caught:
         own_outputs._called(trial, [])
     assert caught.value.outcome == Judged(verdict=Verdict.OUT_OF_BOUNDS)
+
+
+def test_a_control_size_that_the_problem_does_not_have_shows_nothing(monkeypatch):
+    def refused(*_):
+        raise ProblemError("no such size")
+
+    monkeypatch.setattr(shapes, "rewrites_for", lambda *_: ())
+    monkeypatch.setattr(shapes, "_judged", refused)
+    task = SimpleNamespace(loaded=SimpleNamespace(problem=None, rewrites=()))
+    assert not shapes._right_with(SimpleNamespace(task=task), None, {0: 8})
+
+
+@pytest.mark.parametrize(
+    "change", [lambda x: x.to_sparse(), lambda x: x.to("meta")], ids=["sparse", "device"]
+)
+def test_a_second_call_that_answers_elsewhere_is_not_deterministic(change):
+    x = torch.ones(4, 4)
+    gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
+    trial = SimpleNamespace(state=Evidence(gates=gates))
+    first = SimpleNamespace(called=SimpleNamespace(leaves=[x]))
+    ended = Trial._agree(trial, first, [change(x)])
+    assert ended[0] == Judged(verdict=Verdict.NONDETERMINISTIC)
