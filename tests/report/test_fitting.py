@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +61,25 @@ def test_where_no_column_can_be_narrower_each_row_is_a_block():
 def test_columns_says_how_wide_the_terminal_is(monkeypatch, told, width):
     monkeypatch.setenv("COLUMNS", told)
     assert text_width() == width
+
+
+def test_a_notebooks_output_is_not_folded_to_the_terminal_that_jupyter_was_started_from(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = pty.openpty()
+
+    class OutStream:  # as ipykernel's: no terminal, with the descriptor of the process's first output
+        isatty = staticmethod(lambda: False)
+        fileno = staticmethod(lambda: theirs)
+
+    monkeypatch.setattr(sys, "stdout", OutStream)
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 61, 0, 0))
+        assert text_width() is None
+        monkeypatch.setattr(OutStream, "isatty", staticmethod(lambda: True))
+        assert text_width() == 61
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 WORDS = st.lists(st.text(alphabet="abc,.", min_size=1, max_size=9), min_size=1, max_size=12).map(" ".join)
