@@ -15,7 +15,6 @@ import contextlib
 import os
 import secrets
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -100,7 +99,7 @@ class ForkServer:
                 )
         except OSError as error:
             here.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+            sandbox.remove_folder(scratch)
             raise WorkerDied(f"The worker could not be started ({error}); check {sys.executable}.") from error
         finally:
             there.close()
@@ -143,7 +142,7 @@ class ForkServer:
     def discard(self, folder: str) -> None:
         """Remove a folder that a worker made in the template's scratch folder."""
         if self._scratch is not None and folder:
-            shutil.rmtree(self._scratch / folder, ignore_errors=True)
+            sandbox.remove_folder(self._scratch / folder)
 
     def keep_spare(self) -> None:
         """Have a worker wait for the next request, where one is wanted and none does."""
@@ -283,7 +282,7 @@ class ForkServer:
                     os.kill(process.pid, signal.SIGKILL)
                 process.wait()
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            sandbox.remove_folder(scratch)
 
 
 def _new_scratch() -> Path:

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import resource
+import secrets
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -141,6 +142,71 @@ def _statm(pid: int, column: int) -> int:
     except OSError:
         return 0
     return int(words[column]) * resource.getpagesize()
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder that a candidate could write to, whatever it made there; what will not go stays.
+
+    Not by ``shutil.rmtree``, which raises RecursionError at a thousand folders in each other on Python 3.11
+    and leaves those that nobody may list. Here each folder is made ours and those in it are moved to the top.
+    """
+    with contextlib.suppress(OSError):
+        with _opened(str(path), None) as top:
+            _empty(top)
+        path.rmdir()
+
+
+def _empty(top: int) -> None:
+    prefix, moved = secrets.token_hex(8), 0
+    waiting = _without_files(top)
+    while waiting:
+        name = waiting.pop()
+        with contextlib.suppress(OSError):
+            with _opened(name, top) as inner:
+                for child in _without_files(inner):
+                    moved += 1
+                    if _moved(child, inner, f"{prefix}-{moved}", top):
+                        waiting.append(f"{prefix}-{moved}")
+            os.rmdir(name, dir_fd=top)
+
+
+def _moved(child: str, inner: int, name: str, top: int) -> bool:
+    """Move a folder to the top; False where it does not move."""
+    try:
+        with _opened(child, inner):  # which makes it ours: a folder that may not be written to does not move
+            os.rename(child, name, src_dir_fd=inner, dst_dir_fd=top)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _opened(name: str, within: int | None) -> Iterator[int]:
+    """A folder, never through a link, made readable and writable for its owner."""
+    place = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=within)
+    try:
+        own = f"/proc/self/fd/{place}"
+        os.chmod(own, 0o700)  # noqa: PTH101 - a descriptor's path
+        opened = os.open(own, os.O_RDONLY | os.O_DIRECTORY)
+    finally:
+        os.close(place)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _without_files(folder: int) -> list[str]:
+    """Remove what is no folder; the names of those that are."""
+    folders = []
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                else:
+                    os.unlink(entry.name, dir_fd=folder)
+    return folders
 
 
 def children(parent: int) -> tuple[int, ...]:

@@ -12,10 +12,10 @@ import functools
 import gc
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
+from pathlib import Path
 
 from cutegen_nb.gpu import sandbox, warming
 from cutegen_nb.gpu.warden import children_pipe, guard
@@ -54,7 +54,7 @@ def main() -> int:
     _serve(control, surroundings)
     # The evaluator has closed its end, or was killed: nothing may be left of what it started.
     sandbox.end_family(os.getpid())
-    shutil.rmtree(arguments.scratch, ignore_errors=True)
+    sandbox.remove_folder(Path(arguments.scratch))
     return 0
 
 

@@ -61,7 +61,7 @@ async def run_folder() -> AsyncIterator[Path]:
         (folder / _RUN).mkdir()  # home and temporary folder, of the tool as well
         yield folder
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(sandbox.remove_folder, folder)
 
 
 async def run(tool: Sequence[str], guest: Guest, folder: Path, variables: Mapping[str, str]) -> program.End:

@@ -159,6 +159,39 @@ def test_a_forged_record_is_no_result(judge):
     assert evaluation.findings[0].kind == "forged-result"
 
 
+def _nested(folder, depth):
+    """Folders in each other, deeper than any path reaches."""
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d" * 200, dir_fd=place)
+        inner = os.open("d" * 200, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(place)
+
+
+def test_a_folder_goes_whatever_a_candidate_made_in_it(tmp_path):
+    folder, kept = tmp_path / "run", tmp_path / "kept"
+    kept.mkdir(mode=0o500)
+    (folder / "a" / "shut").mkdir(parents=True)
+    (folder / "a" / "shut" / "file").write_text("x")
+    (folder / "a" / "link").symlink_to(kept)
+    (folder / "dangling").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    _nested(folder / "a", 1500)
+    (folder / "a" / "shut").chmod(0)
+    (folder / "a").chmod(0)
+    sandbox.remove_folder(folder)
+    assert list(tmp_path.iterdir()) == [kept]
+    assert kept.stat().st_mode & 0o777 == 0o500
+
+
+def test_what_is_no_folder_or_is_gone_is_left():
+    sandbox.remove_folder(Path("/nowhere"))
+    sandbox.remove_folder(Path("/dev/null"))
+    assert Path("/dev/null").exists()
+
+
 def test_closing_leaves_neither_process_nor_folder(new_judge):
     judge = new_judge()
     assert judge("relu", "relu").passed
