@@ -19,6 +19,18 @@ _FRAME = re.compile(rf'File "[^"]*/{re.escape(FILE_NAME)}", line (\d+)')
 _MEMORY = re.compile(r"bad_alloc|MemoryError|out of memory|[Cc]an(?:'t|not) allocate memory")
 STARTING = "starting"
 """What a worker that has said nothing is doing."""
+_OURS: dict[str, type[errors.CutegenError]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.ConfigurationError,
+        errors.DeviceUnavailable,
+        errors.ProblemError,
+        errors.UsageError,
+        errors.WorkerDied,
+    )
+}
+"""What a worker may name as what it could not do; under any other name it is an EvaluatorError."""
+_LONGEST_MESSAGE = 4000
 _LAST_LINES = 3
 _LAST_CHARACTERS = 600
 LOG_CHARACTERS = 8000
@@ -123,18 +135,22 @@ def leftovers(run: Run) -> tuple[Finding, ...]:
     return (Finding(kind="left-processes", message=message, severity=Severity.FLAG),)
 
 
-def raise_ours(heard: Heard) -> None:
-    """Raise what the worker could not do, when that is what it reported."""
+def raise_ours(heard: Heard, *, believed: bool = True) -> None:
+    """Raise what the worker could not do, when that is what it reported.
+
+    Where it is not `believed` it has no say in what kind of error that is: whatever it names is ours.
+    """
     record = heard.result
     if record is None:
         return
     if record.get("kind") == "error":
-        kind = getattr(errors, str(record.get("error")), EvaluatorError)
-        raise kind(str(record.get("message")))
+        named = str(record.get("error")) if believed else ""
+        raise _OURS.get(named, EvaluatorError)(str(record.get("message"))[:_LONGEST_MESSAGE])
     if record.get("kind") == "fault":
-        trace = str(record.get("trace", ""))
+        trace = str(record.get("trace", ""))[-_LONGEST_MESSAGE:]
         raise EvaluatorError(
-            f"The worker failed while {heard.stage}: {record.get('message')}. This is a fault of "
+            f"The worker failed while {heard.stage}: {str(record.get('message'))[:_LONGEST_MESSAGE]}. "
+            "This is a fault of "
             f"cutegen_nb; please report it with this trace:\n{trace}"
         )
 

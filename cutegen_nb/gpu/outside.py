@@ -223,7 +223,7 @@ class _Exchange:
 def _ended(calling: _Calling, run: Run, limits: Limits) -> Evaluation | None:
     """What became of a candidate that left no outputs; None where it says that it left some."""
     record, malformed = calling.result or {}, run.malformed or calling.forged
-    raise_ours(calling)
+    raise_ours(calling, believed=False)
     kind = record.get("kind")
     if kind == "refused" and not malformed:
         try:

@@ -78,7 +78,8 @@ def with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluati
     result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
     at = next((n for n, item in enumerate(evaluation.checks) if item.name == OUTSIDE.name), None)
     before = evaluation.checks if at is None else evaluation.checks[:at]
-    after = () if at is None else evaluation.checks[at + 1 :]
+    rest = () if at is None else evaluation.checks[at + 1 :]
+    after = tuple(item for item in rest if item.name != OUTSIDE.name)
     checks = (*before, result, *after)
     correctness = evaluation.correctness
     return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))

@@ -12,12 +12,23 @@ import torch
 
 from cutegen_nb.analysis.workload import longest_sum
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.errors import EvaluatorError
-from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Severity, Tier, Verdict
+from cutegen_nb.core.errors import CutegenError, DeviceUnavailable, EvaluatorError, ProblemError
+from cutegen_nb.core.evaluation import (
+    CheckResult,
+    CheckState,
+    Evaluation,
+    Judged,
+    Severity,
+    Tier,
+    Verdict,
+)
 from cutegen_nb.exploits.library import chosen
 from cutegen_nb.gpu import outside, sandbox, tensor_files
 from cutegen_nb.gpu.channel import Channel, MalformedRecord
 from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
+from cutegen_nb.gpu.endings import raise_ours
+from cutegen_nb.gpu.heard import Heard
+from cutegen_nb.gpu.outside_verdict import with_check
 
 WRONG = Judged(verdict=Verdict.WRONG_VALUES)
 THEN = """
@@ -285,6 +296,36 @@ def test_no_shape_is_announced_that_no_tensor_has(shape):
 def test_many_outputs_are_announced_as_they_are():
     sets = [[{"dtype": "float32", "shape": [2, 0]}] * 100]
     assert outside._announced(sets) == sets
+
+
+@pytest.mark.parametrize(
+    ("named", "believed", "kind"),
+    [
+        ("ProblemError", True, ProblemError),
+        ("DeviceUnavailable", True, DeviceUnavailable),
+        ("ProblemError", False, EvaluatorError),
+        ("annotations", True, EvaluatorError),
+        ("StoreError", True, EvaluatorError),
+        ("__name__", True, EvaluatorError),
+        (7, True, EvaluatorError),
+    ],
+)
+def test_a_worker_names_only_errors_that_it_may_have(named, believed, kind):
+    heard = Heard(print, result={"kind": "error", "error": named, "message": "m" * 10_000})
+    with pytest.raises(CutegenError) as raised:
+        raise_ours(heard, believed=believed)
+    assert type(raised.value) is kind
+    assert len(str(raised.value)) < 5000
+
+
+def test_the_check_is_listed_once_however_often_it_was_said():
+    said = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=CheckState.RAN, note="all is well")
+    other = replace(said, name="other")
+    found = with_check(replace(PASSED, checks=(said, other, said)), CheckState.NOT_RUN, "too large")
+    assert [(item.name, item.note) for item in found.checks] == [
+        (OUTSIDE.name, "too large"),
+        ("other", "all is well"),
+    ]
 
 
 def test_inputs_are_given_once(tmp_path):
