@@ -37,7 +37,7 @@ from cutegen_nb.core.problem import Problem, Workload
 from cutegen_nb.gpu import sandbox
 from cutegen_nb.gpu.endings import STARTING, raise_ours, without_result
 from cutegen_nb.gpu.heard import Heard
-from cutegen_nb.gpu.outside_verdict import Found, disagreeing, with_check
+from cutegen_nb.gpu.outside_verdict import Found, disagreeing, not_run, with_check
 from cutegen_nb.gpu.waiting import Limits, Reply, Run
 from cutegen_nb.gpu.workers import Workers
 
@@ -83,13 +83,13 @@ async def judged_outside(
     """
     server = await workers.forks()
     await server.ready()
-    reason = await asyncio.to_thread(_too_large, order, server.folder(""))
-    if reason:
-        return with_check(passed, CheckState.NOT_RUN, reason)
+    too_large = await asyncio.to_thread(_too_large, order, server.folder(""))
+    if too_large is not None:
+        return not_run(passed, too_large)
     progress("judging outside the candidate's process")
     first = await _once(order, workers, progress)
     if first.evaluation is None:
-        return with_check(passed, CheckState.NOT_RUN, first.note)
+        return not_run(passed, first)
     if first.passed:
         return with_check(passed, CheckState.RAN, first.note)
     progress("judging outside the candidate's process once more")
@@ -97,16 +97,18 @@ async def judged_outside(
     return disagreeing(passed, first.evaluation, second)
 
 
-def _too_large(order: Order, scratch: Path) -> str:
+def _too_large(order: Order, scratch: Path) -> Found | None:
     size = order.workload.least_bytes
     held = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = min(LARGEST_BYTES, held // 4, shutil.disk_usage(scratch).free // 4)
+    always = min(LARGEST_BYTES, held // 4)
+    limit = min(always, shutil.disk_usage(scratch).free // 4)
     if size <= limit:
-        return ""
-    return (
+        return None
+    note = (
         f"a call's inputs and outputs hold {size / 2**30:.1f} GiB, and {limit / 2**30:.1f} GiB may pass "
         "through files here"
     )
+    return Found(evaluation=None, note=note, by_machine=size <= always)
 
 
 @dataclass(slots=True)
@@ -308,7 +310,8 @@ async def _once(order: Order, workers: Workers, progress: Progress) -> Found:
         return Found(evaluation=exchange.ended, note=exchange.ended.summary)
     result = heard.result or {}
     if result.get("kind") in {"impossible", "error"}:
-        return Found(evaluation=None, note=str(result.get("reason") or result.get("message"))[:300])
+        note = str(result.get("reason") or result.get("message"))[:300]
+        return Found(evaluation=None, note=note, by_machine=result.get("problem") is not True)
     raise_ours(heard)
     if result.get("kind") != "compared":
         raise WorkerDied(f"The process that judges outside ended while {heard.stage}; evaluate again.")

@@ -282,7 +282,7 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: Ground) -> None
             judge.draw(seeds, [str(name) for name in request["added_inputs"]])
             given = judge.given()
         except UsageError as error:
-            channel.send("impossible", reason=f"what it needs does not travel as data: {error}")
+            channel.send("impossible", problem=True, reason=f"what it needs does not travel as data: {error}")
             return
         except OSError as error:
             channel.send("impossible", reason=f"the inputs could not be written to a file: {error}")

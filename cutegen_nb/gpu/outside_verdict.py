@@ -29,6 +29,8 @@ class Found:
     """None where it could not be made."""
     note: str
     """What ran, or why nothing did."""
+    by_machine: bool = False
+    """Whether nothing did for a reason that lies in this machine's state, not in the problem."""
 
     @property
     def passed(self) -> bool:
@@ -67,6 +69,19 @@ def disagreeing(passed: Evaluation, first: Evaluation, second: Found) -> Evaluat
         timing=None,
     )
     return with_check(found, CheckState.FOUND, message)
+
+
+def not_run(passed: Evaluation, found: Found) -> Evaluation:
+    """What becomes of a candidate that passed inside where no judgement outside was made.
+
+    What a machine could not do today is said aloud: a verdict that only stands beside the candidate may be
+    the candidate's own, and a full disk its doing.
+    """
+    if found.by_machine:
+        message = f"Its values were not judged in a process of its own: {found.note}"
+        flag = Finding(kind="outside-not-run", message=message, severity=Severity.FLAG)
+        passed = replace(passed, findings=(*passed.findings, flag))
+    return with_check(passed, CheckState.NOT_RUN, found.note)
 
 
 def _decides(found: Evaluation) -> bool:
