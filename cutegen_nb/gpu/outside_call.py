@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from cutegen_nb.core.codec import encode
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Severity, Verdict
 from cutegen_nb.gpu import custody, tensor_files
 from cutegen_nb.gpu.calling import Caller
@@ -29,6 +30,7 @@ from cutegen_nb.gpu.record import Evidence
 
 _LAUNCHES_FRACTION = 0.9
 """Share of the deadline after which the simulator gives a kernel up."""
+_LONGEST_MESSAGE = 600
 Given = Mapping[str, Any]
 """What `outside_judge` drew, as it stands in a record."""
 
@@ -72,12 +74,7 @@ def _run(
     called = caller(given)
     leaves = called.leaves
     for index, leaf in enumerate(leaves):
-        if type(leaf) not in PLAIN:
-            message = f"Output {index} is a {type(leaf).__name__}; a plain torch.Tensor is expected."
-            raise CandidateFault(
-                Judged(verdict=Verdict.WRONG_DTYPE), Finding(kind="wrong-type", message=message)
-            )
-        tensor_files.pack(leaf, folder, f"output-{number}-{index}")
+        _keep(leaf, folder, number, index)
     elements = element_count([*given, *leaves])
     found = judge_compute(called.computed, elements)
     if called.launches == () and any(leaf.numel() for leaf in leaves):
@@ -87,6 +84,27 @@ def _run(
         )
     decisive = tuple(item for item in found if item.severity is Severity.DECIDES)
     return [tensor_files.form(leaf) for leaf in leaves], decisive
+
+
+def _keep(leaf: torch.Tensor, folder: Path, number: int, index: int) -> None:
+    """Leave an output in a file. Raises CandidateFault where it is none that fits into one."""
+    if type(leaf) not in PLAIN:
+        message = f"Output {index} is a {type(leaf).__name__}; a plain torch.Tensor is expected."
+        raise _fault(Verdict.WRONG_DTYPE, "wrong-type", message)
+    kind = tensor_files.form(leaf)["dtype"]
+    if leaf.layout is not torch.strided or kind not in tensor_files.DTYPES:
+        message = f"Output {index} is a tensor of {kind}, {leaf.layout}; a dense one of numbers is expected."
+        raise _fault(Verdict.WRONG_DTYPE, "wrong-type", message)
+    try:
+        tensor_files.pack(leaf, folder, f"output-{number}-{index}")
+    except (OSError, RuntimeError, UsageError) as error:
+        # The candidate's folder and its GPU are its own to fill; twice the same is needed to blame it.
+        message = f"Output {index} could not be read and kept in a file: {str(error)[:_LONGEST_MESSAGE]}"
+        raise _fault(Verdict.CRASHED, "output-not-kept", message) from None
+
+
+def _fault(verdict: Verdict, kind: str, message: str) -> CandidateFault:
+    return CandidateFault(Judged(verdict=verdict), Finding(kind=kind, message=message))
 
 
 def _set_state(candidate: object, given: Given, folder: Path) -> bool:

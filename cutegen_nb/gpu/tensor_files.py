@@ -44,7 +44,9 @@ def pack(item: Any, folder: Path, name: str) -> Packed:
     kind = str(item.dtype).removeprefix("torch.")
     if kind not in DTYPES:
         raise UsageError(f"a tensor of {kind} cannot be sent to the worker: convert it first")
-    flat = item.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    # Conjugated and negated views are read as they are meant, which `view` refuses to do by itself.
+    meant = item.detach().resolve_conj().resolve_neg()
+    flat = meant.cpu().contiguous().reshape(-1).view(torch.uint8)
     flat.numpy().tofile(folder / name)
     # Those of a clone: an expanded tensor has elements that share memory.
     strides = torch.empty_like(item, device="meta").stride()

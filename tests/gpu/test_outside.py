@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,6 +30,7 @@ from cutegen_nb.gpu.checks.registry.harness import OUTSIDE
 from cutegen_nb.gpu.endings import raise_ours
 from cutegen_nb.gpu.heard import Heard
 from cutegen_nb.gpu.outside_verdict import with_check
+from cutegen_nb.gpu.waiting import Run
 
 WRONG = Judged(verdict=Verdict.WRONG_VALUES)
 THEN = """
@@ -179,6 +181,11 @@ def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
         ("return y[:1]", Verdict.WRONG_SHAPE, "shape"),
         ("return y, y", Verdict.WRONG_SHAPE, "2 outputs"),
         ("return 'text'", Verdict.WRONG_DTYPE, "str"),
+        ("return torch.complex(y, y).conj()", Verdict.WRONG_DTYPE, "complex64"),
+        ("return y.to_sparse()", Verdict.WRONG_DTYPE, "torch.sparse_coo"),
+        ("return y.to(torch.uint16)", Verdict.WRONG_DTYPE, "uint16"),
+        ("return y.to('meta')", Verdict.CRASHED, "kept in a file"),
+        ("import os; os.mkdir(os.environ['HOME'] + '/output-0-0'); return y", Verdict.CRASHED, "directory"),
     ],
 )
 def test_a_fault_outside_is_the_verdict_in_a_sentence(quick, outside_of, body, verdict, words):
@@ -433,6 +440,30 @@ def test_what_is_too_large_says_its_size(outside_of, monkeypatch):
     check = outside_check(evaluation)
     assert check.state is CheckState.NOT_RUN
     assert "may pass through files here" in check.note
+    assert not evaluation.findings
+
+
+def flagged(evaluation):
+    assert evaluation.passed
+    assert outside_check(evaluation).state is CheckState.NOT_RUN
+    flag = next(item for item in evaluation.findings if item.kind == "outside-not-run")
+    assert flag.severity is Severity.FLAG
+    return flag.message
+
+
+def test_a_full_disk_is_told_as_a_flag(outside_of, monkeypatch):
+    monkeypatch.setattr(outside.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert "may pass through files here" in flagged(outside_of("relu"))
+
+
+def test_a_judge_that_reports_an_error_is_told_as_a_flag(quick, outside_of, monkeypatch):
+    async def failing(request, limits, heard, **_):
+        heard.result = {"kind": "error", "error": "EvaluatorError", "message": "no memory is left"}
+        return Run(end={})
+
+    outside_of("relu")  # what is known of the problem is known
+    monkeypatch.setattr(quick.evaluator._workers, "run", failing)
+    assert "no memory is left" in flagged(outside_of("relu"))
 
 
 def test_a_judge_that_is_lost_is_our_fault_and_no_verdict(quick, outside_of, monkeypatch):
@@ -479,6 +510,12 @@ def test_the_judge_holds_its_folder_and_memory_from_the_candidate(quick, outside
         pytest.skip("no Landlock here")
     evaluation = outside_of(source)
     assert evaluation.passed, evaluation.summary
+
+
+def test_conjugated_and_negated_views_travel_as_they_are_meant(tmp_path):
+    item = torch.randn(3, 2, dtype=torch.complex64).conj()
+    for view in (item, item.imag):
+        assert torch.equal(tensor_files.unpack(tensor_files.pack(view, tmp_path, "x"), tmp_path), view)
 
 
 def test_a_record_nested_beyond_reading_is_malformed_and_nothing_else():
