@@ -30,14 +30,14 @@ print("sum", x.sum().item(), {'braces': "{x}"})
 SENTENCES = {
     "%%simulate\n  \n": "the cell is empty",
     "%%simulate\ndef f(:\n": "cell.py is not a Python program: invalid syntax at line 2",
-    "%%simulate --arch sm_42\nx = 1": "invalid choice: 'sm_42'",
+    "%%simulate --arch sm_42\nx = 1": "there is no 'sm_42': did you mean sm_89?",
     "%%simulate --max-ctas none\nx = 1": "'none' is not a number of CTAs",
     "%%simulate --deadline -1\nx = 1": "is not a number of seconds above 0",
     "%%simulate --nam a\nx = 1": "did you mean --name?",
     "%%simulate --name list\nx = 1": "'list' cannot be a variable",
     "%%simulate --name taken\nx = 1": "taken is a variable of yours (int) and is left alone",
     "%simulate nowhere.py": "cannot read the program nowhere.py",
-    "%simulate": "required: SCRIPT.py",
+    "%simulate": "something is missing: `%simulate [--arch",
 }
 
 
