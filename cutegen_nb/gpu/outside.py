@@ -4,8 +4,8 @@ Inside, the candidate shares a process with the judge, and whoever finds the jud
 verdict of his own.  So before a candidate may become the best, its outputs are judged once more by a process
 into which it never comes:
 
-- `outside_judge` draws inputs from fresh seeds and keeps them; it computes the right answers only after the
-  candidate's process has ended;
+- `outside_judge` draws inputs from fresh seeds and keeps them; right answers that it computes before the
+  candidate's process has ended (is a changed set of inputs usable?) stay in its own memory;
 - `outside_call` gets the candidate, and after its import the inputs as bytes, and leaves outputs as bytes;
 - this module, in the person's process, carries file names from one to the other.
 

@@ -37,8 +37,8 @@ from cutegen_nb.gpu.comparing import cloned, excerpts, tensors_of
 from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.ground import Ground
 from cutegen_nb.gpu.problem_source import LoadedProblem
+from cutegen_nb.gpu.runs import Answers
 from cutegen_nb.gpu.second_look import second_look
-from cutegen_nb.gpu.trial import Answers
 
 Tensors = tuple[torch.Tensor, ...]
 

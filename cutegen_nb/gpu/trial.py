@@ -43,58 +43,10 @@ from cutegen_nb.gpu.harness import HarnessIdentity, judge_harness
 from cutegen_nb.gpu.interception import Operations, TorchCompute, judge_compute, threads
 from cutegen_nb.gpu.problem_source import seed_everything
 from cutegen_nb.gpu.record import Ending, Evidence, Task
+from cutegen_nb.gpu.runs import Answers, Compared, History, Truth
 from cutegen_nb.gpu.second_look import REMEDY, also_right, at_random, second_look
 
-Truth = tuple[torch.Tensor | None, ...]
-"""The reference's outputs in float64; None where it cannot be run so."""
 _ORDINALS = ("the first call", "the second call", "the third call", "the fourth call")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """What the reference makes of some inputs."""
-
-    wanted: tuple[torch.Tensor, ...]
-    """Its outputs."""
-    truth: Truth
-    """The same in float64."""
-    inputs_after: list[Any]
-    """The inputs as it left them: it may write into one on purpose."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One run of the candidate and of the reference on the same inputs."""
-
-    drawn: list[Any]
-    """The inputs, as they were."""
-    given: list[Any]
-    """The same in the memory that the candidate got, as it left them."""
-    called: Called
-    """The candidate's call."""
-    wanted: tuple[torch.Tensor, ...]
-    """The reference's outputs."""
-
-
-@dataclass(slots=True, kw_only=True)
-class History:
-    """Runs that later ones are held against. No more are kept: at full size each fills gigabytes."""
-
-    first: Compared | None = None
-    """The first run; its inputs' memory is used again."""
-    latest: Compared | None = None
-    """The latest run on other inputs."""
-    rearranges: bool | None = None
-    """Whether the reference only puts values elsewhere; None before it ran."""
-    repeat: Called | None = None
-    """The second call, after everything was compiled; without its outputs."""
-
-    def let_go(self) -> None:
-        """Once every seed is right: keep the first run's inputs and what its outputs were like, no more."""
-        self.latest = None
-        if self.first is not None:
-            forms = tuple(item.to("meta") for item in self.first.wanted)
-            self.first = replace(self.first, called=replace(self.first.called, leaves=[]), wanted=forms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

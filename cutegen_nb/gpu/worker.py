@@ -89,7 +89,7 @@ warden only the host's."""
 def serve(sock: socket.socket, surroundings: Surroundings) -> None:
     """Get ready, wait for the one request on `sock`, answer it and end the process.
 
-    One of the three places with a broad ``except``: whatever goes wrong in here and is not the candidate's
+    A place with a broad ``except``: whatever goes wrong in here and is not the candidate's
     fault travels to the evaluator as a ``fault`` record, which raises it there.
     """
     channel = Channel(sock)

@@ -22,7 +22,7 @@ from cutegen_nb.gpu.comparing import cloned, tensors_of
 from cutegen_nb.gpu.correctness import Gate, compared_with, matches
 from cutegen_nb.gpu.distances import root_mean_square
 from cutegen_nb.gpu.problem_source import LoadedProblem
-from cutegen_nb.gpu.trial import Answers
+from cutegen_nb.gpu.runs import Answers
 
 _FEWEST_TO_CUT = 2
 """Extents below this have no last sixteenth."""

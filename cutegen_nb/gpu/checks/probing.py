@@ -25,8 +25,9 @@ from cutegen_nb.gpu.correctness import Gate
 from cutegen_nb.gpu.distances import root_mean_square
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.record import Ending, Evidence
+from cutegen_nb.gpu.runs import Answers, History
 from cutegen_nb.gpu.second_look import says_nothing
-from cutegen_nb.gpu.trial import Answers, History, Trial
+from cutegen_nb.gpu.trial import Trial
 
 _SENSITIVITY_MULTIPLE = 4.0
 """Gates are at least so many times what the last bit of the inputs does to the answer."""

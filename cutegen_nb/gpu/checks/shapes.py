@@ -27,8 +27,9 @@ from cutegen_nb.gpu.checks.sizes import Size, extents, rewrites_for, sizes, thre
 from cutegen_nb.gpu.faults import CandidateFault
 from cutegen_nb.gpu.problem_source import load
 from cutegen_nb.gpu.record import Ending
+from cutegen_nb.gpu.runs import History
 from cutegen_nb.gpu.scaling import Budget
-from cutegen_nb.gpu.trial import History, Trial
+from cutegen_nb.gpu.trial import Trial
 
 _LARGER = 4
 """Times the simulator's usual size that another may have."""
