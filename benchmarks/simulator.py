@@ -58,7 +58,7 @@ def child(side: str, case: str) -> None:
         import torch
         import triton_kernels as kernels
     else:
-        from cutegen_nb.simulator import bridge
+        from cutegen_nb.simulator.host import simulation as bridge
 
         os.environ.update(bridge.prepare_environment("sm_80"))
         import torch
@@ -68,7 +68,7 @@ def child(side: str, case: str) -> None:
     torch.set_num_threads(1)
     tolerance = {"rtol": 1e-2, "atol": 1e-2} if case == "product" else {}
     samples = []
-    with simulation.habits() if side == "cute" else contextlib.nullcontext():
+    with simulation.present_as_cuda() if side == "cute" else contextlib.nullcontext():
         given, reference = inputs(case)
         given = tuple(one.cuda() for one in given) if side == "cute" else given
         for _ in range(REPEATS + 1):

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
-TESTS = Path(__file__).parent.parent / "tests" / "gpu"
+TESTS = Path(__file__).parent.parent / "tests" / "evaluator"
 PROBLEM = Problem(
     name="relu", source=(TESTS / "problems" / "relu.py").read_text(), form=ProblemForm.KERNELBENCH
 )
@@ -106,7 +106,7 @@ async def measured(device: str, ways: list[str], count: int, pause_s: float) -> 
         "device": found.name,
         "driver": found.driver,
         **versions,
-        "candidate": "tests/gpu/candidates/relu.py, tier A",
+        "candidate": "tests/evaluator/candidates/relu.py, tier A",
         "pause_s": pause_s,
         "said": SAID,
         "runs": runs,

@@ -21,12 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cutegen_nb.analysis.compare import TIME_FRACTION, compare
-from cutegen_nb.core.evaluation import BaselineTiming, Evaluation, Judged, Timing, Verdict
+from cutegen_nb.analysis.history.compare import TIME_FRACTION, compare
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.round import Relation
-from cutegen_nb.gpu import ratios, sampling
+from cutegen_nb.core.timing import BaselineTiming, Timing
+from cutegen_nb.evaluator.timing import bench, statistics
 
 GAINS = (0.0, 0.01, 0.03, 0.1)
 LONGEST_S = {"A": 0.6, "B": 4.0, "C": 8.0}
@@ -131,7 +132,7 @@ MODELS: dict[str, Model] = {
 def compared(model: Model, gain: float, longest_s: float, seed: int) -> tuple[Relation, bool, int]:
     """One comparison: what it is called, whether the interval holds the true ratio, pairs it took."""
     device = Device(ms=0.02, random=np.random.default_rng(seed))
-    speeds = {ratios.CANDIDATE: 1 / (1 + gain), EAGER: 1.5, RIVAL: 1.0, ratios.AGAIN: 1.5}
+    speeds = {statistics.CANDIDATE: 1 / (1 + gain), EAGER: 1.5, RIVAL: 1.0, statistics.AGAIN: 1.5}
 
     def once(name: str) -> float:
         ms = device.ms * speeds[name] * max(0.2, model(device, name))
@@ -139,11 +140,13 @@ def compared(model: Model, gain: float, longest_s: float, seed: int) -> tuple[Re
         device.before = name
         return ms
 
-    samples = sampling.in_turns(list(speeds), once, longest_s, now=lambda: device.now_s)
-    middle, low, high = ratios.ratio_interval(samples[RIVAL], samples[ratios.CANDIDATE], resamples=2000)
+    samples = bench.sample_in_turns(list(speeds), once, longest_s, now=lambda: device.now_s)
+    middle, low, high = statistics.ratio_interval(
+        samples[RIVAL], samples[statistics.CANDIDATE], resamples=2000
+    )
     rival = BaselineTiming(name=RIVAL, median_ms=1.0, speedup=middle, speedup_low=low, speedup_high=high)
     pairs = sum(len(block) for block in samples[RIVAL])
-    noise = max(ratios.noise_of(samples) or 0.0, ratios.resolution_fraction(samples))
+    noise = max(statistics.noise_fraction(samples) or 0.0, statistics.resolution_fraction(samples))
     return called(rival, noise), low <= 1 + gain <= high, pairs
 
 

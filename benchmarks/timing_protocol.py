@@ -22,14 +22,14 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cutegen_nb.analysis.compare import compare
+from cutegen_nb.analysis.history.compare import compare
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import DeviceUnavailable
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Relation
-from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
 RELU = """
 import torch

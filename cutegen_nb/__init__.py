@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from cutegen_nb.analysis.problem_text import problem_from_string, read_problem
+    from cutegen_nb.analysis.problem.problem_text import problem_from_string, read_problem
     from cutegen_nb.core.candidate import Candidate
     from cutegen_nb.core.device import Device
     from cutegen_nb.core.errors import CutegenError, UsageError
@@ -39,8 +39,8 @@ _HOMES = {
     "UsageError": "core.errors",
     "Verdict": "core.evaluation",
     "draw_layout": "notebook.drawing",
-    "problem_from_string": "analysis.problem_text",
-    "read_problem": "analysis.problem_text",
+    "problem_from_string": "analysis.problem.problem_text",
+    "read_problem": "analysis.problem.problem_text",
 }
 
 __all__ = [  # noqa: RUF022 - the entry first

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""What `cutegen-nb demo` refines, in KernelBench's form. The parent reads this file as text."""
+"""Problem of `cutegen-nb demo`, in KernelBench's form. The parent process reads this file as text."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Model(torch.nn.Module):
         self.shift = torch.nn.Parameter(torch.rand(features))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (batch, features) in and out."""
+        """Map (batch, features) to the same shape."""
         return F.gelu(x) * self.scale + self.shift
 
 
 def get_inputs() -> list[torch.Tensor]:
-    """One input, normally distributed."""
+    """Return one input of shape (batch, features), normally distributed."""
     return [torch.randn(batch_size, features)]
 
 
 def get_init_inputs() -> list[int]:
-    """Arguments of Model."""
+    """Return the arguments of Model."""
     return [features]

@@ -1,10 +1,9 @@
-"""The one place where settings become a concrete author, evaluator, store and approver."""
+"""Construction of author, evaluator, store and approver from settings."""
 
 from __future__ import annotations
 
 import contextlib
 import getpass
-import importlib.util
 import os
 import platform
 import time
@@ -16,82 +15,104 @@ from pathlib import Path
 from typing import Protocol
 
 from cutegen_nb import __version__
+from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.profile_file import config_path, find_profile
 from cutegen_nb.authors.server_profile import DEFAULT_URL, ServerProfile
+from cutegen_nb.cluster.ray_members import RayMembers
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Approver, Author, Evaluator, Guide, Progress
-from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.core.search.knowledge import learn_nothing, no_knowledge
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.evaluator_pool import EvaluatorPool
+from cutegen_nb.evaluator.host_members import HostMembers
 from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadLine
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.prompting.guide import CuTeGuide
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
-from cutegen_nb.prompting.render import no_guide
+from cutegen_nb.store.history import StrategyHistory
+from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
 
 DEFAULT_FOLDER = Path(".cutegen")
+"""Folder of the sessions, in the working directory, unless ``--store`` names another."""
+CAMPAIGNS_FOLDER = DEFAULT_FOLDER / "campaigns"
+"""Folder of the campaigns, each with a folder of its own, unless ``--store`` names another."""
 AUTHORS = ("offline", "openai", "manual")
+"""Values of ``--author``."""
 DEVICES = ("auto", "cuda", "simulator")
+"""Values of ``--device``."""
 BASELINES = ("eager", "torch.compile")
+"""Values of ``--baseline``: forms of the reference whose times a kernel is compared with."""
 POLICIES = ("auto", "ask")
+"""Values of ``--policy``: decide at gates by rule, or ask a person."""
 _REPAIRS = 2
+"""Repairs of a failed candidate in one round, at most."""
 
 
 class Person(Protocol):
-    """How a person is told and asked: a terminal, or a notebook's panel."""
+    """Interface to a person: a terminal, or the panel of a notebook."""
 
     @property
     def progress(self) -> Progress:
-        """Hears what is being done now."""
+        """Callback for the progress text."""
         ...
 
     @property
     def say(self) -> Callable[[str], None]:
-        """Shows a text."""
+        """Callback that shows a text."""
         ...
 
     @property
     def read_line(self) -> ReadLine:
-        """Asks for a line."""
+        """Function that asks for a line."""
         ...
 
     @property
     def edit_text(self) -> EditText:
-        """Lets a text be edited."""
+        """Function that opens an editor on a text."""
         ...
 
     @property
     def paste(self) -> Callable[[], Awaitable[str | None]] | None:
-        """Takes a pasted text; None where nobody could paste one."""
+        """Function that waits for a pasted text; None where nobody could paste one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a command or a magic was told, and the environment says."""
+    """Settings of a command or a magic, from its options and the environment."""
 
     author: str = "offline"
-    """One of `AUTHORS`."""
+    """Author, of `AUTHORS`."""
     device: str = "auto"
-    """One of `DEVICES`."""
+    """Device on which kernels run, of `DEVICES`."""
     policy: str = "auto"
-    """One of `POLICIES`."""
-    baselines: tuple[str, ...] = BASELINES[:1]
-    """What a GPU's times are compared with, of `BASELINES`."""
+    """Policy at gates, of `POLICIES`."""
+    baselines: tuple[str, ...] = BASELINES
+    """Baselines of GPU times, of `BASELINES`."""
     screening: bool = True
-    """Whether a candidate's source is read before it runs."""
+    """True if a candidate's source is screened before it runs."""
     folder: Path = DEFAULT_FOLDER
-    """Where sessions, prompts and reports are kept."""
+    """Folder of sessions, prompts and reports."""
     server: ServerProfile = field(default_factory=lambda: ServerProfile(name="openai", model=""))
-    """The model and its server, for the author ``openai``: of the config file, or made of options."""
+    """Model and server of the author ``openai``, from the config file or from options."""
     key: str = field(default="", repr=False)
-    """From the environment only; never stored, logged or shown."""
+    """API key, from the environment only; never stored, logged or shown."""
     prompts: Path | None = None
-    """A person's own templates; None for the shipped ones alone."""
+    """Folder of a person's own templates; None for the shipped ones alone."""
     person: str = "unknown"
-    """Login of who decides, for the record."""
+    """Login of the person who decides, for the record."""
+    target: str = ""
+    """GPU that times are estimated for without one; empty for the session's own, else the default."""
+    history: bool = True
+    """True if sessions use the knowledge base and add to it."""
+    workers: int = 1
+    """Evaluations that run at once, at most."""
+    ray: str = ""
+    """Address of the Ray cluster that evaluates: ``auto``, ``local`` or host:port; empty for this host."""
 
 
 def settings_from_environment(  # noqa: PLR0913 - one argument an option of the command line
@@ -105,12 +126,19 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
     base_url: str = "",
     profile: str = "",
     prompts: Path | None = None,
+    target: str = "",
+    history: bool = True,
+    workers: int = 1,
+    ray: str = "",
 ) -> Settings:
-    """Settings with what was not given taken from CUTEGEN_MODEL, OPENAI_BASE_URL and the key's variable.
+    """Return settings from options, with CUTEGEN_MODEL, OPENAI_BASE_URL and the key's variable as defaults.
 
-    With a `profile` the server is that of the config file, and `model` and `base_url` change parts of it.
-    Raises ConfigurationError when there is none of that name, UsageError when another author is asked for.
+    With a `profile` the server comes from the config file; `model` and `base_url` override parts of it.
+    Raises ConfigurationError for an unknown profile, UsageError for a profile with the author ``manual`` and
+    for a target without a data sheet.
     """
+    if target:
+        find_target(target)
     server = _server(profile, model, base_url)
     if profile and author not in {"offline", "openai"}:
         message = f"--profile {profile} is for a model, and --author {author} is none: give one of the two"
@@ -119,12 +147,16 @@ def settings_from_environment(  # noqa: PLR0913 - one argument an option of the 
         author="openai" if profile else author,
         device=device,
         policy=policy,
-        baselines=baselines or BASELINES[:1],
+        baselines=baselines or BASELINES,
         folder=folder or DEFAULT_FOLDER,
         server=server,
         key=os.environ.get(server.key_variable, "") if server.key_variable else "",
         prompts=prompts,
         person=_login(),
+        target=target,
+        history=history,
+        workers=workers,
+        ray=ray,
     )
 
 
@@ -155,7 +187,10 @@ def _login() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What is installed here, by name: ``python``, ``cutegen-nb``, ``torch``, ``nvidia-cutlass-dsl``."""
+    """Return the installed versions of ``python``, ``cutegen-nb``, ``torch`` and ``nvidia-cutlass-dsl``.
+
+    A package that is not installed is left out.
+    """
     found = {"python": platform.python_version(), "cutegen-nb": __version__}
     for package in ("torch", "nvidia-cutlass-dsl"):
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -164,31 +199,35 @@ def versions() -> dict[str, str]:
 
 
 class SystemClock:
-    """The machine's time."""
+    """Clock of the machine."""
 
     def now(self) -> str:
-        """UTC, ISO 8601, whole seconds."""
+        """Return the UTC time in ISO 8601, in whole seconds."""
         return datetime.now(UTC).isoformat(timespec="seconds")
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
+        """Return seconds of a monotonic clock."""
         return time.monotonic()
 
 
 def library_of(settings: Settings) -> PromptLibrary:
-    """The templates: shipped, and a person's own before them. Raises ConfigurationError."""
+    """Return the prompt templates; a person's own override shipped ones. Raises ConfigurationError."""
     return PromptLibrary(own=settings.prompts) if settings.prompts else shipped_library()
 
 
 def make_guide(settings: Settings) -> Guide:
-    """What adds chapters of the CuTe DSL guide to a request; none where bm25s is not installed."""
-    if importlib.util.find_spec("bm25s") is None:
-        return no_guide
+    """Make the guide that adds chapters on the CuTe DSL to a request.
+
+    Raises ConfigurationError for a chapter with a wrong tag.
+    """
     return CuTeGuide(library_of(settings).chapters())
 
 
 def make_author(settings: Settings, person: Person) -> Author:
-    """The author that was asked for. Raises ConfigurationError when it lacks a setting."""
+    """Make the author of the settings.
+
+    Raises ConfigurationError when the author lacks a setting, UsageError for an unknown author.
+    """
     if settings.author == "offline":
         return OfflineAuthor()
     if settings.author == "openai":
@@ -204,13 +243,18 @@ def make_author(settings: Settings, person: Person) -> Author:
     raise UsageError(message)
 
 
-def repairs_of(settings: Settings) -> int:
-    """How often a failed candidate is repaired: the offline author would write the same kernel again."""
+def max_repairs(settings: Settings) -> int:
+    """Return the repairs in a round, at most; 0 for ``offline``, which would write the same kernel again."""
     return 0 if settings.author == "offline" else _REPAIRS
 
 
-def uncounted_dollars(settings: Settings) -> str:
-    """Why a budget in dollars counts nothing with this author; empty where every request has a price."""
+def slots_at_once(settings: Settings) -> int:
+    """Return the slots of an epoch that run side by side; 1 for ``manual``, because a person answers them."""
+    return 1 if settings.author == "manual" else settings.workers
+
+
+def no_price_reason(settings: Settings) -> str:
+    """Return the reason that a budget in dollars has no effect; empty where requests have a price."""
     if settings.author != "openai":
         return f"a budget in dollars counts nothing: the author {settings.author} has no price"
     if settings.server.price is not None:
@@ -222,13 +266,35 @@ def uncounted_dollars(settings: Settings) -> str:
     )
 
 
-def make_evaluator(settings: Settings) -> Evaluator:
-    """Where candidates run. Raises DeviceUnavailable at its first use, not here."""
-    return KernelEvaluator(device=settings.device, baselines=settings.baselines, screening=settings.screening)
+def make_evaluator(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Evaluator:
+    """Make the evaluator: one, a pool of several on this host, or a pool on a Ray cluster.
+
+    `say` shows a sentence on a pool that is smaller than was asked for. A missing device or cluster raises
+    its error at the first use, not here.
+    """
+    device, baselines, screening = settings.device, settings.baselines, settings.screening
+    if settings.ray:
+        return EvaluatorPool(
+            RayMembers(
+                address=settings.ray,
+                workers=settings.workers,
+                device=device,
+                baselines=baselines,
+                screening=screening,
+                say=say,
+            )
+        )
+    if settings.workers > 1:
+        return EvaluatorPool(
+            HostMembers(
+                workers=settings.workers, device=device, baselines=baselines, screening=screening, say=say
+            )
+        )
+    return KernelEvaluator(device=device, baselines=baselines, screening=screening)
 
 
 def make_approver(settings: Settings, person: Person) -> Approver:
-    """A policy, or the person."""
+    """Make the approver: a rule, or the person at a terminal. Raises UsageError for an unknown policy."""
     if settings.policy == "auto":
         return AutoApprover()
     if settings.policy == "ask":
@@ -240,7 +306,8 @@ def make_approver(settings: Settings, person: Person) -> Approver:
 
 
 def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Effects:
-    """Everything a round needs."""
+    """Make the effects of a round: author, evaluator, approver, clock, templates, guide, knowledge base."""
+    history = make_history(settings, person.say)
     return Effects(
         author=make_author(settings, person),
         evaluator=evaluator,
@@ -249,10 +316,18 @@ def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Ef
         library=library_of(settings),
         progress=person.progress,
         guide=make_guide(settings),
+        knowledge=history.recall if history else no_knowledge,
+        learn=history.learn if history else learn_nothing,
         environment=versions(),
+        target=find_target(settings.target) if settings.target else None,
     )
 
 
+def make_history(settings: Settings, say: Callable[[str], None]) -> StrategyHistory | None:
+    """Make the history of earlier sessions; None where the settings leave it unused."""
+    return StrategyHistory(KnowledgeBase(knowledge_folder()), say) if settings.history else None
+
+
 def open_store(settings: Settings, *, writable: bool = True) -> SqliteStore:
-    """The store of the settings' folder. Raises StoreError."""
+    """Open the store of the settings' folder. Raises StoreError."""
     return SqliteStore(settings.folder, writable=writable)

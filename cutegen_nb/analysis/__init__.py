@@ -1,1 +1,1 @@
-"""Pure judgements: numbers and source in, findings out. Imports core and the standard library only."""
+"""Pure functions from numbers and source text to findings. Imports only core and the standard library."""

@@ -1,1 +1,1 @@
-"""Who writes candidates: a model, a person, or templates without a network."""
+"""Authors of candidates: a model, a person, a recording, or templates without a network."""

@@ -1,4 +1,4 @@
-"""What an answer has brought so far: its words, its reasoning, its tool calls, its token counts."""
+"""Accumulator for a streamed answer: text, reasoning, tool calls and token counts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 from cutegen_nb.authors.server_profile import Price
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.round import Reply, Usage
-from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, split_thoughts
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, split_thoughts
 
 MAX_REASONING_CHARACTERS = 2_000_000
-"""An answer that has thought longer than this is not going to come."""
+"""Limit on the characters of reasoning; a longer answer is cut off."""
 _PROGRESS_CHARACTERS = 400
+"""Characters of answer and reasoning between two progress messages."""
 _CHARACTERS_PER_TOKEN = 4
-"""Of English and of code, about; only used where a server counts no tokens."""
+"""Characters of English or code in a token, roughly; used only where a server counts no tokens."""
 
 
-class Collected:
-    """Grows with each event of a stream."""
+class AnswerAccumulator:
+    """Accumulator for one answer; it grows with each event of a stream."""
 
     def __init__(self, progress: Progress, prompt_characters: int) -> None:
         self.finish_reason = ""
         self.heard = False
-        """Whether any part of an answer has come."""
+        """True once any part of an answer has arrived, even an empty one."""
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -37,26 +38,26 @@ class Collected:
 
     @property
     def length(self) -> int:
-        """Characters of the answer so far."""
+        """Characters of the answer so far, without the reasoning."""
         return self._length
 
     @property
     def ended(self) -> bool:
-        """Whether the server said how the answer ended."""
+        """True if the server gave a finish reason."""
         return bool(self.finish_reason)
 
     @property
     def anything(self) -> bool:
-        """Whether a word of an answer, a thought or a call has come."""
+        """True once text, reasoning, a refusal or a tool call has arrived."""
         return bool(self._text or self._reasoning or self._refusal or self._calls)
 
     @property
     def too_long(self) -> bool:
-        """Whether more of it would be refused unread."""
+        """True if the answer or its reasoning exceeds its limit; the rest is not read."""
         return self._length > MAX_REPLY_CHARACTERS or self._thought > MAX_REASONING_CHARACTERS
 
     def add(self, text: str = "", reasoning: str = "", refusal: str = "") -> None:
-        """Add words, and tell of the growth now and then."""
+        """Add text, reasoning or a refusal, and report progress every `_PROGRESS_CHARACTERS`."""
         self.heard = True
         for words, parts in ((text, self._text), (reasoning, self._reasoning), (refusal, self._refusal)):
             if words:
@@ -69,7 +70,7 @@ class Collected:
             self._progress(f"the model {doing}: {size:,} characters")
 
     def add_call(self, index: int, name: str, arguments: str) -> None:
-        """Add a part of a tool call, which nobody offered a tool for."""
+        """Add a part of a tool call. No tool was offered, so the call becomes the text of the reply."""
         self.heard = True
         call = self._calls.setdefault(index, {"name": "", "arguments": ""})
         call["name"] += name
@@ -77,11 +78,11 @@ class Collected:
         self._length += len(arguments)
 
     def count(self, usage: Usage) -> None:
-        """Take the server's token counts."""
+        """Store the server's token counts."""
         self._counts = usage
 
     def usage(self, seconds: float, price: Price | None) -> Usage:
-        """The server's counts, or a guess from the length where it gave none; with the cost."""
+        """Return token counts and cost: the server's counts, or an estimate from the length without them."""
         found = self._counts or self._guess()
         cost = price.of(found.input_tokens, found.cached_tokens, found.output_tokens) if price else None
         return Usage(
@@ -104,7 +105,7 @@ class Collected:
         )
 
     def reply(self, usage: Usage, notes: tuple[str, ...]) -> Reply:
-        """The answer, thoughts taken out of it."""
+        """Build the reply, with inline reasoning moved out of the text."""
         thoughts, text = split_thoughts("".join(self._text))
         reasoning = "\n".join(part for part in ("".join(self._reasoning), thoughts) if part)
         finish = self.finish_reason or "incomplete"
@@ -117,7 +118,7 @@ class Collected:
 
 
 def whole_number(holder: Any, *names: str) -> int:
-    """The first of the attributes that is a number of tokens; 0 for none."""
+    """Return the first of the attributes that is a positive integer; 0 without one."""
     for name in names:
         value = getattr(holder, name, None)
         if isinstance(value, int) and value > 0:
@@ -126,6 +127,6 @@ def whole_number(holder: Any, *names: str) -> int:
 
 
 def words(holder: Any, *names: str) -> str:
-    """The first of the attributes that is a text with something in it."""
+    """Return the first of the attributes that is a non-empty string; empty without one."""
     found = (getattr(holder, name, None) for name in names)
     return next((value for value in found if isinstance(value, str) and value), "")

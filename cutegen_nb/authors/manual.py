@@ -1,6 +1,6 @@
-"""A person carries the prompt to any chat model, or writes the kernel, and brings the reply back.
+"""Author for replies by hand: a person takes the prompt to any chat model, or writes the kernel.
 
-The prompt goes to a file; the reply is read from a file beside it, or pasted, whichever comes first.
+The prompt goes to a file. The reply is read from a file beside it, or pasted, whichever comes first.
 """
 
 from __future__ import annotations
@@ -14,32 +14,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutegen_nb.core.errors import AuthorError, ConfigurationError
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.prompting.library import PromptLibrary
-from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, split_thoughts
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, split_thoughts
 
 Paste = Callable[[], Awaitable[str | None]]
-"""A pasted text; None when the input has ended without one."""
+"""Coroutine function that returns a pasted text; None when the input has ended without one."""
 
 SUFFIXES = (".md", ".txt", ".py", ".md.txt")
-"""What a reply's file may end in; some editors add a suffix of their own."""
+"""File suffixes accepted for a reply; some editors add a suffix of their own."""
 _MAX_BYTES = 4 * MAX_REPLY_CHARACTERS + 4
-"""More is refused unread: so long a text can hold no more characters than are taken."""
+"""Bytes read of a reply's file: `MAX_REPLY_CHARACTERS` of at most 4 bytes in UTF-8, and one more
+character."""
 _WANTED = {
     "generate": "a first kernel",
-    "diagnose": "words only: what is wrong with the kernel",
-    "repair": "a repair",
+    "repair": "a repair of its kernel, which did not pass",
+    "cross": "words only: one strategy out of those of two kernels",
+    "invent": "words only: a new strategy for a kernel",
+    "align": "words only: what the kernel really does",
     "reply": "the same reply again, in a form that can be read; the prompt says what was wrong",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file as it was at one look."""
+    """Size and modification time of a file at one poll."""
 
     path: Path
     size: int
@@ -47,7 +51,7 @@ class _Seen:
 
 
 class ManualAuthor:
-    """Writes prompts to a folder and waits for replies."""
+    """Author that writes prompts to a folder and waits for replies."""
 
     name = "manual"
 
@@ -61,7 +65,7 @@ class ManualAuthor:
         poll_s: float = 0.2,
         settled_s: float = 1.0,
     ) -> None:
-        """`settled_s`: how long a reply's file must have been left alone before it counts as whole."""
+        """`settled_s`: seconds that a reply's file must stay unchanged before it counts as complete."""
         self._folder = folder
         self._library = library
         self._say = say
@@ -70,24 +74,29 @@ class ManualAuthor:
         self._settled_s = settled_s
         self._answered: set[Path] = set()
         self.asked: Prompt | None = None
-        """The prompt whose reply is waited for; None in between."""
+        """Prompt that waits for its reply; None in between."""
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
-        """The library's strategies for the problem's class."""
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """List the library's strategies for the problem's class."""
         return self._library.menu(facts.workload_class, facts.parts)
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
-        """Write the prompt, say where, and wait for the reply without holding anything else up.
+        """Write the prompt, tell the person where, and wait for the reply without blocking the event loop.
 
-        After a crash the same prompt finds its file again, and a reply that is already there is taken.
+        After a crash the same prompt finds its file again, and a reply already there is taken. A request for
+        a diagnosis has an empty reply at once. Raises ConfigurationError when the folder cannot be written,
+        and Declined when the person brings no reply.
         """
         started = time.monotonic()
+        if prompt.purpose == "diagnose":
+            # Diagnosis and repair are one request to a person: each request is a way to a chat and back.
+            return Reply(text="", usage=Usage(), notes=(_WITH_REPAIR,))
         path = self._file_for(prompt, session)
         reply_path = path.with_name(f"{path.stem}-reply{SUFFIXES[0]}")
         if not any(item.exists() for item in _candidates(reply_path)):
             self._say(_request(prompt, session, path, reply_path))
-        progress(WAITING)
         self.asked = prompt
+        progress(WAITING)
         try:
             thoughts, text = split_thoughts(await self._first_of(reply_path))
         finally:
@@ -97,7 +106,10 @@ class ManualAuthor:
         return Reply(text=text, usage=usage, reasoning=thoughts)
 
     def _file_for(self, prompt: Prompt, session: Session) -> Path:
-        """``NAME-ROUND.md``, with a number for a second request of the round."""
+        """Write the prompt to ``NAME-ROUND.md``, with a number for a second request of the round.
+
+        Raises ConfigurationError when the folder cannot be written.
+        """
         text = f"{prompt.system.rstrip()}\n\n---\n\n{prompt.user.rstrip()}\n"
         stem = f"{session.name}-{len(session.rounds)}"
         try:
@@ -137,11 +149,12 @@ class ManualAuthor:
     async def _from_terminal(self, paste: Paste) -> str:
         text = await paste()
         if text is None:
+            # The input has ended: wait for the reply's file alone.
             await asyncio.get_running_loop().create_future()
         return text or ""
 
     async def _from_file(self, reply_path: Path) -> str:
-        """The file's text, once it is there, not blank, and has been left alone for a while."""
+        """Wait until the reply's file has text and has stayed unchanged for `settled_s` seconds."""
         before: _Seen | None = None
         since = time.monotonic()
         told = ""
@@ -160,18 +173,23 @@ class ManualAuthor:
 
 
 WAITING = "waiting for the reply"
-"""What such an author is doing until then."""
+"""Progress message of the wait."""
+_WITH_REPAIR = "the diagnosis is part of the next request, the repair"
 
 
 def _request(prompt: Prompt, session: Session, path: Path, reply_path: Path) -> str:
-    """What the person is told."""
-    wanted = _WANTED.get(prompt.purpose) or (prompt.strategy.name if prompt.strategy else prompt.purpose)
+    """Message for the person: purpose, size and place of the prompt, and place of the reply."""
     size = len(prompt.system) + len(prompt.user)
     return (
-        f"r{len(session.rounds)} wants {wanted}.\n"
+        f"r{len(session.rounds)} wants {wanted(prompt)}.\n"
         f"The prompt ({size:,} characters) is in {path}\n"
         f"Put the whole reply into {reply_path}"
     )
+
+
+def wanted(prompt: Prompt) -> str:
+    """Name what a request asks for, in a few words."""
+    return _WANTED.get(prompt.purpose) or (prompt.strategy.name if prompt.strategy else prompt.purpose)
 
 
 def _candidates(reply_path: Path) -> tuple[Path, ...]:
@@ -180,7 +198,7 @@ def _candidates(reply_path: Path) -> tuple[Path, ...]:
 
 
 def _look(reply_path: Path) -> _Seen | None:
-    """The first of the reply's files that is there and has something in it."""
+    """Find the first of the reply's files that exists and is not empty."""
     for path in _candidates(reply_path):
         try:
             found = path.stat()
@@ -192,7 +210,10 @@ def _look(reply_path: Path) -> _Seen | None:
 
 
 def _read(path: Path) -> tuple[str, str]:
-    """The text, and why there is none: a file that cannot be read now may be readable a moment later."""
+    """Return the text and an empty string, or an empty text and the reason.
+
+    A file that cannot be read now may be readable at the next poll.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES)
@@ -202,9 +223,9 @@ def _read(path: Path) -> tuple[str, str]:
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text: UTF-8, or UTF-16 where its mark says so; what is neither stays visible as wrong.
+    """Decode bytes as UTF-8, or as UTF-16 where a byte order mark or the zero bytes show it.
 
-    Bytes that are no text become lone surrogates, which make the reply unreadable with a reason.
+    Bytes that are neither become lone surrogates, so that the parser rejects the reply with a reason.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         with contextlib.suppress(UnicodeDecodeError):

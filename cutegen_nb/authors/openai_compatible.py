@@ -1,6 +1,6 @@
-"""A model behind any server that speaks one of OpenAI's two APIs (OpenAI, vLLM, Ollama, llama.cpp …).
+"""Author that asks a model at any server with one of OpenAI's APIs (OpenAI, vLLM, Ollama, llama.cpp …).
 
-The ``openai`` package is imported when the first request is made. The key is held in memory only.
+The ``openai`` package is imported at the first request. The key is held in memory only.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.authors.chat import Chat
-from cutegen_nb.authors.collected import Collected
-from cutegen_nb.authors.patience import Patience, Sleep, Turns
+from cutegen_nb.authors.collected import AnswerAccumulator
+from cutegen_nb.authors.failures import ErrorClassifier, FailureKind, RequestFailure, client_errors
 from cutegen_nb.authors.responses import FAILED, Responses
+from cutegen_nb.authors.retry import RateLimiter, RetryPolicy, Sleep
 from cutegen_nb.authors.server_profile import KEY_VARIABLE, Api, ServerProfile, check_usable, is_local
-from cutegen_nb.authors.setbacks import Kind, Reading, Setback, client_errors
 from cutegen_nb.core.errors import ConfigurationError
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Prompt, Reply, Usage
@@ -33,20 +34,24 @@ if TYPE_CHECKING:
 __all__ = ["KEY_VARIABLE", "OpenAICompatibleAuthor", "is_local"]
 
 _CONNECT_S = 15.0
+"""Seconds until a connection must stand."""
 _LISTING_S = 10.0
+"""Seconds for the list of the server's models."""
 _LISTED = 8
+"""Most model names in an error message."""
 _DISPENSABLE = (
     "stream_options", "max_completion_tokens", "max_output_tokens", "max_tokens", "temperature",
     "reasoning_effort", "reasoning", "store", "stream",
 )  # fmt: skip
-"""Settings a server may refuse, longer names first where one is a part of another."""
+"""Settings that a server may refuse; a longer name stands before its own substring."""
 _NO_SYSTEM = re.compile(
     r"\Ainstructions\b|\bsystem\b.{0,20}\brole\b|\brole\b.{0,60}\bsystem\b", re.IGNORECASE
 )
+"""Messages of servers that take no system message or no ``instructions``."""
 
 
 class OpenAICompatibleAuthor:
-    """Asks one model, streamed, and again where that may help."""
+    """Author that asks one model, streamed, with retries."""
 
     def __init__(
         self,
@@ -57,7 +62,7 @@ class OpenAICompatibleAuthor:
         first_wait_s: float = 0.5,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """Take the settings. Raises ConfigurationError when the model or a needed key is missing."""
+        """Store the settings. Raises ConfigurationError when the model or a needed key is missing."""
         check_usable(profile, key)
         self.name = f"{profile.name}:{profile.model}"
         self._profile = profile
@@ -66,14 +71,14 @@ class OpenAICompatibleAuthor:
         self._first_wait_s = first_wait_s
         self._sleep = sleep
         self._dialect = Chat() if profile.api is Api.CHAT else Responses()
-        self._turns = Turns(profile.limits)
-        self._reading = Reading(profile, key)
+        self._turns = RateLimiter(profile.limits)
+        self._reading = ErrorClassifier(profile, key)
         self._without: frozenset[str] = frozenset()
-        """Settings this server has refused."""
+        """Settings that this server has refused."""
         self._says_how_it_ended = True
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
-        """The library's strategies for the problem's class."""
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """List the library's strategies for the problem's class."""
         return self._library.menu(facts.workload_class, facts.parts)
 
     async def write(
@@ -82,22 +87,22 @@ class OpenAICompatibleAuthor:
         session: Session,  # noqa: ARG002 - the port's
         progress: Progress,
     ) -> Reply:
-        """Have a prompt answered: `ask`."""
+        """Answer a prompt, by `ask`."""
         return await self.ask(prompt, progress)
 
     async def ask(self, prompt: Prompt, progress: Progress) -> Reply:
-        """One answer. Raises an AuthorError when none can be had, and ConfigurationError without openai.
+        """Request one answer. Raises AuthorError when the retries fail, ConfigurationError without openai.
 
-        A request that cannot be answered now is made again within the profile's limits; a broken stream is
-        asked for again once, and what came of it is then a reply that ends as ``incomplete``. What had to
-        be done is in the reply's notes. Cancelling it closes the connection.
+        A temporary failure is retried within the profile's limits. A broken stream is retried once; if the
+        retry fails too, the longest part becomes a reply that ends as ``incomplete``. The reply's notes list
+        retries and refused settings. Cancelling the coroutine closes the connection.
         """
         started = time.monotonic()
-        patience = Patience(self._profile.limits, first_wait_s=self._first_wait_s)
+        patience = RetryPolicy(self._profile.limits, first_wait_s=self._first_wait_s)
         notes: list[str] = []
-        lost: list[Collected] = []
+        lost: list[AnswerAccumulator] = []
         while True:
-            collected = Collected(progress, len(prompt.system) + len(prompt.user))
+            collected = AnswerAccumulator(progress, len(prompt.system) + len(prompt.user))
             async with self._turns.turn(progress):
                 setback = await self._once(prompt, collected)
             if setback is None:
@@ -122,13 +127,13 @@ class OpenAICompatibleAuthor:
             await self._sleep(wait)
         return collected.reply(self._usage(collected, lost, time.monotonic() - started), tuple(notes))
 
-    def _usage(self, collected: Collected, lost: list[Collected], seconds: float) -> Usage:
-        """Broken answers cost as well."""
+    def _usage(self, collected: AnswerAccumulator, lost: list[AnswerAccumulator], seconds: float) -> Usage:
+        """Sum the usage of the answer and of the broken answers, which cost as well."""
         price = self._profile.price
         return sum((item.usage(0.0, price) for item in lost), collected.usage(seconds, price))
 
-    async def _once(self, prompt: Prompt, collected: Collected) -> Setback | None:
-        """One request; None when it was answered."""
+    async def _once(self, prompt: Prompt, collected: AnswerAccumulator) -> RequestFailure | None:
+        """Make one request. Return None when it was answered, else the failure."""
         limits = self._profile.limits
         try:
             errors = client_errors()
@@ -144,43 +149,47 @@ class OpenAICompatibleAuthor:
             return self._slow(_TooSlow(f"did not end its answer within {limits.whole_s:g} s"), collected)
         except errors as error:
             found = self._reading.of(error)
-            if not collected.anything or found.kind not in {Kind.GARBLED, Kind.NO_CONNECTION}:
+            if not collected.anything or found.kind not in {FailureKind.GARBLED, FailureKind.NO_CONNECTION}:
                 return found
-            return Setback(kind=Kind.BROKEN, happened=found.happened, cure=found.cure)
+            return RequestFailure(kind=FailureKind.BROKEN, happened=found.happened, cure=found.cure)
         return self._fault_of(collected)
 
-    def _slow(self, slow: _TooSlow, collected: Collected) -> Setback:
-        return Setback(
-            kind=Kind.BROKEN if collected.anything else Kind.SLOW,
+    def _slow(self, slow: _TooSlow, collected: AnswerAccumulator) -> RequestFailure:
+        return RequestFailure(
+            kind=FailureKind.BROKEN if collected.anything else FailureKind.SLOW,
             happened=f"{self._profile.address} {slow}",
             cure="run the same command again later, or give it longer under limits in its profile",
         )
 
-    def _fault_of(self, collected: Collected) -> Setback | None:
-        """What is wrong with an answer whose stream came to its end."""
+    def _fault_of(self, collected: AnswerAccumulator) -> RequestFailure | None:
+        """Return the fault of an answer whose stream came to its end; None for a good answer."""
         url = self._profile.address
         if not collected.heard:
-            return Setback(
-                kind=Kind.GARBLED,
+            return RequestFailure(
+                kind=FailureKind.GARBLED,
                 happened=f"{url} answered, but not with {self._dialect.kind}",
                 cure="check --base-url, which for most servers ends in /v1",
             )
         if collected.finish_reason.startswith(FAILED):
             said = self._reading.clean(collected.finish_reason)
-            return Setback(
-                kind=Kind.BUSY, happened=f"{url} gave up ({said})", cure="run the same command again later"
+            return RequestFailure(
+                kind=FailureKind.BUSY,
+                happened=f"{url} gave up ({said})",
+                cure="run the same command again later",
             )
+        # A server that never gives a finish reason is retried once; after that its answers are taken as
+        # complete.
         if collected.ended or collected.too_long or not self._says_how_it_ended:
             return None
         if not collected.anything:
-            return Setback(
-                kind=Kind.BROKEN,
+            return RequestFailure(
+                kind=FailureKind.BROKEN,
                 happened=f"{url} ended its answer before a word of it",
                 cure="run the same command again later",
             )
         self._says_how_it_ended = False
-        return Setback(
-            kind=Kind.BROKEN,
+        return RequestFailure(
+            kind=FailureKind.BROKEN,
             happened=f"{url} ended its answer after {collected.length:,} characters without saying why",
             cure="run the same command again later",
         )
@@ -189,14 +198,15 @@ class OpenAICompatibleAuthor:
         from openai import AsyncOpenAI, Timeout  # noqa: PLC0415 - a second to import, for this author only
 
         return AsyncOpenAI(
+            # The client insists on a key; local servers ignore it.
             api_key=self._key or "none",
             base_url=self._profile.base_url,
             timeout=Timeout(self._profile.limits.whole_s, connect=_CONNECT_S),
             max_retries=0,
         )
 
-    async def _stream(self, client: AsyncOpenAI, prompt: Prompt, collected: Collected) -> None:
-        """Make the request and collect its answer, each part within its time."""
+    async def _stream(self, client: AsyncOpenAI, prompt: Prompt, collected: AnswerAccumulator) -> None:
+        """Make the request and collect its answer, each part within its time limit."""
         limits = self._profile.limits
         body = self._dialect.request(self._profile, prompt, self._without)
         if "stream" in body:
@@ -212,7 +222,7 @@ class OpenAICompatibleAuthor:
             # Some servers take `stream` and do not stream.
             self._dialect.take_whole(await self._dialect.whole(client, body), collected)
 
-    async def _collect(self, events: AsyncStream[Any], event: Any, collected: Collected) -> None:  # noqa: ANN401 - the SDK's events
+    async def _collect(self, events: AsyncStream[Any], event: Any, collected: AnswerAccumulator) -> None:  # noqa: ANN401 - the SDK's events
         limits = self._profile.limits
         while event is not None and not collected.too_long:
             self._dialect.take(event, collected)
@@ -220,9 +230,9 @@ class OpenAICompatibleAuthor:
             async with _within(limits.between_chunks_s, silent):
                 event = await anext(events, None)
 
-    def _refused_setting(self, setback: Setback, prompt: Prompt) -> str:
-        """The setting a server complains about and can do without; empty when there is none."""
-        if setback.kind is not Kind.BAD_REQUEST:
+    def _refused_setting(self, setback: RequestFailure, prompt: Prompt) -> str:
+        """Return the setting that a server rejects and that can be left out; empty when there is none."""
+        if setback.kind is not FailureKind.BAD_REQUEST:
             return ""
         body = self._dialect.request(self._profile, prompt, self._without)
         if setback.param in _DISPENSABLE and setback.param in body:
@@ -232,14 +242,14 @@ class OpenAICompatibleAuthor:
         named = (word for word in _DISPENSABLE if re.search(rf"(?<![\w.]){word}(?!\w)", setback.said))
         return next((word for word in named if word in body), "")
 
-    async def _error(self, setback: Setback, tries: int) -> Exception:
-        if setback.kind is not Kind.NO_MODEL:
+    async def _error(self, setback: RequestFailure, tries: int) -> Exception:
+        if setback.kind is not FailureKind.NO_MODEL:
             return setback.error(tries)
         cure = f"{await self._models()}{setback.cure}"
-        return Setback(kind=setback.kind, happened=setback.happened, cure=cure).error(tries)
+        return RequestFailure(kind=setback.kind, happened=setback.happened, cure=cure).error(tries)
 
     async def _models(self) -> str:
-        """What the server has, for the sentence about a model it does not have; empty when it cannot say."""
+        """List the server's models for the error about an unknown model; empty when there is no list."""
         unlisted: tuple[type[Exception], ...] = (*client_errors(), TimeoutError, AttributeError, TypeError)
         try:
             async with asyncio.timeout(_LISTING_S), self._client() as client:
@@ -257,7 +267,7 @@ class OpenAICompatibleAuthor:
 
 
 class _TooSlow(Exception):
-    """A part of an answer took longer than its limit."""
+    """Timeout of one part of an answer."""
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Server profiles from the config file: ``[profile.NAME]`` tables of TOML, every word checked."""
+"""Server profiles in the config file: ``[profile.NAME]`` tables of TOML, with every word checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from cutegen_nb.authors.server_profile import DEFAULT_URL, Api, Limits, Price, ServerProfile
+from cutegen_nb.authors.server_profile import DEFAULT_URL, Api, Price, RequestLimits, ServerProfile
 from cutegen_nb.core.errors import ConfigurationError
 
 EXAMPLE = """\
@@ -35,18 +35,21 @@ output = 4.0
 cached = 0.25
 as_of = "2026-11-01"
 """
-"""What a config file may look like; the prices in it are made up."""
+"""Example of a config file; its prices are invented."""
 
 _TEXTS = ("base_url", "model", "key_variable", "reasoning_effort")
 _KNOWN = (*_TEXTS, "api", "temperature", "limits", "price")
 _KEY_WORDS = frozenset({"key", "api_key", "apikey", "token", "secret", "password", "authorization"})
+"""Names that suggest a key in the file itself."""
 _KEY_LOOK = re.compile(r"^(sk-|gsk_|hf_|xai-|nvapi-|Bearer )|^[A-Za-z0-9_\-]{40,}$")
+"""Values that look like an API key: a known prefix, or 40 characters without a space."""
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _WHOLE = frozenset({"max_output_tokens", "requests_per_minute", "concurrency", "retries"})
+"""Limits that must be whole numbers."""
 
 
 def config_path() -> Path:
-    """``$CUTEGEN_CONFIG``, or ``cutegen_nb/config.toml`` in the user's config folder."""
+    """Path of the config file: ``$CUTEGEN_CONFIG``, or ``cutegen_nb/config.toml`` in the config folder."""
     given = os.environ.get("CUTEGEN_CONFIG", "")
     if given:
         return Path(given).expanduser()
@@ -55,10 +58,10 @@ def config_path() -> Path:
 
 
 def read_profiles(path: Path) -> tuple[ServerProfile, ...]:
-    """The profiles of a config file, in its order; none when there is no file.
+    """Read the profiles of a config file, in its order; none when there is no file.
 
-    Raises ConfigurationError naming the table and the word that does not fit. No message holds a value
-    that might be a key.
+    Raises ConfigurationError naming the table and the word that does not fit. No message holds a value that
+    might be a key.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -81,7 +84,7 @@ def read_profiles(path: Path) -> tuple[ServerProfile, ...]:
 
 
 def find_profile(name: str, path: Path) -> ServerProfile:
-    """The profile of that name. Raises ConfigurationError, with the nearest, when there is none."""
+    """Find a profile by name. Raises ConfigurationError, with the nearest name, when there is none."""
     profiles = read_profiles(path)
     found = next((item for item in profiles if item.name == name), None)
     if found is not None:
@@ -95,7 +98,7 @@ def find_profile(name: str, path: Path) -> ServerProfile:
 
 
 _TAKEN = frozenset({"offline", "openai", "manual", "replay"})
-"""Names by which a stored session knows its author."""
+"""Author names of stored sessions, which no profile may take."""
 
 
 def _profile(name: str, table: Mapping[str, Any], path: Path) -> ServerProfile:
@@ -133,7 +136,7 @@ def _profile(name: str, table: Mapping[str, Any], path: Path) -> ServerProfile:
 
 
 def _refuse_keys(table: Mapping[str, Any], where: str) -> None:
-    """A key written into the file would be copied, shared and committed with it."""
+    """Raise ConfigurationError for a key in the file, where it could be copied, shared or committed."""
     for word, value in table.items():
         # The pattern would also know a model's long name for a key: those two fields are never one.
         looks = word not in {"model", "base_url"} and isinstance(value, str) and _KEY_LOOK.search(value)
@@ -161,8 +164,8 @@ def _table(table: Mapping[str, Any], word: str, where: str) -> Mapping[str, Any]
     return found
 
 
-def _limits(table: Mapping[str, Any], where: str) -> Limits:
-    _refuse_unknown(table, [item.name for item in fields(Limits)], f"limits of {where}")
+def _limits(table: Mapping[str, Any], where: str) -> RequestLimits:
+    _refuse_unknown(table, [item.name for item in fields(RequestLimits)], f"limits of {where}")
     found: dict[str, Any] = {}
     for word, value in table.items():
         number = _number(value, word, where)
@@ -172,7 +175,7 @@ def _limits(table: Mapping[str, Any], where: str) -> Limits:
             message = f"{word} of {where} is {value!r}: give a {kind} from {least:g}"
             raise ConfigurationError(message)
         found[word] = int(number) if word in _WHOLE else number
-    return Limits(**found)
+    return RequestLimits(**found)
 
 
 def _price(table: Mapping[str, Any], where: str) -> Price:

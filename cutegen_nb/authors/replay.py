@@ -1,6 +1,6 @@
-"""A stored session played again: its replies as an author, its evaluations as an evaluator.
+"""Replay of a stored session: its replies as an author, its evaluations as an evaluator.
 
-Nothing is asked of a model and nothing runs: what is shown was recorded, and says where and when.
+No model is asked and nothing runs. Each evaluation says where and when it was recorded.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason, Tier
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
@@ -19,26 +20,26 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
 ANOTHER_PROMPT = "this was the answer to another prompt than today's"
-"""The note of a reply whose prompt has changed since it was recorded."""
+"""Note on a reply whose prompt has changed since the recording."""
 
 
 class ReplayAuthor:
-    """Gives the replies of a recorded session in their order, round by round."""
+    """Author that returns the replies of a recorded session in their order, round by round."""
 
     def __init__(self, recorded: Session) -> None:
         self.name = f"replay:{recorded.name}"
         self._recorded = recorded
         self._given: dict[int, int] = {}
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
-        """The strategies that were tried, in their order."""
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """List the strategies that were tried, in their order."""
         tried = {item.strategy.name: item.strategy for item in self._recorded.rounds if item.strategy}
         return tuple(tried.values())
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
-        """The reply that was recorded at this place. Raises what was raised there, as it was worded.
+        """Return the reply recorded at this place, or raise the recorded error with its message.
 
-        Raises AuthorError too where the session has taken another way than the recorded one.
+        Raises AuthorError too when the session departs from the recorded one, and Declined at its end.
         """
         number = len(session.rounds)
         attempt = self._next(number, prompt)
@@ -57,7 +58,9 @@ class ReplayAuthor:
         if number >= len(self._recorded.rounds):
             message = f"the recorded session {name} has ended: it has {len(self._recorded.rounds)} rounds"
             raise Declined(message)
-        asked = [item for item in self._recorded.rounds[number].attempts if item.purpose != "edit"]
+        asked = [
+            item for item in self._recorded.rounds[number].attempts if item.purpose not in {"edit", "restore"}
+        ]
         place = self._given.get(number, 0)
         if place >= len(asked) or asked[place].purpose != prompt.purpose:
             was = f"a request to {asked[place].purpose}" if place < len(asked) else "no further request"
@@ -71,7 +74,7 @@ class ReplayAuthor:
 
 
 class RecordedEvaluations:
-    """Gives the evaluations of a recorded session, by the digest of the candidate's source."""
+    """Evaluator that returns recorded evaluations, found by the digest of the candidate's source."""
 
     def __init__(self, recorded: Session) -> None:
         self._recorded = recorded
@@ -96,11 +99,11 @@ class RecordedEvaluations:
         self._found[attempt.candidate.digest] = replace(attempt.evaluation, recorded=words)
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
-        """The recorded problem's."""
+        """Facts of the recorded problem."""
         return self._recorded.facts
 
     async def device(self) -> Device:
-        """What the session ran on."""
+        """Device of the recorded session."""
         return self._recorded.device
 
     async def evaluate(  # noqa: PLR0913 - the port's
@@ -112,8 +115,9 @@ class RecordedEvaluations:
         *,
         profile: bool = False,
         rival: Candidate | None = None,  # noqa: ARG002 - was timed beside it when it was recorded
+        only_if_faster: bool = False,  # noqa: ARG002 - nothing is timed here
     ) -> Evaluation:
-        """The evaluation of a candidate with this source. Raises EvaluatorError when there is none."""
+        """Return the evaluation of a candidate with this source. Raises EvaluatorError when there is none."""
         progress("the recorded evaluation")
         found = self._found.get(candidate.digest)
         if found is None:
@@ -125,7 +129,8 @@ class RecordedEvaluations:
             raise EvaluatorError(message)
         if profile and found.profile is None and candidate.digest in self._profiles:
             found = replace(found, profile=self._profiles[candidate.digest])
-        # Its time is counted once, with the tier it was recorded at.
+        # The seconds of an evaluation count once, with the tier of the recording: asked for at tier A again,
+        # they are 0.
         return found if tier is not Tier.A or found.tier is Tier.A else replace(found, duration_s=0.0)
 
     async def count(
@@ -134,7 +139,7 @@ class RecordedEvaluations:
         candidate: Candidate,
         progress: Progress,
     ) -> Profile:
-        """The counters that were taken when this revision became a parent. Raises EvaluatorError for none."""
+        """Return the counters recorded for this revision as a parent. Raises EvaluatorError without any."""
         progress("the recorded counters")
         found = self._profiles.get(candidate.digest)
         if found is None:
@@ -145,4 +150,4 @@ class RecordedEvaluations:
         return found
 
     async def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: a replay starts no process."""

@@ -1,10 +1,10 @@
-"""OpenAI's responses API: what a request says, and what its events mean."""
+"""Client of OpenAI's responses API: request bodies and streamed events."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cutegen_nb.authors.collected import Collected, whole_number, words
+from cutegen_nb.authors.collected import AnswerAccumulator, whole_number, words
 from cutegen_nb.authors.server_profile import ServerProfile
 from cutegen_nb.core.round import Prompt, Usage
 
@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI, AsyncStream
 
 FAILED = "failed"
-"""How a finish reason begins when the server gave up in the middle of an answer."""
+"""Prefix of the finish reason when the server gave up in the middle of an answer."""
 _FINISHED = {"completed": "stop", "failed": FAILED, "cancelled": "incomplete"}
+"""Finish reason by the response's ``status``."""
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
+"""Finish reason by ``incomplete_details.reason``."""
 
 
 class Responses:
-    """Speaks ``/responses``."""
+    """Responses API: requests to, and answers from, ``/responses``."""
 
     kind = "a response"
 
     def request(self, profile: ServerProfile, prompt: Prompt, without: frozenset[str]) -> dict[str, Any]:
-        """The body, less what the server has refused. Nothing is kept at the server."""
+        """Build the request body, without the settings in `without`, which the server has refused.
+
+        ``store: false`` asks the server to keep nothing.
+        """
         body: dict[str, Any] = {"model": profile.model, "input": prompt.user}
         if "system" in without:
             body["input"] = f"{prompt.system}\n\n{prompt.user}"
@@ -42,17 +47,17 @@ class Responses:
         return body
 
     async def stream(self, client: AsyncOpenAI, body: dict[str, Any]) -> AsyncStream[Any]:
-        """Make the request; its events, to be closed by the caller."""
+        """Send the request and return its event stream, to be closed by the caller."""
         found: AsyncStream[Any] = await client.responses.create(**body)
         return found
 
     async def whole(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:
-        """Make the request for an answer in one piece."""
+        """Send the request for an answer in one piece."""
         plain = {name: value for name, value in body.items() if name != "stream"}
         return await client.responses.create(**plain)
 
-    def take(self, event: Any, collected: Collected) -> None:
-        """Add one event. Kinds that carry nothing for us pass by."""
+    def take(self, event: Any, collected: AnswerAccumulator) -> None:
+        """Add one stream event to `collected`; event types without content are ignored."""
         kind = words(event, "type")
         delta = words(event, "delta")
         if kind == "response.output_text.delta":
@@ -74,13 +79,13 @@ class Responses:
         elif kind == "error":
             collected.finish_reason = f"{FAILED}: {words(event, 'message', 'code')}"
 
-    def take_whole(self, answer: Any, collected: Collected) -> None:
-        """Add an answer that came in one piece."""
+    def take_whole(self, answer: Any, collected: AnswerAccumulator) -> None:
+        """Add an answer in one piece to `collected`."""
         _outputs(answer, collected)
         _finish(answer, collected)
 
 
-def _outputs(response: Any, collected: Collected) -> None:
+def _outputs(response: Any, collected: AnswerAccumulator) -> None:
     for number, item in enumerate(getattr(response, "output", None) or []):
         kind = words(item, "type")
         if kind == "function_call":
@@ -92,7 +97,7 @@ def _outputs(response: Any, collected: Collected) -> None:
                 collected.add(text=words(part, "text"), refusal=words(part, "refusal"))
 
 
-def _finish(response: Any, collected: Collected) -> None:
+def _finish(response: Any, collected: AnswerAccumulator) -> None:
     status = words(response, "status")
     if not status:
         return

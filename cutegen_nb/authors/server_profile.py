@@ -1,6 +1,6 @@
-"""A named model server: where it is, which model, how it is spoken to, its limits and its price.
+"""Profile of a model server: address, model, API, limits and price.
 
-A key is never part of it: only the name of the environment variable that holds one.
+A profile never holds a key, only the name of the environment variable that does.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from urllib.parse import urlsplit, urlunsplit
 from cutegen_nb.core.errors import ConfigurationError
 
 DEFAULT_URL = "https://api.openai.com/v1"
+"""Address of OpenAI's API."""
 KEY_VARIABLE = "OPENAI_API_KEY"
+"""Default name of the environment variable with the key."""
 _MILLION = 1_000_000
 _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}")
-"""Names and addresses as they travel; a name in other letters is written in its ASCII form (RFC 5890)."""
+"""Host names and addresses in ASCII form; an internationalised name has to be given in that form (RFC
+5890)."""
 
 
 class Api(StrEnum):
-    """Which of OpenAI's two ways to ask for a text a server speaks."""
+    """API that a server speaks, of OpenAI's two for text."""
 
     CHAT = "chat"
     """``POST /chat/completions``: nearly every server."""
@@ -30,41 +33,42 @@ class Api(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much is asked of a server, and how long it is waited for."""
+class RequestLimits:
+    """Limits on requests to a server: tokens, seconds, rate, retries."""
 
     max_output_tokens: int | None = None
     """Tokens of one answer, reasoning included; None leaves it to the server."""
     first_byte_s: float = 300.0
-    """Until the first event of an answer; a reasoning model may think for minutes before it."""
+    """Seconds until the first event of an answer; a reasoning model may think for minutes before it."""
     between_chunks_s: float = 120.0
-    """Between two events of an answer."""
+    """Seconds between two events of an answer."""
     whole_s: float = 1800.0
-    """For one answer."""
+    """Seconds for one answer."""
     requests_per_minute: int | None = None
-    """More wait their turn; None for as many as are asked."""
+    """Largest number of requests in a minute; None for no limit."""
     concurrency: int = 4
-    """Requests on their way at one time."""
+    """Largest number of concurrent requests."""
     retries: int = 4
-    """How often a request is made again that the server could not answer now."""
+    """Largest number of retries after temporary failures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per million tokens."""
+    """Price of a model in US dollars per million tokens."""
 
     input: float
-    """Of the prompt."""
+    """Price of prompt tokens."""
     output: float
-    """Of the answer, reasoning included."""
+    """Price of answer tokens, reasoning included."""
     cached: float | None = None
-    """Of the part of the prompt the server had cached; None for the price of the rest."""
+    """Price of prompt tokens that the server had cached; None for the price of the others."""
     as_of: str = ""
-    """When that was the price, for the person who reads a bill."""
+    """Date of the price, for the person who reads a bill."""
 
     def of(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
-        """What a request costs."""
+        """Cost of a request in US dollars, rounded to a millionth."""
         cached_price = self.input if self.cached is None else self.cached
+        # Cached tokens are part of the input tokens and have a price of their own.
         fresh = max(0, input_tokens - cached_tokens)
         total = fresh * self.input + cached_tokens * cached_price + output_tokens * self.output
         return round(total / _MILLION, 6)
@@ -75,27 +79,27 @@ class ServerProfile:
     """One model at one server."""
 
     name: str
-    """As `--profile` takes it; ``openai`` for one made of options."""
+    """Name that `--profile` takes; ``openai`` for a profile made of options."""
     model: str
-    """The model's name at the server."""
+    """Name of the model at the server."""
     base_url: str = DEFAULT_URL
-    """Up to and with ``/v1`` for most."""
+    """Address of the API, which ends in ``/v1`` for most servers."""
     api: Api = Api.CHAT
-    """What it speaks."""
+    """API that the server speaks."""
     key_variable: str = KEY_VARIABLE
-    """The environment variable with the key; empty for a server that asks for none."""
+    """Environment variable with the key; empty for a server that asks for none."""
     temperature: float | None = None
-    """Sent only when set; some models refuse it."""
+    """Sampling temperature, sent only when set; some models refuse it."""
     reasoning_effort: str = ""
-    """``low``, ``medium``, ``high`` …; sent only when set."""
-    limits: Limits = field(default_factory=Limits)
-    """How much, how long."""
+    """Reasoning effort, ``low``, ``medium``, ``high`` …; sent only when set."""
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    """Limits on requests."""
     price: Price | None = None
-    """None when unknown: the cost is then unknown too."""
+    """Price of the model; None when unknown, and then the cost is unknown too."""
 
     @property
     def address(self) -> str:
-        """`base_url` as it may be shown: without a name, a password or a query in it."""
+        """`base_url` for display: without user name, password and query."""
         try:
             parts = urlsplit(self.base_url)
         except ValueError:
@@ -104,7 +108,7 @@ class ServerProfile:
 
 
 def check_usable(profile: ServerProfile, key: str) -> None:
-    """Raise ConfigurationError, in a sentence, when no request could be made with it."""
+    """Raise ConfigurationError when no request could be made with the profile and key."""
     where = f"[profile.{profile.name}]"
     if not _is_address(profile.base_url):
         message = (
@@ -134,7 +138,7 @@ def check_usable(profile: ServerProfile, key: str) -> None:
 
 
 def _is_address(url: str) -> bool:
-    """Whether an HTTP client can make something of it: a scheme, a host's name and a port it may have."""
+    """Return whether a URL has an http(s) scheme, a valid host name and a valid port."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -150,7 +154,7 @@ def _is_address(url: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Whether a URL names this machine or a private network, where servers rarely ask for a key."""
+    """Return whether a URL names this machine or a private network, where servers rarely ask for a key."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""`cutegen-nb`: the headless twin of the notebook."""
+"""Command line `cutegen-nb`, which does without a browser all that the notebook does."""
 
 from cutegen_nb.cli.main import main
 

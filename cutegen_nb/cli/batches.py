@@ -1,40 +1,44 @@
-"""`pending`, `evaluate --batch`, `absorb`: a GPU that is elsewhere, by files."""
+"""`pending`, `evaluate --batch`, `absorb`: evaluation on the GPU of another host, by JSONL files.
+
+`pending` writes jobs, `evaluate --batch` runs them on that host, `absorb` stores the results here.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from cutegen_nb.analysis.summary import revision
-from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, settings_of
-from cutegen_nb.cli.output import columns
+from cutegen_nb.analysis.history.summary import revision
+from cutegen_nb.app.output import columns
+from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
+from cutegen_nb.cli.settings import settings_of
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.core.batch import FORMAT, Job, Result
+from cutegen_nb.core.batch import FORMAT, Job, Measurement, Result
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import DeviceUnavailable, EvaluatorError, UsageError
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.core.measurement import Measurement
-from cutegen_nb.core.ports import Evaluator
+from cutegen_nb.core.ports import Evaluator, Progress
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.batch import Absorbed, absorb, pending_jobs
+from cutegen_nb.loop.batch import ImportResult, absorb, pending_jobs
 from cutegen_nb.wiring import SystemClock, make_evaluator, open_store, versions
 
-PENDING = "write the kernels of a session that nothing timed yet, to be evaluated elsewhere"
-ABSORB = "take in what `evaluate --batch` found elsewhere"
-
 NO_TIMES = "no GPU here: the results are counts of the simulator and hold no times"
+"""Warning of `evaluate --batch` on a host without a GPU."""
 
 T = TypeVar("T", Job, Result)
 
 
-async def pending(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
-    """Write a line for each kernel that waits for a GPU."""
+async def pending(options: argparse.Namespace, terminal: Terminal) -> CommandResult:  # noqa: ARG001 - one shape for all
+    """Write a job, one line of JSON, for each kernel of a session that waits for a GPU."""
     with open_store(settings_of(options), writable=False) as store:
         session = store.load(options.session)
     jobs = pending_jobs(session, tier=Tier(options.tier), every=options.every, again=options.again)
@@ -42,10 +46,12 @@ async def pending(options: argparse.Namespace, terminal: Terminal) -> Answer:  #
     names = ", ".join(job.revision for job in jobs)
     if options.json:
         found = {"session": session.name, "file": options.output, "jobs": [job.revision for job in jobs]}
-        return Answer(status=PASSED, text=json.dumps(found))
+        return CommandResult(status=PASSED, text=json.dumps(found))
     if not jobs:
-        return Answer(status=PASSED, text=f"{session.name} has nothing to time: {options.output} is empty.")
-    return Answer(
+        return CommandResult(
+            status=PASSED, text=f"{session.name} has nothing to time: {options.output} is empty."
+        )
+    return CommandResult(
         status=PASSED,
         text=f"{options.output}: {len(jobs)} of {session.name} ({names}). On the GPU's host:\n"
         f"  cutegen-nb evaluate --batch {Path(options.output).name} -o results.jsonl\n"
@@ -54,43 +60,55 @@ async def pending(options: argparse.Namespace, terminal: Terminal) -> Answer:  #
     )
 
 
-async def evaluate_batch(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Evaluate jobs one after another, a line each as soon as it is there; what is in the file is left out.
+async def evaluate_batch(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Evaluate the jobs, ``--workers`` at once; append each result, one line of JSON, as soon as it exists.
 
-    Passes when every job of the file has passed; a job in which the evaluator failed is tried again by the
-    next call.
+    Jobs with an evaluation in the result file are skipped; a job in which the evaluator itself failed is
+    evaluated again. The status is PASSED when every job of the file has passed.
     """
     jobs = list(_read(options.batch, Job))
     target = Path(options.output)
-    evaluator = make_evaluator(settings_of(options))
+    settings = settings_of(options)
+    evaluator = make_evaluator(settings, terminal.say)
     try:
         if (await evaluator.device()).kind is DeviceKind.SIMULATOR:
             terminal.say(NO_TIMES)
         with _appending(target) as file:
-            # After the file was opened: a last line without its end is taken away there, and done again.
+            # Read after `_appending`, which removes a half-written last line: its job is evaluated again.
             done = {item.job: item for item in _read(str(target), Result)}
             left = [job for job in jobs if job.digest not in done or done[job.digest].evaluation is None]
-            for number, job in enumerate(left, 1):
-                terminal.progress(f"{number} of {len(left)}: {job.revision} of {job.session}")
-                done[job.digest] = await _result(job, evaluator, terminal)
-                file.write(f"{json.dumps(encode(done[job.digest]))}\n")
-                file.flush()
-                os.fsync(file.fileno())
+            results = _results(left, evaluator, settings.workers, terminal)
+            async with contextlib.aclosing(results):
+                async for result in results:
+                    done[result.job] = result
+                    file.write(f"{json.dumps(encode(result))}\n")
+                    # On disk at once, so that a crash loses the evaluations that still run and no other.
+                    file.flush()
+                    os.fsync(file.fileno())
     finally:
         await evaluator.close()
         terminal.clear()
-    results = [done[job.digest] for job in jobs]
-    fine = all(item.evaluation is not None and item.evaluation.passed for item in results)
+    found = [done[job.digest] for job in jobs]
+    fine = all(item.evaluation is not None and item.evaluation.passed for item in found)
     status = PASSED if fine else NONE_PASSED
     if options.json:
-        return Answer(status=status, text=json.dumps({"file": options.output, "results": _rows(results)}))
-    if not results:
-        return Answer(status=status, text=f"{options.batch} holds no job: there is nothing to evaluate")
+        return CommandResult(
+            status=status, text=json.dumps({"file": options.output, "results": _rows(found)})
+        )
+    if not found:
+        return CommandResult(
+            status=status, text=f"{options.batch} holds no job: there is nothing to evaluate"
+        )
     rows = [
-        (f"{item.revision} of {item.session}", item.evaluation.label if item.evaluation else item.error)
-        for item in results
+        (
+            f"{item.revision} of {item.session}",
+            item.evaluation.verdict_words if item.evaluation else item.error,
+        )
+        for item in found
     ]
-    return Answer(status=status, text=f"{columns(('kernel', 'verdict'), rows)}\nresults: {options.output}")
+    return CommandResult(
+        status=status, text=f"{columns(('kernel', 'verdict'), rows)}\nresults: {options.output}"
+    )
 
 
 def _write(target: Path, text: str) -> None:
@@ -106,6 +124,7 @@ def _rows(results: Sequence[Result]) -> list[dict[str, Any]]:
             "session": item.session,
             "revision": item.revision,
             "verdict": item.evaluation.label if item.evaluation else None,
+            "library": encode(item.evaluation.library) if item.evaluation else [],
             "error": item.error,
         }
         for item in results
@@ -113,7 +132,7 @@ def _rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def _appending(target: Path) -> IO[str]:
-    """The file to append lines to; a line that a killed process left half-written is taken away first."""
+    """Open a file for appending, after removing a last line that a killed process left half-written."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         file = target.open("a", encoding="utf-8")
@@ -123,8 +142,39 @@ def _appending(target: Path) -> IO[str]:
     return file
 
 
-async def _result(job: Job, evaluator: Evaluator, terminal: Terminal) -> Result:
-    """Evaluate one job. A fault of ours is a result too; a device that is missing is none for any job."""
+async def _results(
+    jobs: Sequence[Job], evaluator: Evaluator, workers: int, terminal: Terminal
+) -> AsyncGenerator[Result, None]:
+    """Evaluate `workers` jobs at once; yield each result as soon as it exists."""
+    waiting = iter(enumerate(jobs, 1))
+    running: set[asyncio.Task[Result]] = set()
+    try:
+        while True:
+            for number, job in itertools.islice(waiting, workers - len(running)):
+                terminal.progress(f"{number} of {len(jobs)}: {job.revision} of {job.session}")
+                progress = terminal.progress if workers == 1 else _named(job.revision, terminal.progress)
+                running.add(asyncio.create_task(_result(job, evaluator, progress)))
+            if not running:
+                return
+            ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def _named(name: str, progress: Progress) -> Progress:
+    """Callback that begins each text with a name, for the jobs that run at once."""
+    return lambda text: progress(f"{name}: {text}")
+
+
+async def _result(job: Job, evaluator: Evaluator, progress: Progress) -> Result:
+    """Evaluate one job; an error of the evaluator becomes a result with `error` set.
+
+    Raises DeviceUnavailable, which would end every other job as well.
+    """
     empty = Result(
         job=job.digest,
         session=job.session,
@@ -139,9 +189,7 @@ async def _result(job: Job, evaluator: Evaluator, terminal: Terminal) -> Result:
     )
     try:
         device = await evaluator.device()
-        found = await evaluator.evaluate(
-            job.problem, job.candidate, terminal.progress, job.tier, rival=job.rival
-        )
+        found = await evaluator.evaluate(job.problem, job.candidate, progress, job.tier, rival=job.rival)
     except DeviceUnavailable:
         raise
     except EvaluatorError as error:
@@ -149,8 +197,8 @@ async def _result(job: Job, evaluator: Evaluator, terminal: Terminal) -> Result:
     return replace(empty, evaluation=found, device=device)
 
 
-async def absorb_results(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Take in results for the sessions they are of."""
+async def absorb_results(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Store results in the sessions that they belong to, or all in ``--session``."""
     results = list(_read(options.results, Result))
     names = dict.fromkeys([options.session] if options.session else [item.session for item in results])
     lines: list[str] = []
@@ -168,16 +216,16 @@ async def absorb_results(options: argparse.Namespace, terminal: Terminal) -> Ans
             store.absorb(name, found.measurements)
             session = store.load(name)
             taken += [_measured_row(session, item) for item in found.measurements]
-            lines += _told(session, found)
+            lines += _absorbed_lines(session, found)
             refused = refused or bool(found.refused)
     terminal.clear()
     status = NONE_PASSED if refused else PASSED
     if options.json:
-        return Answer(status=status, text=json.dumps({"absorbed": taken, "notes": lines}))
-    return Answer(status=status, text="\n".join(lines) or f"{options.results} holds no result")
+        return CommandResult(status=status, text=json.dumps({"absorbed": taken, "notes": lines}))
+    return CommandResult(status=status, text="\n".join(lines) or f"{options.results} holds no result")
 
 
-def _told(session: Session, found: Absorbed) -> list[str]:
+def _absorbed_lines(session: Session, found: ImportResult) -> list[str]:
     lines = [f"{session.name}: {len(found.measurements)} taken in" + _more(found)]
     for item in found.measurements:
         row = _measured_row(session, item)
@@ -189,7 +237,7 @@ def _told(session: Session, found: Absorbed) -> list[str]:
     return lines
 
 
-def _more(found: Absorbed) -> str:
+def _more(found: ImportResult) -> str:
     return f", {found.repeated} were here already" if found.repeated else ""
 
 
@@ -200,6 +248,7 @@ def _measured_row(session: Session, item: Measurement) -> dict[str, Any]:
         "session": session.name,
         "revision": revision(of),
         "verdict": item.evaluation.label,
+        "library": encode(item.evaluation.library),
         "relation": item.comparison.relation.value if item.comparison else None,
         "device": item.device.name,
         "median_ms": timing.median_ms if timing else None,
@@ -207,7 +256,10 @@ def _measured_row(session: Session, item: Measurement) -> dict[str, Any]:
 
 
 def _read(path: str, kind: type[T]) -> Iterator[T]:
-    """The values of a file of lines. A last line that was cut is left out; any other wrong one is refused."""
+    """Read the jobs or results of a JSONL file; a last line that cannot be read is skipped.
+
+    Raises UsageError for any other wrong line, another format, and a digest that does not fit its job.
+    """
     try:
         lines = Path(path).read_bytes().split(b"\n")
     except OSError as error:
@@ -235,21 +287,3 @@ def _read(path: str, kind: type[T]) -> Iterator[T]:
                 f"line {number} of {path} was changed: its digest is not that of what it asks for"
             )
         yield value
-
-
-def add_options(waiting: argparse.ArgumentParser, absorbing: argparse.ArgumentParser) -> None:
-    """The options of `pending` and `absorb`, but for --store."""
-    waiting.add_argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
-    waiting.add_argument(
-        "-o", "--output", metavar="JOBS.jsonl", required=True, help="where to write the jobs"
-    )
-    waiting.add_argument(
-        "--tier",
-        choices=[tier.value for tier in Tier],
-        default=Tier.B.value,
-        help="how closely to look there",
-    )
-    waiting.add_argument("--every", action="store_true", help="all that passed, not the approved ones alone")
-    waiting.add_argument("--again", action="store_true", help="also what was measured elsewhere before")
-    absorbing.add_argument("results", metavar="RESULTS.jsonl", help="what `evaluate --batch` wrote")
-    absorbing.add_argument("--session", help="the session they are for, where it has another name here")

@@ -1,4 +1,4 @@
-"""`cutegen-nb checks`: every check of the evaluator, what it stops, when it runs."""
+"""`cutegen-nb checks`: list of the evaluator's checks, with tier, device and cost."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from cutegen_nb.cli.commands import PASSED, Answer
-from cutegen_nb.cli.evaluated import QUESTIONS
+from cutegen_nb.cli.answer import PASSED, CommandResult
+from cutegen_nb.cli.evaluated import TESTED_PROPERTY
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.gpu.checks.registry import CHECKS
-from cutegen_nb.gpu.checks.registry.check import Check
-from cutegen_nb.report.fitting import paragraph
-
-SUMMARY = "list what an evaluation checks, and what each check stops"
+from cutegen_nb.evaluator.catalog.catalog import CHECKS
+from cutegen_nb.evaluator.catalog.check import Check
+from cutegen_nb.report.terminal.fitting import paragraph
 
 
-async def checks(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
+async def checks(options: argparse.Namespace, terminal: Terminal) -> CommandResult:  # noqa: ARG001 - one shape for all
     """List the checks."""
     if options.json:
         found = {"checks": [_json(item) for item in CHECKS]}
-        return Answer(status=PASSED, text=json.dumps(found, indent=2))
-    return Answer(status=PASSED, text=_text(CHECKS))
+        return CommandResult(status=PASSED, text=json.dumps(found, indent=2))
+    return CommandResult(status=PASSED, text=_text(CHECKS))
 
 
 def _text(found: Sequence[Check]) -> str:
-    """By question, then by tier: a line a check, folded on a terminal."""
+    """Format the checks by question, then by tier; each check is one line, folded on a terminal."""
     lines: list[str] = []
-    for question in dict.fromkeys(QUESTIONS.values()):
+    for question in dict.fromkeys(TESTED_PROPERTY.values()):
         lines += [*([""] if lines else []), f"A kernel that {question}:"]
-        asked = [item for item in found if QUESTIONS[item.name] == question]
+        asked = [item for item in found if TESTED_PROPERTY[item.name] == question]
         for item in sorted(asked, key=lambda item: item.tier.value):
             marks = "; ".join(filter(None, _marks(item)))
             lines += paragraph(
@@ -45,7 +43,7 @@ def _text(found: Sequence[Check]) -> str:
 
 
 def _marks(item: Check) -> tuple[str, ...]:
-    """What is out of the ordinary: that it only flags, that it runs in one place only, that it costs."""
+    """Return the exceptions of a check: flags only, runs on one kind of device, has a cost."""
     cost = "" if item.cost == "free" else item.cost.removeprefix("free; ")
     return ("" if item.decides else "flag", _where(item), cost)
 

@@ -1,43 +1,64 @@
-"""An evaluation for a person: the verdict and its evidence first, then its cost, then what was checked."""
+"""Text of an evaluation: the verdict in twelve lines, or with every check, stage and digest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
-from cutegen_nb.analysis.admission import admission_text
-from cutegen_nb.analysis.exhibits import exhibit_lines
+from cutegen_nb.analysis.figures.quantity import duration
+from cutegen_nb.analysis.problem.admission import admission_text
+from cutegen_nb.analysis.source.exhibits import exhibit_lines
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Tier
 from cutegen_nb.core.problem import Admission
-from cutegen_nb.gpu.checks.registry import function, harness, memory, work
-from cutegen_nb.gpu.checks.registry.check import Check
+from cutegen_nb.evaluator.catalog import correctness, integrity, memory, work
+from cutegen_nb.evaluator.catalog.check import Check
 from cutegen_nb.prompting.feedback import evaluation_text
-from cutegen_nb.report.fitting import paragraph, text_width
+from cutegen_nb.report.terminal.fitting import paragraph, text_width
+from cutegen_nb.report.terminal.verdict import VERBOSE, VerdictSetting, verdict_lines
 
 _WIDEST = 100
+"""Columns of the text at most, on a wider terminal too."""
 _DIGEST = 12
-_OF_MODULES: tuple[tuple[ModuleType, str], ...] = (
-    (function, "computes the function"),
+"""Hexadecimal digits of a SHA-256 that are shown."""
+_PROPERTY_OF_MODULE: tuple[tuple[ModuleType, str], ...] = (
+    (correctness, "computes the function"),
     (work, "does the work itself"),
     (memory, "keeps to memory and barriers"),
-    (harness, "leaves the harness alone"),
+    (integrity, "leaves the harness alone"),
 )
-QUESTIONS: Mapping[str, str] = {
+"""Modules of the check catalogue, each with the property of a kernel that its checks test."""
+TESTED_PROPERTY: Mapping[str, str] = {
     item.name: words
-    for module, words in _OF_MODULES
+    for module, words in _PROPERTY_OF_MODULE
     for item in vars(module).values()
     if isinstance(item, Check)
 }
-"""What a check asks, by the check's name."""
+"""Property of a kernel that a check tests, by the check's name."""
 _UNREACHED = "the evaluation ended before it"
-"""The evaluator's note of a check whose turn did not come."""
+"""Note that the evaluator gives a check which it did not reach."""
 _OTHER = "other"
-"""For a check of another version's record."""
+"""Heading for checks that only another version's catalogue has."""
 
 
-def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
-    """The text an author gets, the evidence, the checks in a few lines, the admission."""
+def evaluated_text(  # noqa: PLR0913 - one argument a part of the text
+    found: Evaluation,
+    candidate: Candidate,
+    setting: VerdictSetting,
+    *,
+    verbose: bool = False,
+    passed_next: str = "",
+    more: str = VERBOSE,
+) -> str:
+    """Format the verdict in at most twelve lines; with `verbose` `everything_text` follows."""
+    lines = verdict_lines(found, setting, passed_next=passed_next, more="" if verbose else more)
+    if verbose:
+        lines += ["", everything_text(found, candidate, setting.facts.admission)]
+    return "\n".join(lines)
+
+
+def everything_text(found: Evaluation, candidate: Candidate, admission: Admission | None) -> str:
+    """Format the author's feedback, the evidence, the checks, the seconds by stage and the admission."""
     lines = [
         part for line in evaluation_text(found, candidate).rstrip().splitlines() for part in _folded(line)
     ]
@@ -46,6 +67,9 @@ def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission
     checked = checks_lines(found)
     if checked:
         lines += ["", *checked]
+    if found.stage_seconds:
+        spent = [f"{name} {duration(seconds)}" for name, seconds in found.stage_seconds]
+        lines += ["", *_list(f"{duration(found.duration_s)} by stage", spent)]
     known = admission_text(admission)
     if known:
         lines += ["", *paragraph(known, width=_width())]
@@ -53,9 +77,9 @@ def evaluated_text(found: Evaluation, candidate: Candidate, admission: Admission
 
 
 def checks_lines(evaluation: Evaluation) -> list[str]:
-    """What became of every check: what found something, what did not run and why, what ran, by question.
+    """Format the state of every check: found something, not run with the reason, ran by question.
 
-    Then seeds, texts and what confined the candidate. Empty for records that list no checks.
+    Seeds, digests and the confinement of the candidate follow. Empty for records that list no checks.
     """
     checks = evaluation.checks
     if not checks:
@@ -90,7 +114,10 @@ def _heading(evaluation: Evaluation, found: int, ran: int, missing: int) -> str:
 
 
 def _by_reason(missing: Sequence[CheckResult]) -> dict[str, list[str]]:
-    """Names by the reason's first clause; what is looked at instead stays with the name."""
+    """Group the checks that did not run by the first clause of their note.
+
+    The second clause names the check made instead; it stays with the name.
+    """
     found: dict[str, list[str]] = {}
     for item in missing:
         reason, _, instead = item.note.partition("; ")
@@ -99,9 +126,9 @@ def _by_reason(missing: Sequence[CheckResult]) -> dict[str, list[str]]:
 
 
 def _by_question(names: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {words: [] for _, words in _OF_MODULES}
+    found: dict[str, list[str]] = {words: [] for _, words in _PROPERTY_OF_MODULE}
     for name in names:
-        found.setdefault(QUESTIONS.get(name, _OTHER), []).append(name)
+        found.setdefault(TESTED_PROPERTY.get(name, _OTHER), []).append(name)
     return {question: asked for question, asked in found.items() if asked}
 
 
@@ -122,12 +149,12 @@ def _provenance(evaluation: Evaluation) -> list[str]:
 
 
 def _list(heading: str, items: Sequence[str]) -> list[str]:
-    """Items after a heading; a name may hold a comma, so that semicolons part them. Nothing for no items."""
+    """Format items after a heading, separated by semicolons because a name may hold a comma."""
     return paragraph(f"{heading}: {'; '.join(items)}", "      ", first="  ", width=_width()) if items else []
 
 
 def _folded(line: str) -> list[str]:
-    """A line in the terminal's width; source and logs, which are indented, stay as they are."""
+    """Fold a line to the terminal's width; source and logs, indented by four columns, are not folded."""
     return [line] if line.startswith("    ") else paragraph(line, "    ", first="")
 
 

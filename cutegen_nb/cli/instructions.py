@@ -1,4 +1,4 @@
-"""`cutegen-nb instructions`: what the simulator knows of PTX, by architecture."""
+"""`cutegen-nb instructions`: PTX instructions that the simulator executes, by architecture."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutegen_nb.cli.commands import PASSED, Answer
-from cutegen_nb.cli.output import columns
+from cutegen_nb.app.output import columns
+from cutegen_nb.cli.answer import PASSED, CommandResult
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.simulator.architectures import ARCHITECTURES
+from cutegen_nb.simulator.state.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
-    from cutegen_nb.simulator.instruction_set import InstructionForm
-
-SUMMARY = "list the PTX instructions that the simulator knows, and those that it does not"
+    from cutegen_nb.simulator.isa.instruction_set import InstructionForm
 
 
-async def instructions(options: argparse.Namespace, terminal: Terminal) -> Answer:  # noqa: ARG001 - one shape for all
-    """List the PTX instructions that are simulated, and by name those that are not."""
-    from cutegen_nb.simulator.instruction_set import instruction_set  # noqa: PLC0415 - only this command needs it
+async def instructions(options: argparse.Namespace, terminal: Terminal) -> CommandResult:  # noqa: ARG001 - one shape for all
+    """List the PTX instructions simulated for ``--arch``, and the unsupported ones of any architecture."""
+    from cutegen_nb.simulator.isa.instruction_set import instruction_set  # noqa: PLC0415 - only this command needs it
 
     architecture = options.arch or ARCHITECTURES[-1]
     rows = instruction_set()
@@ -32,15 +30,7 @@ async def instructions(options: argparse.Namespace, terminal: Terminal) -> Answe
         text = _as_markdown(architecture, simulated, missing)
     else:
         text = _as_text(architecture, simulated, missing)
-    return Answer(status=PASSED, text=text)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument(
-        "--arch", choices=ARCHITECTURES, help=f"the architecture (default: {ARCHITECTURES[-1]})"
-    )
-    parser.add_argument("--markdown", action="store_true", help="print a table for a document")
+    return CommandResult(status=PASSED, text=text)
 
 
 def _as_json(
@@ -89,7 +79,8 @@ def _short(chapter: str) -> str:
 
 
 def _by_architecture(missing: Sequence[InstructionForm]) -> str:
-    """Names of what is not simulated; the forms too where others of that name are."""
+    """List the instructions not simulated, with their forms, by the first architecture that has them."""
+    # sm_90 before sm_90a before sm_100.
     ages = sorted({one.since for one in missing}, key=lambda age: (int(age.strip("sm_a")), age))
     lines = []
     for age in ages:

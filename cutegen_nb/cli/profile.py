@@ -1,63 +1,47 @@
-"""``cutegen-nb profile``: counters of a kernel, measured or simulated, or of a report of Nsight Compute."""
+"""``cutegen-nb profile``: counters of a kernel, measured or simulated, or of an Nsight Compute report."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from cutegen_nb.analysis import devices
-from cutegen_nb.analysis.diagnose import Diagnosis, diagnose, diagnose_launches
-from cutegen_nb.analysis.problem_text import read_problem
-from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer, read_source, settings_of
+from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose, diagnose_launches
+from cutegen_nb.analysis.hardware import devices
+from cutegen_nb.analysis.problem.problem_text import read_problem
+from cutegen_nb.app.output import evaluation_json
+from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.evaluated import evaluated_text
-from cutegen_nb.cli.output import evaluation_json
+from cutegen_nb.cli.settings import read_source, settings_of
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import FILE_NAME, Candidate
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.profile import LaunchProfile, Profile
-from cutegen_nb.gpu.evaluator import KernelEvaluator
-from cutegen_nb.gpu.nsight import Detail
-from cutegen_nb.gpu.nsight_import import import_report
-from cutegen_nb.gpu.nsight_profile import profile_of
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.tools.ncu import Detail
+from cutegen_nb.evaluator.tools.ncu_import import import_report
+from cutegen_nb.evaluator.tools.ncu_profile import profile_of
+from cutegen_nb.report.terminal.verdict import VerdictSetting
 from cutegen_nb.wiring import make_evaluator
 
 if TYPE_CHECKING:
-    from cutegen_nb.report.profile_page import KernelSection
+    from cutegen_nb.report.program.profile import KernelSection
 
-SUMMARY = "count what a kernel does, on a GPU or simulated, or read a report of Nsight Compute"
-EXAMPLE = "cutegen-nb profile relu.py my_relu.py --html relu.html; cutegen-nb profile others.ncu-rep"
 _REPORT = ".ncu-rep"
+"""Suffix of a report of Nsight Compute."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument(
-        "file", metavar="FILE", help=f"a report of Nsight Compute ({_REPORT}), or PROBLEM.py, then KERNEL.py"
-    )
-    parser.add_argument("kernel", nargs="?", metavar="KERNEL.py", help="a file with ModelNew")
-    parser.add_argument(
-        "--detail",
-        choices=[one.value for one in Detail],
-        default=Detail.TUNING.value,
-        help="on a GPU: traffic and units only, or stalls and every line too (default: tuning)",
-    )
-    parser.add_argument("--only", metavar="REGEX", help="of a report: kernels whose name matches")
-    parser.add_argument("--source", metavar="FILE.py", help="of a report: the source its lines are of")
-    parser.add_argument("--html", metavar="OUT.html", help="write a page with the source line by line")
-    parser.add_argument("--lines", action="store_true", help="list every line that has counts")
-
-
-async def profile(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Profile a candidate, or read a report."""
-    from cutegen_nb.report.page import check_target, write_whole  # noqa: PLC0415 - what draws is slow to import
-    from cutegen_nb.report.profile_page import page_of  # noqa: PLC0415 - as above
+async def profile(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Profile a candidate, or read a report of Nsight Compute; ``--html`` also writes a page."""
+    from cutegen_nb.report.html.page import check_target, write_whole  # noqa: PLC0415 - what draws is slow to import
+    from cutegen_nb.report.program.profile import page_of  # noqa: PLC0415 - as above
 
     target = check_target(options.html, "profile.html") if options.html else None
     if options.file.endswith(_REPORT):
@@ -71,13 +55,13 @@ async def profile(options: argparse.Namespace, terminal: Terminal) -> Answer:
             message = f"profile needs PROBLEM.py and KERNEL.py, or one file that ends in {_REPORT}"
             raise UsageError(message)
         evaluated = await _evaluated(options, terminal)
-        if isinstance(evaluated, Answer):
+        if isinstance(evaluated, CommandResult):
             return evaluated
         found, sections = evaluated
         title = Path(options.kernel).name
     if target is not None:
         write_whole(page_of(title, found, sections), target)
-    return Answer(status=PASSED, text=_answer(options, found, sections))
+    return CommandResult(status=PASSED, text=_answer(options, found, sections))
 
 
 def _answer(options: argparse.Namespace, found: Profile, sections: tuple[KernelSection, ...]) -> str:
@@ -93,7 +77,7 @@ def _answer(options: argparse.Namespace, found: Profile, sections: tuple[KernelS
             "html": options.html,
         }
         return json.dumps(told, indent=2)
-    from cutegen_nb.report.profile_page import text_of  # noqa: PLC0415 - slow to import
+    from cutegen_nb.report.program.profile import text_of  # noqa: PLC0415 - slow to import
 
     said = text_of(found, sections, lines=options.lines)
     return f"{said}\n\npage: {options.html}" if options.html else said
@@ -109,9 +93,9 @@ def _plain(launch: LaunchProfile, *, lines: bool) -> dict[str, object]:
 # -- a candidate ---------------------------------------------------------------------------------------------
 async def _evaluated(
     options: argparse.Namespace, terminal: Terminal
-) -> Answer | tuple[Profile, tuple[KernelSection, ...]]:
-    """The counters of a candidate that passes; the evaluation as an answer where it does not."""
-    problem = read_problem(options.file)
+) -> CommandResult | tuple[Profile, tuple[KernelSection, ...]]:
+    """Return the counters of a candidate that passes, else the answer that reports its evaluation."""
+    problem = read_problem(options.file, library=options.library)
     candidate = Candidate(source=read_source(options.kernel), author="person")
     evaluator = make_evaluator(settings_of(options))
     try:
@@ -127,25 +111,28 @@ async def _evaluated(
         terminal.clear()
     if found.profile is None or not found.passed:
         if options.json:
-            return Answer(
+            return CommandResult(
                 status=NONE_PASSED, text=json.dumps(evaluation_json(found, facts.admission), indent=2)
             )
-        return Answer(status=NONE_PASSED, text=evaluated_text(found, candidate, facts.admission))
-    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415 - slow to import
+        setting = VerdictSetting(source=candidate.source, facts=facts, device=device)
+        command = f"cutegen-nb evaluate {shlex.quote(options.file)} {shlex.quote(options.kernel)} --verbose"
+        more = f"`{command}` lists every check"
+        return CommandResult(status=NONE_PASSED, text=evaluated_text(found, candidate, setting, more=more))
+    from cutegen_nb.report.program.profile import KernelSection  # noqa: PLC0415 - slow to import
 
     sections = tuple(
         KernelSection(
             profile=one,
             diagnosis=diagnose(facts, replace(found, profile=one), device),
-            sources=_own(one.launches[0], candidate.source),
+            sources=_candidate_sources(one.launches[0], candidate.source),
         )
-        for one in _apart(found.profile)
+        for one in _profile_per_launch(found.profile)
     )
     return found.profile, sections
 
 
-def _own(launch: LaunchProfile, source: str) -> dict[str, str]:
-    """The candidate's text under the path that the compiler saw; the DSL's own files are not shown."""
+def _candidate_sources(launch: LaunchProfile, source: str) -> dict[str, str]:
+    """Map the path that the compiler saw to the candidate's source; files of the DSL are left out."""
     files = {line.file for line in launch.lines if PurePosixPath(line.file).name == FILE_NAME}
     return dict.fromkeys(sorted(files)[:1], source)
 
@@ -160,7 +147,7 @@ def _imported(options: argparse.Namespace) -> tuple[Profile, tuple[KernelSection
     if not found.launches:
         raise UsageError(f"{options.file} holds no kernel: nothing was profiled when it was written.")
     given = {"": read_source(options.source)} if options.source else {}
-    from cutegen_nb.report.profile_page import KernelSection  # noqa: PLC0415 - slow to import
+    from cutegen_nb.report.program.profile import KernelSection  # noqa: PLC0415 - slow to import
 
     device = _device_of(found)
     sections = tuple(
@@ -169,7 +156,7 @@ def _imported(options: argparse.Namespace) -> tuple[Profile, tuple[KernelSection
             diagnosis=_diagnosed(one, device),
             sources=_sources(one.launches[0], given, options.source or ""),
         )
-        for one in _apart(found)
+        for one in _profile_per_launch(found)
     )
     return found, sections
 
@@ -182,16 +169,19 @@ def _matching(found: Profile, pattern: str) -> list[LaunchProfile]:
 
 
 def _diagnosed(one: Profile, device: Device) -> Diagnosis:
-    """Nobody says what problem a foreign kernel solves; what rests on that is left out."""
+    """Diagnose a kernel without its problem, so without any figure that rests on the problem."""
     return diagnose_launches(one, device)
 
 
-def _apart(found: Profile) -> list[Profile]:
+def _profile_per_launch(found: Profile) -> list[Profile]:
     return [replace(found, launches=(one,)) for one in found.launches]
 
 
 def _sources(launch: LaunchProfile, given: Mapping[str, str], name: str) -> dict[str, str]:
-    """The file with most instructions, as given, or as it lies where it was compiled."""
+    """Return the source file with the most executed instructions, by its path.
+
+    The text is the given one if the file names agree; without a given text the path is read from disk.
+    """
     executed: dict[str, int] = {}
     for line in launch.lines:
         if line.file:
@@ -205,8 +195,8 @@ def _sources(launch: LaunchProfile, given: Mapping[str, str], name: str) -> dict
 
 
 def _device_of(found: Profile) -> Device:
-    """The device that a report names, with what its data sheet states."""
-    known = devices.sheet(found.device)
+    """Return the device that a report names, with the figures of its data sheet; 0 where unknown."""
+    known = devices.find_data_sheet(found.device)
     return Device(
         kind=DeviceKind.GPU,
         name=found.device,

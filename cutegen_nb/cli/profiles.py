@@ -1,4 +1,4 @@
-"""`cutegen-nb profiles`: the model servers of the config file, and whether one answers."""
+"""`cutegen-nb profiles`: list of the model servers in the config file, and a test request to one."""
 
 from __future__ import annotations
 
@@ -7,30 +7,23 @@ import json
 import os
 from dataclasses import replace
 
+from cutegen_nb.app.output import columns
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.profile_file import EXAMPLE, config_path, find_profile, read_profiles
 from cutegen_nb.authors.server_profile import ServerProfile, is_local
-from cutegen_nb.cli.commands import NONE_PASSED, PASSED, Answer
-from cutegen_nb.cli.output import columns
+from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.errors import AuthorError, UsageError
 from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.prompting.library import shipped_library
 
-SUMMARY = "list the model servers of the config file, or try one: `profiles check NAME`"
 _PROMPT = Prompt(system="You answer with one word.", user="Say the word ready.", digest="", purpose="check")
 _TOKENS = 2048
-"""Of the answer: one word, and room for a reasoning model to get there."""
+"""Output tokens of the test request: one word, and room for a reasoning model's thoughts."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("action", nargs="?", choices=("list", "check"), default="list", help="what to do")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="the profile to check")
-
-
-async def profiles(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """List the profiles, or make one tiny request with one of them."""
+async def profiles(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """List the profiles, or send one short request with one of them."""
     if options.action == "check":
         if not options.name:
             message = "check needs the name of a profile: `cutegen-nb profiles` lists them"
@@ -39,14 +32,14 @@ async def profiles(options: argparse.Namespace, terminal: Terminal) -> Answer:
     return _list(options)
 
 
-def _list(options: argparse.Namespace) -> Answer:
+def _list(options: argparse.Namespace) -> CommandResult:
     path = config_path()
     found = read_profiles(path)
     if options.json:
         listed = {"file": str(path), "profiles": [_json(item) for item in found]}
-        return Answer(status=PASSED, text=json.dumps(listed, indent=2))
+        return CommandResult(status=PASSED, text=json.dumps(listed, indent=2))
     if not found:
-        return Answer(
+        return CommandResult(
             status=PASSED, text=f"no profiles yet: write them into {path}, like this:\n\n{EXAMPLE.rstrip()}"
         )
     header = ("profile", "model", "server", "api", "key", "tokens", "a minute", "price in/out")
@@ -63,7 +56,7 @@ def _list(options: argparse.Namespace) -> Answer:
         )
         for item in found
     ]
-    return Answer(status=PASSED, text=f"{columns(header, rows)}\n\nfrom {path}")
+    return CommandResult(status=PASSED, text=f"{columns(header, rows)}\n\nfrom {path}")
 
 
 def _or_dash(value: int | None) -> str:
@@ -78,7 +71,7 @@ def _price(profile: ServerProfile) -> str:
 
 
 def _key_words(profile: ServerProfile) -> str:
-    """Whether the key's variable is set; never what is in it."""
+    """Say whether the key's environment variable is set, never its value."""
     if _is_set(profile):
         return f"{profile.key_variable} is set"
     if not profile.key_variable or is_local(profile.base_url):
@@ -109,8 +102,8 @@ def _json(profile: ServerProfile) -> dict[str, object]:
     }
 
 
-async def _check(profile: ServerProfile, options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """One request with little to say. Its failure is the answer, not an error of the command."""
+async def _check(profile: ServerProfile, options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Send one short request; an error of the author gives status NONE_PASSED, not an exception."""
     tokens = min(profile.limits.max_output_tokens or _TOKENS, _TOKENS)
     small = replace(profile, limits=replace(profile.limits, max_output_tokens=tokens, retries=1))
     key = os.environ.get(profile.key_variable, "") if profile.key_variable else ""
@@ -141,10 +134,10 @@ def _said(profile: ServerProfile, reply: Reply) -> str:
 
 def _answer(
     profile: ServerProfile, options: argparse.Namespace, *, fine: bool, said: str, reply: Reply | None
-) -> Answer:
+) -> CommandResult:
     status = PASSED if fine else NONE_PASSED
     if not options.json:
-        return Answer(status=status, text=said)
+        return CommandResult(status=status, text=said)
     found = {
         "profile": profile.name,
         "fine": fine,
@@ -152,4 +145,4 @@ def _answer(
         "seconds": reply.usage.seconds if reply else None,
         "notes": list(reply.notes) if reply else [],
     }
-    return Answer(status=status, text=json.dumps(found, indent=2))
+    return CommandResult(status=status, text=json.dumps(found, indent=2))

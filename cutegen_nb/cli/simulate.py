@@ -1,4 +1,4 @@
-"""``cutegen-nb simulate``: a program written for a GPU, run on the simulator, and a report of it."""
+"""``cutegen-nb simulate``: execution of a GPU program on the simulator, with a report."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cutegen_nb.cli.commands import FAULT, Answer
-from cutegen_nb.cli.output import simulation_json
+from cutegen_nb.app.output import simulation_json
+from cutegen_nb.cli.answer import FAULT, CommandResult
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.simulation import ProgramRun
-from cutegen_nb.report.page import check_target, write_whole
-from cutegen_nb.report.simulation import text
-from cutegen_nb.simulator.architectures import ARCHITECTURES, DEFAULT_ARCHITECTURE
-from cutegen_nb.simulator.script_run import Program, Streams, check, run_program
+from cutegen_nb.report.html.page import check_target, write_whole
+from cutegen_nb.report.program.text import text
+from cutegen_nb.simulator.script.run import Script, Streams, check, run_program
 
 FOUND = 3
-"""Exit status when a finding stands against one of the program's kernels."""
+"""Exit status when a check decides against one of the program's kernels."""
 _INTERRUPT_S = 30.0
-"""How long the program has to end itself after Ctrl-C, and its report to be made: a busy machine is slow."""
+"""Seconds after Ctrl-C in which the program may end itself and its report be made."""
 _HINT_S = 2.0
-"""After this a person hears that a second Ctrl-C ends it at once."""
-SUMMARY = "run a CuTe DSL program written for a GPU, unmodified, with no GPU, and report what its kernels did"
+"""Seconds after Ctrl-C until the hint that a second Ctrl-C ends the program at once."""
 DESCRIPTION = """
 Run a CuTe DSL program written for a GPU, unmodified, with no GPU, and report what its kernels did.
 
 torch.cuda looks available and tensors say cuda; they stay on the CPU. Every kernel launch is executed,
 checked and counted. The program's own output comes as it is; the report goes to standard error.
-There are no times: what the program prints as one is not, and between CUDA events it finds nan.
+There are no times: what the program prints as one is not, and between CUDA events it finds 999999.
 """
 EPILOG = """
 exit status: the program's own; 3 when a finding stands against a kernel; 2 for wrong use, or when the
@@ -45,62 +43,19 @@ examples:
 """
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command; those after SCRIPT.py are the program's."""
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Set description, epilog and usage of the parser; arguments after SCRIPT.py are the program's own."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DESCRIPTION.strip(), EPILOG.strip()
     parser.usage = "%(prog)s [options] SCRIPT.py [its arguments]"
-    parser.add_argument(
-        "script", nargs="?", metavar="SCRIPT.py", help="the program; what follows it is for the program"
-    )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--arch",
-        choices=ARCHITECTURES,
-        default=DEFAULT_ARCHITECTURE,
-        help=f"what kernels are compiled for (default: {DEFAULT_ARCHITECTURE})",
-    )
-    parser.add_argument(
-        "--max-ctas",
-        type=positive,
-        metavar="N",
-        help="run N CTAs of each larger grid: the first, the last and evenly spaced ones. Results are then "
-        "incomplete, so that the program's own check of them may fail",
-    )
-    parser.add_argument(
-        "--deadline", type=seconds, metavar="S", help="end the program after S seconds (default: never)"
-    )
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        help="write the report as JSON; - for standard output, the program's own then goes to standard error",
-    )
-    parser.add_argument("--html", metavar="FILE", help="write the report as one HTML file")
 
 
-def positive(word: str) -> int:
-    """A whole number from 1."""
-    if not word.isascii() or not word.isdigit() or int(word) < 1:
-        message = f"{word!r} is not a number of CTAs: give a whole number from 1"
-        raise argparse.ArgumentTypeError(message)
-    return int(word)
-
-
-def seconds(word: str) -> float:
-    """A number of seconds above 0."""
-    with contextlib.suppress(ValueError):
-        if 0 < (value := float(word)) < float("inf"):
-            return value
-    message = f"{word!r} is not a number of seconds above 0"
-    raise argparse.ArgumentTypeError(message)
-
-
-async def simulate(options: argparse.Namespace, terminal: Terminal) -> Answer:
-    """Run the program, then say what its kernels did."""
+async def simulate(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Run the program, then report its launches on standard error, as JSON and as a page."""
     if options.script is None:
         message = "simulate needs SCRIPT.py, the program to run; see `cutegen-nb simulate --help`"
         raise UsageError(message)
-    program = Program(
+    program = Script(
         script=options.script,
         arguments=tuple(options.arguments),
         architecture=options.arch,
@@ -120,11 +75,11 @@ async def simulate(options: argparse.Namespace, terminal: Terminal) -> Answer:
         terminal.say(f"report: {json_target}")
     if html_target:
         _write_page(run, html_target, terminal)
-    return Answer(status=status_of(run), text=report if to_stdout else "")
+    return CommandResult(status=status_of(run), text=report if to_stdout else "")
 
 
 def status_of(run: ProgramRun) -> int:
-    """The exit status that a run leads to."""
+    """Return the exit status: 3 for a finding, 2 for a part not simulated, else the program's own."""
     if run.decided:
         return FOUND
     return FAULT if run.not_simulated else run.exit_status
@@ -139,7 +94,7 @@ def _target(path: str, example: str) -> Path:
 
 
 def _write_page(run: ProgramRun, target: Path, terminal: Terminal) -> None:
-    from cutegen_nb.report.simulation_page import page_of  # noqa: PLC0415 - pygments, for --html only
+    from cutegen_nb.report.program.page import page_of  # noqa: PLC0415 - pygments, for --html only
 
     write_whole(page_of(run), target)
     terminal.say(f"report: {target}")
@@ -147,7 +102,10 @@ def _write_page(run: ProgramRun, target: Path, terminal: Terminal) -> None:
 
 @contextlib.contextmanager
 def _interrupts_are_the_programs(terminal: Terminal) -> Iterator[None]:
-    """Leave Ctrl-C to the program, which it reaches too; end it when it does not go, or at a second one."""
+    """Leave Ctrl-C to the program, which receives SIGINT too.
+
+    A second Ctrl-C, or a program still running after `_INTERRUPT_S`, cancels the run.
+    """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -161,7 +119,7 @@ def _interrupts_are_the_programs(terminal: Terminal) -> Iterator[None]:
         pending.append(loop.call_later(_HINT_S, terminal.say, hint))
         pending.append(loop.call_later(_INTERRUPT_S, task.cancel))
 
-    # Elsewhere than in a main thread no signal arrives at all.
+    # Signals can be handled in the main thread only; elsewhere none arrives.
     with contextlib.suppress(RuntimeError, ValueError):
         loop.add_signal_handler(signal.SIGINT, interrupted)
     try:

@@ -1,4 +1,4 @@
-"""Standard output and error as they are: with few letters, closed, full, or read only in part."""
+"""Output to streams that are closed, full, cut off by a reader, or lack letters in their encoding."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _PLAIN = {
     "↳": ">", "●": "o", "○": ".", "★": "*", "µ": "u", "≤": "<=", "≥": ">=", "²": "2", "³": "3", "±": "+-",
 }  # fmt: skip
 _HANDLER = "cutegen_nb.plain"
+"""Name of the codec error handler that writes `_PLAIN`."""
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -22,7 +23,7 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def use_plain_letters() -> None:
-    """Where a stream's encoding lacks a letter, write one that it has: a table is never lost to a dash."""
+    """Replace a letter that a stream's encoding lacks by an ASCII one, instead of raising an error."""
     codecs.register_error(_HANDLER, _plain)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -31,9 +32,9 @@ def use_plain_letters() -> None:
 
 
 def write_out(text: str) -> str:
-    """Write `text` and a line end to standard output; why it could not be written, empty where it was.
+    """Write `text` and a line end to standard output; return the reason of a failure, empty for none.
 
-    A reader who has seen enough (``| head``) is no failure.
+    A reader that closes the pipe early (``| head``) is no failure.
     """
     if not text:
         return ""
@@ -51,7 +52,7 @@ def write_out(text: str) -> str:
 
 
 def _discard(out: TextIO) -> None:
-    """Let what is left in the buffer go nowhere: Python would fail on it once more at its end."""
+    """Redirect the stream to the null device, so that Python's final flush does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, out.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""The terminal: one line of progress, questions, pasted text, an editor."""
+"""Terminal of a person: progress line, questions, pasted text and editor."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import TextIO
 
 _PLAIN_INTERVAL_S = 1.0
+"""Seconds between two progress lines at least, where the output is no terminal."""
 _WIDTH = 100
-"""Progress is cut at this, and one column before the terminal's end, where a line would wrap."""
+"""Columns of the progress line at most; on a narrower terminal one less than it has, against wrapping."""
 _ERASE_LINE = "\r\x1b[K"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-"""What a model wrote is shown: it must not move the cursor or rename the window."""
+"""Escapes of control characters: text of a model must not move the cursor or rename the window."""
 
 
 def visible(text: str) -> str:
-    """`text` with control characters written out."""
+    """Return `text` with control characters escaped, except tab and newline."""
     return text.translate(_CONTROLS)
 
 
 class Terminal:
-    """Speaks on stderr, so that stdout holds nothing but the result; listens on standard input."""
+    """Dialogue on standard error and standard input; standard output holds nothing but the result."""
 
     def __init__(self, out: TextIO | None = None, in_fd: int = 0) -> None:
         self._out = out or sys.stderr
@@ -43,7 +44,7 @@ class Terminal:
         self._reading: asyncio.Future[bytes] | None = None
 
     def progress(self, text: str) -> None:
-        """Show what is being done: overwritten on a terminal, a line a second at most elsewhere."""
+        """Show the progress: one overwritten line on a terminal, at most a line a second elsewhere."""
         if text == self._last_text:
             return
         now = time.monotonic()
@@ -62,7 +63,7 @@ class Terminal:
         return _WIDTH
 
     def clear(self) -> None:
-        """Take the progress line away."""
+        """Erase the progress line."""
         if self._line_shown:
             self._write(_ERASE_LINE)
             self._line_shown = False
@@ -79,13 +80,13 @@ class Terminal:
             self._out.flush()
 
     async def read_line(self, question: str) -> str | None:
-        """Ask, and wait for a line without holding the loop; None at the end of the input."""
+        """Ask, and wait for a line without blocking the event loop; None at the end of the input."""
         self.clear()
         self._write(question)
         return await self._line()
 
     async def paste_text(self) -> str | None:
-        """A text pasted line by line up to a line that holds only a full stop; None at the end of input."""
+        """Read a pasted text up to a line that holds only a full stop; None if the input ends at once."""
         self.say("Or paste the reply here, and end it with a line that holds only a full stop.")
         lines: list[str] = []
         while True:
@@ -98,7 +99,7 @@ class Terminal:
 
     @property
     def paste(self) -> Callable[[], Awaitable[str | None]] | None:
-        """Takes a pasted text; None where standard input is no terminal, so that nobody could paste."""
+        """Function that reads a pasted text; None where standard input is no terminal."""
         return self.paste_text if os.isatty(self._in_fd) else None
 
     async def _line(self) -> str | None:
@@ -112,9 +113,9 @@ class Terminal:
         return line.decode(errors="replace").rstrip("\r")
 
     async def _chunk(self) -> bytes:
-        """Bytes of standard input, read in a thread that ends with the process.
+        """Read bytes of standard input, in a daemon thread.
 
-        A wait that was cancelled leaves its thread reading; the next wait takes what it brings.
+        A cancelled wait leaves its thread reading; the next wait takes the bytes of that thread.
         """
         if self._reading is None or self._reading.done():
             loop = asyncio.get_running_loop()
@@ -134,7 +135,7 @@ class Terminal:
             loop.call_soon_threadsafe(_settle, future, chunk)
 
     async def edit_text(self, text: str, suffix: str) -> str | None:
-        """Open the person's editor on a text; None when it was left as it was or could not be opened."""
+        """Open VISUAL, EDITOR or vi on a text; None if the text is unchanged or the editor failed."""
         self.clear()
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with tempfile.NamedTemporaryFile("w", suffix=suffix, delete=False, encoding="utf-8") as file:

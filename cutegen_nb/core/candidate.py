@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from cutegen_nb.core.strategy import Strategy
 
 FILE_NAME = "candidate.py"
-"""The file that a candidate runs as; profiles, findings and tracebacks name it so."""
+"""File name that a candidate runs under; profiles, findings and tracebacks show this name."""
 
 
 def source_digest(source: str) -> str:
@@ -23,15 +23,15 @@ class Candidate:
     source: str
     """The whole Python file."""
     author: str
-    """Who wrote it: ``offline``, ``openai:MODEL``, ``manual``, ``person``, ``replay``."""
+    """Author of the source: ``offline``, ``openai:MODEL``, ``manual``, ``person``, ``replay``."""
     parents: tuple[str, ...] = ()
-    """Digests of the candidates it was made from; several for a crossover, none for a first one."""
+    """Digests of the parent candidates; several for a crossover, none for a first candidate."""
     strategy: Strategy | None = None
     """The optimisation it was asked to carry out."""
     rationale: str = ""
-    """The author's words on what was done."""
+    """The author's explanation of the change."""
     prompt_digest: str = ""
-    """SHA-256 of the prompt that asked for it; empty when nobody was asked."""
+    """SHA-256 of the prompt that asked for the candidate; empty without a prompt."""
     digest: str = field(init=False)
     """SHA-256 of `source`."""
 

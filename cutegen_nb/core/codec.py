@@ -1,7 +1,7 @@
-"""Values ↔ JSON, by the type hints of the dataclasses.
+"""JSON encoding and decoding of the core dataclasses, driven by their type hints.
 
-The store, the worker's result pipe and ``--json`` all use this one form.  A field that the text
-lacks takes its default, so that a session written by an older version still loads.
+The store, the worker's result pipe and ``--json`` share this format. A missing field takes its default, so
+that a session written by an older version still loads.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""Floats that JSON has no literal for (RFC 8259), by the string that stands for them."""
 
 
 def encode(value: Any) -> Any:
-    """Turn a value of ``core`` into what ``json.dumps`` takes.
+    """Convert a value of ``core`` to a form that ``json.dumps`` accepts.
 
-    A dataclass becomes an object with its type's name under ``"_"`` so that unions can be told apart;
-    floats that JSON cannot say become strings.
+    A dataclass becomes an object with its type's name under ``"_"``, so that the members of a union can be
+    told apart. Non-finite floats become strings.
     """
     if isinstance(value, Enum):
         return value.value
@@ -41,7 +42,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Rebuild a value of type `kind` from what :func:`encode` gave.
+    """Rebuild a value of type `kind` from the output of :func:`encode`.
 
     Raises ValueError naming the type and the data when they do not fit.
     """
@@ -56,6 +57,7 @@ def _hints(kind: type) -> dict[str, Any]:
 def _decode(kind: Any, data: Any) -> Any:
     if kind is Any:
         return data
+    # The one recursive alias, ``core.graph.Argument``, arrives as an unresolved name.
     if isinstance(kind, typing.ForwardRef | str):
         return _decode_argument(data)
     origin = typing.get_origin(kind)
@@ -86,9 +88,13 @@ def _decode_dataclass(kind: Any, data: Any) -> Any:
         message = f"expected an object for {kind.__name__}, got {data!r}"
         raise ValueError(message)  # noqa: TRY004 - the caller handles one kind of failure
     hints = _hints(kind)
+    # A class that requires more than older versions wrote completes their data itself.
+    if hasattr(kind, "upgraded"):
+        data = kind.upgraded(data)
     members = {
         item.name: _decode(hints[item.name], data[item.name])
         for item in fields(kind)
+        # Fields with init=False (digests) are computed again by __post_init__.
         if item.init and item.name in data
     }
     return kind(**members)
@@ -106,18 +112,21 @@ def _decode_tuple(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
 def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:
     if data is None and type(None) in kinds:
         return None
+    # A dataclass carries its type's name, so that the choice is exact.
     if isinstance(data, dict) and "_" in data:
         for kind in kinds:
             if getattr(kind, "__name__", "") == data["_"]:
                 return _decode(kind, data)
     if isinstance(data, str) and float in kinds and data in _NON_FINITE:
         return _NON_FINITE[data]
+    # Compare exact types: bool is a subclass of int, and True must not be read as 1.
     for kind in (bool, int, float, str):
         if kind in kinds and type(data) is kind:
             return data
     member = _member(kinds, data)
     if member is not None:
         return member
+    # JSON has one number type: 1.0 may come back as 1.
     if float in kinds and isinstance(data, int):
         return float(data)
     for kind in kinds:
@@ -128,13 +137,13 @@ def _decode_union(kinds: tuple[Any, ...], data: Any) -> Any:
 
 
 def _member(kinds: tuple[Any, ...], data: Any) -> Enum | None:
-    """The member of the first enumeration among `kinds` that has this value."""
+    """Return the member with this value from the first enumeration among `kinds` that has one."""
     found = (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum))
     return next((item for kind in found for item in kind if item.value == data), None)
 
 
 def _decode_argument(data: Any) -> Any:
-    """The recursive ``core.graph.Argument``: tensors, numbers, words, or lists of these."""
+    """Decode the recursive ``core.graph.Argument``: tensors, numbers, words, or tuples of these."""
     from cutegen_nb.core.graph import Ref  # noqa: PLC0415 - the only type the codec must know by name
 
     if isinstance(data, list):

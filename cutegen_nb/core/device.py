@@ -1,4 +1,4 @@
-"""What a candidate runs on."""
+"""Devices that candidates run on: a GPU, or the simulator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class DeviceKind(StrEnum):
-    """Real or simulated."""
+    """Kind of device: a GPU or the simulator."""
 
     GPU = "gpu"
     SIMULATOR = "simulator"
@@ -15,31 +15,31 @@ class DeviceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A GPU, or the architecture the simulator stands for, with the ceilings a roofline needs."""
+    """A GPU, or the architecture that the simulator stands for, with the ceilings of its roofline."""
 
     kind: DeviceKind
-    """Real or simulated."""
+    """Kind of device."""
     name: str
-    """``NVIDIA H200``; for the simulator the GPU whose ceilings are drawn."""
+    """Product name, ``NVIDIA H200``; for the simulator the GPU whose ceilings are drawn."""
     architecture: str
-    """As the compiler takes it: ``sm_80``, ``sm_90a``."""
+    """Architecture in the compiler's spelling: ``sm_80``, ``sm_90a``."""
     bandwidth_bytes_per_s: float
-    """DRAM, read and write together."""
+    """DRAM bandwidth, reads and writes together."""
     peak_flops: dict[str, float]
-    """Dense FLOP/s by ``pipe.type``: ``cuda.f32``, ``tensor.f16``."""
+    """Peak dense FLOP/s by ``pipe.type``: ``cuda.f32``, ``tensor.f16``."""
     source: str
-    """Where the two above come from: a data sheet by name, or ``measured`` with the date."""
+    """Source of bandwidth and peak FLOP/s: a data sheet by name, or ``measured`` with the date."""
     driver: str = ""
-    """Driver version of a real GPU."""
+    """Driver version of a GPU; empty for the simulator."""
     sm_count: int = 0
     """Streaming multiprocessors; 0 when unknown."""
     l2_bytes: int = 0
-    """L2 size; 0 when unknown."""
+    """L2 size in bytes; 0 when unknown."""
     uuid: str = ""
-    """A real GPU's own name, as the driver gives it."""
+    """GPU UUID from the driver."""
     clock_hz: float = 0.0
-    """Boost clock of the multiprocessors; 0 when unknown."""
+    """Boost clock of the multiprocessors in Hz; 0 when unknown."""
     l2_bandwidth_bytes_per_s: float = 0.0
-    """What the L2 can read; 0 where no source states it, and then no roof is drawn for it."""
+    """L2 read bandwidth; 0 where no source states it, and then no L2 roof is drawn."""
     l2_source: str = ""
-    """Where that comes from; empty without it."""
+    """Source of the L2 bandwidth; empty without it."""

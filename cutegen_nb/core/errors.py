@@ -1,7 +1,7 @@
-"""What cutegen_nb could not do, as exceptions.
+"""Exception hierarchy of cutegen_nb.
 
-What became of a *candidate* is never an exception: it is an
-:class:`~cutegen_nb.core.evaluation.Outcome`.  These are about us and our surroundings.
+The fate of a *candidate* is never an exception: it is an :class:`~cutegen_nb.core.evaluation.Outcome`.
+Exceptions concern this package and its environment.
 
 ::
 
@@ -16,8 +16,11 @@ What became of a *candidate* is never an exception: it is an
     │   └── Declined          the author says it cannot write this kernel
     ├── EvaluatorError        no evaluation could be had
     │   ├── WorkerDied
+    │   ├── EvaluationLost    one evaluation was lost with processes that it shared; it can be made again
+    │   │   └── EvaluatorLost     so was the evaluator
     │   └── DeviceUnavailable
     └── StoreError            the session could not be read or written
+        └── DamagedSession    one session cannot be read; the rest of the store can
 
 Every message says what happened, the value seen, and the next step.
 """
@@ -26,11 +29,11 @@ from __future__ import annotations
 
 
 class CutegenError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of every exception that this package raises on purpose."""
 
 
 class UsageError(CutegenError):
-    """The request cannot be carried out as it was made."""
+    """The request cannot be carried out as made."""
 
 
 class ProblemError(UsageError):
@@ -46,7 +49,7 @@ class AuthorError(CutegenError):
 
 
 class RateLimited(AuthorError):
-    """The model's server refused for now."""
+    """The model's server refused for the moment because of a rate limit (HTTP 429)."""
 
 
 class Unreachable(AuthorError):
@@ -54,7 +57,7 @@ class Unreachable(AuthorError):
 
 
 class Refused(AuthorError):
-    """The model's server will not answer as we ask: its key, model, address or account must change."""
+    """The model's server refuses this request for good: key, model, address or account must change."""
 
 
 class Declined(AuthorError):
@@ -62,16 +65,28 @@ class Declined(AuthorError):
 
 
 class EvaluatorError(CutegenError):
-    """No evaluation could be had, for a reason that is not the candidate's."""
+    """No evaluation could be made, for a reason outside the candidate."""
 
 
 class WorkerDied(EvaluatorError):
-    """The process that holds torch and the DSL ended."""
+    """The worker process, which holds torch and the DSL, ended."""
+
+
+class EvaluationLost(EvaluatorError):
+    """The evaluation ended with processes that it shared with others; no candidate can be blamed for it."""
+
+
+class EvaluatorLost(EvaluationLost):
+    """The process or the machine of the evaluator ended, and the evaluation with it."""
 
 
 class DeviceUnavailable(EvaluatorError):
-    """The asked-for device is not there."""
+    """The requested device is not available."""
 
 
 class StoreError(CutegenError):
     """The session's database could not be read or written."""
+
+
+class DamagedSession(StoreError):
+    """One session cannot be read; the rest of the store can."""

@@ -1,322 +1,329 @@
-"""What became of a candidate: a verdict with its evidence, or why there is none."""
+"""Evaluations of candidates: verdict, findings, correctness, timing and the checks that ran."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from cutegen_nb.core.estimate import FullSizeSample
+from cutegen_nb.core.finding import ACCUSING, Exhibit, Finding, Severity
 from cutegen_nb.core.layout import LayoutRecord
+from cutegen_nb.core.library import Library, library_words
 from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.timing import Timing
 from cutegen_nb.core.wrong_values import WrongValues
 
 
 class Verdict(StrEnum):
-    """What a judged candidate turned out to be."""
+    """Verdict on a candidate that could be judged."""
 
     PASSED = "PASSED"
+    """Every check of the tier that ran holds."""
     SCREENED_OUT = "SCREENED_OUT"
+    """Static screening of the source found a decisive fault; nothing was run."""
     COMPILE_FAILED = "COMPILE_FAILED"
+    """The DSL did not compile the candidate, or the file did not import."""
     CRASHED = "CRASHED"
+    """The candidate raised, or a signal ended its process."""
     EXITED = "EXITED"
+    """The candidate called ``exit``, or its process ended without a result."""
     TIMED_OUT = "TIMED_OUT"
+    """The candidate did not finish before its deadline."""
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    """Memory of the device or of the process ran out."""
     WRONG_SHAPE = "WRONG_SHAPE"
+    """Number or shape of the outputs differ from the reference's."""
     WRONG_DTYPE = "WRONG_DTYPE"
+    """Type, dtype, memory layout or device of an output differs from the reference's."""
     WRONG_VALUES = "WRONG_VALUES"
+    """An output differs from the oracle by more than the tolerance."""
     INPUT_MODIFIED = "INPUT_MODIFIED"
+    """The candidate changed an input that the reference leaves unchanged."""
     NONDETERMINISTIC = "NONDETERMINISTIC"
+    """Two calls with equal inputs differ by more than rounding."""
     OUT_OF_BOUNDS = "OUT_OF_BOUNDS"
+    """A memory access outside every tensor or allocation."""
     MISALIGNED = "MISALIGNED"
+    """A memory access at an address that its width does not divide."""
     UNINITIALISED_READ = "UNINITIALISED_READ"
+    """A read of memory that nothing has written."""
     RACE = "RACE"
+    """Accesses to one location, at least one a write, without an order between them."""
     DEADLOCK = "DEADLOCK"
+    """A barrier or a wait that can never complete."""
     ASYNC_HAZARD = "ASYNC_HAZARD"
+    """A use of memory while an asynchronous copy to it is under way."""
+    NOT_OWN_WORK = "NOT_OWN_WORK"
+    """PyTorch, a library or the host openly computes the problem. No accusation."""
     CHEATED = "CHEATED"
+    """Something hidden or forged: a kept answer, a replaced harness, work outside the watched call."""
 
 
 class NotJudgedReason(StrEnum):
-    """Why there is no verdict. Never the candidate's guilt."""
+    """Reasons for having no verdict; none is evidence against the candidate."""
 
     UNSUPPORTED_OPCODE = "UNSUPPORTED_OPCODE"
+    """The simulator cannot run an instruction or an operation of the candidate."""
     EMPTY_TRACE = "EMPTY_TRACE"
+    """The profiler's trace of one call shows no kernel of the candidate's own."""
     ABOVE_ROOF = "ABOVE_ROOF"
+    """The measured time is shorter than the hardware allows."""
     TIMES_DISAGREE = "TIMES_DISAGREE"
+    """The profiler's times are longer than the times from CUDA events."""
     REPLY_UNUSABLE = "REPLY_UNUSABLE"
+    """The author's reply holds no usable source file."""
     DECLINED = "DECLINED"
+    """The author cannot write a kernel for this problem."""
+
+
+EAGER = "eager"
+"""Name of the baseline that runs the reference in eager mode."""
+COMPILED = "torch.compile"
+"""Name of the baseline that runs the reference under ``torch.compile``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The candidate has a verdict."""
+    """Outcome with a verdict."""
 
     verdict: Verdict
-    """What it turned out to be."""
+    """The verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotJudged:
-    """Nothing can be said of the candidate."""
+    """Outcome without a verdict: nothing can be said of the candidate."""
 
     reason: NotJudgedReason
-    """Why."""
+    """Reason for having no verdict."""
 
 
 Outcome = Judged | NotJudged
 
 
-class Severity(StrEnum):
-    """Whether a finding decides or only informs."""
-
-    DECIDES = "decides"
-    FLAG = "flag"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One fact a person can check, with the place it comes from."""
-
-    kind: str
-    """Short name: ``out-of-bounds``, ``torch-compute``, ``wrong-values`` …"""
-    message: str
-    """One or two sentences with the values seen."""
-    severity: Severity = Severity.DECIDES
-    """Whether it decides the verdict."""
-    file: str = ""
-    """Path of the source that the line is of, as the compiler saw it; empty where there is none."""
-    line: int = 0
-    """Line of the candidate's source, from 1; 0 where there is none."""
-    column: int = 0
-    """Column, from 1; 0 where there is none."""
-    thread: tuple[int, int, int] | None = None
-    """threadIdx of the first thread it happened to."""
-    cta: tuple[int, int, int] | None = None
-    """blockIdx of that thread."""
-
-
 class Tier(StrEnum):
-    """How closely a candidate is looked at. Each tier includes the ones before it."""
+    """Depth of an evaluation. Each tier includes the ones before it."""
 
     A = "A"
-    """Every round."""
+    """Checks of every round."""
     B = "B"
-    """Before a revision may become the best."""
+    """Checks before a revision may become the best."""
     C = "C"
-    """Before an export, and on demand."""
+    """Checks before an export, and on demand."""
 
     def includes(self, other: Tier) -> bool:
-        """Whether the checks of `other` run at this tier."""
+        """Return whether the checks of `other` run at this tier."""
         return other.value <= self.value
 
 
 class CheckState(StrEnum):
-    """What became of one check."""
+    """State of one check after an evaluation."""
 
     RAN = "ran"
-    """It ran and found nothing."""
+    """The check ran and found nothing."""
     FOUND = "found"
-    """It ran and found something; the findings say what."""
+    """The check ran and found something; the findings say what."""
     NOT_RUN = "not run"
-    """It did not; the note says why."""
+    """The check did not run; the note says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """One check of one evaluation."""
+    """Result of one check of one evaluation."""
 
     name: str
-    """As ``cutegen-nb checks`` lists it."""
+    """Name of the check, as ``cutegen-nb checks`` lists it."""
     tier: Tier
-    """The tier it belongs to."""
+    """Tier of the check."""
     state: CheckState
-    """What became of it."""
+    """State of the check."""
     note: str = ""
-    """Why it did not run, or what it looked at; may be empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exhibit:
-    """What an accusation rests on, so that a person can judge it: nothing here is an opinion."""
-
-    kind: str
-    """The finding it belongs to."""
-    statement: str
-    """What was seen, in a sentence or two."""
-    inputs: tuple[str, ...] = ()
-    """Excerpts of the inputs it was seen with."""
-    outputs: tuple[str, ...] = ()
-    """Excerpts of what the candidate gave."""
-    expected: tuple[str, ...] = ()
-    """Excerpts of what the reference gives for the same inputs."""
-    trace: tuple[str, ...] = ()
-    """What ran, in order: launches, operations of PyTorch, replaced functions."""
-    addresses: tuple[str, ...] = ()
-    """Memory it is about, by name, address and size."""
-    lines: tuple[int, int] | None = None
-    """First and last line of the candidate's source it points at."""
+    """Reason for not running, or the subject that was checked; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputComparison:
-    """One output against the reference."""
+    """Comparison of one output with the reference."""
 
     index: int
-    """Which output."""
+    """Position of the output, from 0."""
     shape: tuple[int, ...]
-    """Shape of both."""
+    """Shape of candidate's and reference's output."""
     dtype: str
-    """dtype of both."""
+    """dtype of candidate's and reference's output."""
     matches: bool
-    """Whether both gates hold."""
+    """True if both gates hold: the element gate and the gate on the relative L2 error."""
     max_abs_error: float
     """Largest absolute difference from the fp64 oracle."""
     relative_l2_error: float
     """‖candidate − oracle‖₂ ÷ ‖oracle‖₂."""
     reference_relative_l2_error: float
-    """The same for the reference itself: what a faithful implementation in its precision does."""
+    """Relative L2 error of the reference itself: the error of a faithful implementation in its precision."""
     tolerance_abs: float
-    """Element gate, absolute part."""
+    """Element gate: absolute part of the tolerance."""
     tolerance_rel: float
-    """Element gate, part relative to the oracle's element."""
+    """Element gate: part of the tolerance relative to the oracle's element."""
     tolerance_l2: float
     """Gate on the relative L2 error."""
     bad_fraction: float
     """Share of elements outside the element gate."""
     first_bad: tuple[int, ...] | None = None
-    """Index of the first of them."""
+    """Index of the first element outside the element gate."""
     first_bad_values: tuple[float, float] | None = None
-    """Candidate's and oracle's value there."""
+    """Candidate's and oracle's value at that index."""
     pattern: str = ""
-    """What the wrong elements have in common, in a sentence; empty when they match."""
+    """Common pattern of the wrong elements, in a sentence; empty when the output matches."""
     wrong: WrongValues | None = None
-    """The same with its figures; None when they match, and in evaluations made before it was kept."""
+    """Wrong elements with their figures; None when the output matches, and in evaluations older than this
+    field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
-    """The comparison with the reference."""
+    """Comparison of all outputs with the reference."""
 
     seeds: tuple[int, ...]
     """Seeds of the inputs, drawn after the candidate was frozen."""
     outputs: tuple[OutputComparison, ...]
-    """One for each output of the first seed that failed, or of the last seed."""
+    """One comparison for each output, of the first seed that failed or else of the last seed."""
     checks: tuple[str, ...]
     """Names of the checks that ran."""
     checks_not_run: tuple[str, ...] = ()
-    """Names of the checks that did not, each with its reason."""
+    """Names of the checks that did not run, each with its reason."""
+
+
+GLUE_FRACTION = 1 / 16
+"""Share of work by PyTorch, libraries and host below which it counts as glue and is not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineTiming:
-    """Candidate against one baseline, paired and interleaved."""
+class WorkShare:
+    """Shares of the work of one call by candidate, libraries and host; they add up to 1.
 
-    name: str
-    """``eager``, ``torch.compile`` …"""
-    median_ms: float
-    """Median latency of the baseline."""
-    speedup: float
-    """Median over pairs of baseline ÷ candidate."""
-    speedup_low: float
-    """Lower end of its 95 % bootstrap interval."""
-    speedup_high: float
-    """Upper end."""
+    On a GPU, shares of the device's time in the trace. On the simulator, shares of the bytes read and
+    written.
+    """
 
+    own_fraction: float
+    """Share of the candidate's own kernels."""
+    library_fraction: float
+    """Share of PyTorch's operations and library kernels, copies and casts included."""
+    host_fraction: float
+    """Share that the host reads, or that is copied between host and device."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
-    """State of a GPU at one moment."""
-
-    sm_mhz: int
-    """Clock of the streaming multiprocessors."""
-    memory_mhz: int
-    """Clock of the memory."""
-    temperature_c: int
-    """Of the chip."""
-    power_w: float
-    """Drawn by the board."""
-    slowed_by: tuple[str, ...] = ()
-    """What held the clocks down: ``power cap``, ``hardware thermal limit`` …"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Measured on a real GPU; never from the simulator."""
-
-    median_ms: float
-    """Median latency of the candidate, L2 flushed before each call."""
-    samples_ms: tuple[float, ...]
-    """Every sample, in order."""
-    baselines: tuple[BaselineTiming, ...]
-    """Paired comparisons."""
-    bandwidth_bytes_per_s: float
-    """Copy bandwidth (read + write) measured in the same process."""
-    compile_s: float = 0.0
-    """First call, compilation included."""
-    method: str = "events"
-    """How: ``events``, one pair a call; ``graph``, replays of a CUDA graph, for kernels under 10 µs."""
-    warm_ms: float | None = None
-    """Median latency with the L2 as the call before left it; the others are with a cold one."""
-    host_ms: float | None = None
-    """Median time in which the host queues a call; part of no latency here."""
-    noise_fraction: float | None = None
-    """How far the ratio of a baseline to itself strays from 1: a smaller difference is none."""
-    resolution_fraction: float = 0.0
-    """What two steps of the clock are of the median: a smaller difference is none either."""
-    clocks: tuple[Clocks, ...] = ()
-    """When sampling began and when it ended; empty where they could not be read."""
-    rival: BaselineTiming | None = None
-    """The best candidate before this one, timed in the same turns; None where there was none to time."""
-    rival_digest: str = ""
-    """SHA-256 of that one's source."""
-    not_by_graph: str = ""
-    """Why a kernel short enough for a graph was timed by events all the same; empty for any other."""
-    host_included: bool = False
-    """Whether the call waits for the device itself, so that the host's time is part of its latency."""
+    @property
+    def sentence(self) -> str:
+        """The shares in words; empty below `GLUE_FRACTION` of work by others."""
+        if self.library_fraction + self.host_fraction < GLUE_FRACTION:
+            return ""
+        host = f", the host for {self.host_fraction:.0%}" if self.host_fraction else ""
+        return (
+            f"Whose work it is: the candidate's kernels stand for {self.own_fraction:.0%}, PyTorch and "
+            f"libraries for {self.library_fraction:.0%}{host}."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Everything one evaluation found out."""
+    """Result of one evaluation of one candidate."""
 
     outcome: Outcome
-    """Verdict, or why there is none."""
+    """The verdict, or the reason for having none."""
     summary: str
     """One sentence: what happened, the value seen, the next step."""
     device: str
-    """Name of what it ran on."""
+    """Name of the device."""
     findings: tuple[Finding, ...] = ()
-    """Evidence and flags."""
+    """Facts that decide the verdict, and flags."""
     correctness: Correctness | None = None
-    """Absent when no output was compared."""
+    """Comparison with the reference; None when no output was compared."""
     profile: Profile | None = None
-    """Counts of one call; absent when none was made."""
+    """Counts of one call; None when none were taken."""
     timing: Timing | None = None
-    """Absent without a GPU."""
+    """Latency; None without a GPU."""
     log: str = ""
-    """Tail of what the candidate printed, bounded."""
+    """Tail of the candidate's printed output, bounded in length."""
     duration_s: float = 0.0
     """Wall time of the evaluation itself, not of the kernel."""
     confinement: str = ""
-    """What the operating system kept the candidate from, in one line; empty when no worker ran."""
+    """Confinement of the candidate by the operating system, in one line; empty when no worker ran."""
 
     tier: Tier = Tier.A
-    """How closely it was looked at."""
+    """Depth of the checks."""
     checks: tuple[CheckResult, ...] = ()
-    """Every check of that tier: what ran, what did not and why."""
+    """Every check of that tier, with its state and the reason where it did not run."""
     exhibits: tuple[Exhibit, ...] = ()
-    """What an accusation rests on; never empty for CHEATED."""
+    """Evidence for the verdict; never empty for CHEATED and NOT_OWN_WORK."""
     candidate_digest: str = ""
     """SHA-256 of the candidate's source, taken before any of it ran."""
     problem_digest: str = ""
     """SHA-256 of the problem's source."""
     recorded: str = ""
-    """Where and when it was made, for one that a replay shows again; empty for one just made."""
+    """Place and time of the recording that a replay shows again; empty for a new evaluation."""
     layouts: tuple[LayoutRecord, ...] = ()
-    """Layouts that the candidate's kernels were compiled with, where they could be read."""
+    """Layouts of the compiled kernels, where they could be read."""
+    provisional: tuple[str, ...] = ()
+    """Deciding checks that did not run, with the reason; empty for a full verdict."""
+    stage_seconds: tuple[tuple[str, float], ...] = ()
+    """Seconds of each stage, in order."""
+    work: WorkShare | None = None
+    """Shares of the work of a call, where they could be measured."""
+    library: Library = ()
+    """Parts that PyTorch computed as the problem's policy allows; empty where kernels did everything."""
+    full_size: FullSizeSample | None = None
+    """Counts of a call at the problem's full size, for a pass on the simulator; they decide no verdict."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an accusation without evidence, and for a pass that a finding contradicts."""
+        verdict = self.outcome.verdict if isinstance(self.outcome, Judged) else None
+        if verdict in {Verdict.CHEATED, Verdict.NOT_OWN_WORK} and not self.exhibits:
+            raise ValueError(f"{verdict} needs its evidence: exhibits is empty")
+        if verdict is Verdict.PASSED:
+            for item in self.findings:
+                if item.severity is Severity.DECIDES:
+                    raise ValueError(f"PASSED contradicts the deciding finding {item.kind}: {item.message}")
+
+    @staticmethod
+    def upgraded(written: dict[str, Any]) -> dict[str, Any]:
+        """Return encoded data of an older version with the fields that are required today.
+
+        The first version stored no exhibits: its accusations rested on their summary.
+        """
+        outcome = written.get("outcome")
+        verdict = outcome.get("verdict") if isinstance(outcome, dict) else None
+        accuses = verdict in {Verdict.CHEATED, Verdict.NOT_OWN_WORK}
+        if not accuses or written.get("exhibits"):
+            return written
+        evidence = {"kind": "recorded-by-an-older-version", "statement": written.get("summary", "")}
+        return {**written, "exhibits": [evidence]}
 
     @property
     def passed(self) -> bool:
-        """Whether the verdict is PASSED."""
+        """True if the verdict is PASSED."""
         return isinstance(self.outcome, Judged) and self.outcome.verdict is Verdict.PASSED
+
+    @property
+    def verdict_words(self) -> str:
+        """The label, with the parts that PyTorch computed: ``PASSED with PyTorch's conv``."""
+        return f"{self.label} {library_words(self.library)}".rstrip()
+
+    @property
+    def stands(self) -> bool:
+        """True if the candidate passed and every deciding check ran; a provisional pass does not stand."""
+        return self.passed and not self.provisional
+
+    @property
+    def shortfall(self) -> str:
+        """Reason why nothing may be built on the candidate, worded to precede "can be built upon"."""
+        if self.passed:
+            return f"provisional ({'; '.join(self.provisional)}), and only what passed a full tier"
+        return f"{self.label}, and only what passed"
+
+    @property
+    def accusing(self) -> tuple[Finding, ...]:
+        """Findings of the kinds in `ACCUSING`."""
+        return tuple(item for item in self.findings if item.kind in ACCUSING)
 
     @property
     def label(self) -> str:
@@ -327,19 +334,23 @@ class Evaluation:
 
     @property
     def may_be_overruled(self) -> bool:
-        """Whether a person who has seen the evidence may build on it all the same.
+        """True if a person who has seen the evidence may build on the candidate despite its verdict.
 
-        An accusation and a time above the roof are inferences, and so are wrong values on inputs that
-        the problem itself never draws; a crash or a wrong output on its own inputs is not.
+        CHEATED, NOT_OWN_WORK and an implausible time are inferences. So are wrong values on inputs that the
+        problem itself never draws. A crash, or a wrong output on the problem's own inputs, is a fact. A pass
+        with a deciding check that did not run is provisional, and may be overruled too.
         """
+        if self.passed:
+            return bool(self.provisional)
         if isinstance(self.outcome, NotJudged):
             return self.outcome.reason in {
                 NotJudgedReason.ABOVE_ROOF,
                 NotJudgedReason.EMPTY_TRACE,
                 NotJudgedReason.TIMES_DISAGREE,
             }
-        if self.outcome.verdict is Verdict.CHEATED:
+        if self.outcome.verdict in {Verdict.CHEATED, Verdict.NOT_OWN_WORK}:
             return True
+        # Tier A draws the problem's own inputs; a check above it that found something used other inputs.
         return self.outcome.verdict is Verdict.WRONG_VALUES and any(
             item.tier is not Tier.A and item.state is CheckState.FOUND for item in self.checks
         )

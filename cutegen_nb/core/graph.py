@@ -1,6 +1,6 @@
-"""A traced reference as plain values: operations, shapes and dtypes, no torch.
+"""Traced reference as plain values: operations, shapes and dtypes, without torch.
 
-The worker traces a problem (``gpu/trace.py``); the classification, the FLOP rules and the
+The worker traces a problem (``evaluator/problem/trace.py``); the classification, the FLOP rules and the
 offline author read the result.
 """
 
@@ -22,7 +22,7 @@ DTYPE_BYTES: dict[str, int] = {
     "uint8": 1,
     "bool": 1,
 }
-"""Bytes an element, by dtype name as torch spells it without the ``torch.`` prefix."""
+"""Bytes of an element, by torch's dtype name without the ``torch.`` prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class TensorSpec:
     shape: tuple[int, ...]
     """Extent of each dimension; empty for a scalar tensor."""
     dtype: str
-    """Name as torch spells it, without the prefix: ``float32``."""
+    """torch's dtype name without the prefix: ``float32``."""
     strides: tuple[int, ...]
-    """In elements, one a dimension."""
+    """Strides in elements, one for each dimension."""
 
     @property
     def elements(self) -> int:
@@ -43,42 +43,42 @@ class TensorSpec:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the elements, each once."""
+        """Bytes of all elements, each counted once."""
         return self.elements * DTYPE_BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A use of a value computed elsewhere in the graph."""
+    """Reference to a value of the graph."""
 
     name: str
     """Name of an input, a parameter, a constant or a node."""
     index: int = 0
-    """Which output of that node."""
+    """Position among the outputs of that node, from 0."""
 
 
 Argument: TypeAlias = "Ref | int | float | bool | str | tuple[Argument, ...] | None"
-"""An operand: a tensor, a number, a flag, a dtype or mode by name, or a tuple of these."""
+"""Operand of an operation: a tensor, a number, a flag, a dtype or mode by name, or a tuple of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A tensor the graph is given: an input, a parameter or buffer, or a constant."""
+    """Tensor given to the graph: an input, a parameter or buffer, or a constant."""
 
     name: str
-    """Unique in the graph."""
+    """Name, unique in the graph."""
     spec: TensorSpec
-    """Its shape and dtype."""
+    """Shape, dtype and strides."""
     path: str = ""
     """For a parameter: its attribute path in ``Model`` (``linear.weight``). For an input: its position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One ATen operation."""
+    """One ATen operation of the graph."""
 
     name: str
-    """Unique in the graph."""
+    """Name, unique in the graph."""
     op: str
     """Operator and overload: ``aten.relu.default``."""
     args: tuple[Argument, ...]
@@ -86,32 +86,32 @@ class Node:
     kwargs: tuple[tuple[str, Argument], ...]
     """Keyword operands in order."""
     outputs: tuple[TensorSpec, ...]
-    """One for each tensor it returns; in-place operations are traced functionalised."""
+    """One spec for each returned tensor; in-place operations are traced functionalised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """The reference at one size."""
+    """Traced reference at one size."""
 
     inputs: tuple[Value, ...]
-    """In the order ``forward`` takes them."""
+    """Tensor inputs, in the order of ``forward``'s arguments."""
     scalars: tuple[tuple[int, int | float | bool], ...] = ()
     """Inputs that are numbers: (position in ``forward``'s arguments, value)."""
     parameters: tuple[Value, ...]
     """Parameters and buffers that the reference reads."""
     constants: tuple[Value, ...] = ()
-    """Tensors made inside ``forward`` from nothing but numbers, lifted by the trace."""
+    """Tensors made inside ``forward`` from numbers alone, lifted by the trace."""
     nodes: tuple[Node, ...]
-    """In an order in which each may be computed."""
+    """Operations in topological order."""
     outputs: tuple[Ref, ...]
-    """What the reference returns, flattened."""
+    """Returned tensors, flattened."""
 
     def node(self, name: str) -> Node | None:
-        """The node of that name, or None for an input, a parameter or a constant."""
+        """Return the node with this name, or None for an input, a parameter or a constant."""
         return next((node for node in self.nodes if node.name == name), None)
 
     def spec(self, ref: Ref) -> TensorSpec:
-        """Shape and dtype of what `ref` names. Raises KeyError for a name that is not there."""
+        """Return shape, dtype and strides of the value named by `ref`. Raises KeyError for unknown names."""
         for value in (*self.inputs, *self.parameters, *self.constants):
             if value.name == ref.name:
                 return value.spec
@@ -122,5 +122,5 @@ class Graph:
 
     @property
     def output_specs(self) -> tuple[TensorSpec, ...]:
-        """Shape and dtype of each output."""
+        """Shape, dtype and strides of each output."""
         return tuple(self.spec(ref) for ref in self.outputs)

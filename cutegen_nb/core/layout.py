@@ -1,4 +1,4 @@
-"""CuTe layouts that a candidate was compiled with, as text that any process can read."""
+"""CuTe layouts of a compiled candidate, as text that needs no DSL to read."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from enum import StrEnum
 
 
 class LayoutKind(StrEnum):
-    """What a layout is of."""
+    """Kind of object that a layout describes."""
 
     LAYOUT = "layout"
-    """One that the kernel names: coordinates to an index."""
+    """A layout that the kernel names: coordinates to an index."""
     SHARED = "shared tensor"
     """A tensor in shared memory."""
     ACCESS = "shared access"
     """A tiled copy reading from, or writing to, a tensor in shared memory."""
     COPY = "tiled copy"
-    """Which thread copies which values of a tile."""
+    """Assignment of a tile's values to threads in a tiled copy."""
     MMA = "tiled MMA"
-    """Which thread holds which values of A, B and C."""
+    """Assignment of the values of A, B and C to threads in a tiled MMA."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TvLayout:
-    """Which element of a tile each value of each thread is."""
+    """Thread–value layout: the element of a tile that each value of each thread is."""
 
     role: str
     """``source``, ``destination``, ``A``, ``B`` or ``C``."""
@@ -38,24 +38,24 @@ class LayoutRecord:
     """One layout of a compiled kernel, with the line that made it."""
 
     kind: LayoutKind
-    """What it is of."""
+    """Kind of object that the layout describes."""
     name: str = ""
-    """What the source calls it; empty where it has no name there."""
+    """Name in the source; empty where there is none."""
     text: str = ""
-    """As CuTe writes it; empty for a tiled copy or MMA."""
+    """Layout in CuTe's notation; empty for a tiled copy or MMA."""
     line: int = 0
     """Line of the candidate's source, from 1; 0 where there is none."""
     tensor_line: int = 0
-    """For an access: the line that made the tensor; 0 where that is not known."""
+    """For an access: the line that made the tensor; 0 where it is not known."""
     file: str = ""
-    """Path of that source, as the compiler saw it."""
+    """Path of that source file, as the compiler saw it."""
     element: str = ""
-    """Type of an element as the compiler writes it (``f16``), where there is one."""
+    """Element type in the compiler's spelling (``f16``), where there is one."""
     pointer_swizzle: str = ""
-    """Swizzle of byte addresses that the tensor's pointer carries (``S<3,4,3>``), where it does."""
+    """Swizzle of byte addresses that the tensor's pointer carries (``S<3,4,3>``), where there is one."""
     atom: str = ""
-    """The copy or MMA atom, as the compiler writes it."""
+    """Copy or MMA atom, in the compiler's spelling."""
     access_bits: int = 0
-    """Bits that a thread moves in one access, for a tiled copy; 0 where that is not known."""
+    """Bits that a thread moves in one access of a tiled copy; 0 where they are not known."""
     views: tuple[TvLayout, ...] = ()
     """Thread–value layouts of a tiled copy or MMA."""

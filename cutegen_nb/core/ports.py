@@ -1,55 +1,79 @@
-"""The effects, as protocols. Each is implemented once or more at the rim and chosen in wiring."""
+"""Protocols for side effects: author, evaluator, approver, store and clock.
+
+``wiring.py`` chooses the implementations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation, Tier
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Attempt, Comparison, Decision, Prompt, Reply, Round
+from cutegen_nb.core.round import Attempt, Comparison, Decision, Epoch, Prompt, Reply, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
 Progress = Callable[[str], None]
-"""Told, in a short phrase, what is being done now."""
+"""Callback that receives a short phrase on the current activity."""
 
 
-Guide = Callable[[str, str, str], str]
-"""Chapters of the CuTe DSL guide, as Markdown, for (source at hand, strategy's words, error text); each
-may be empty, and so may the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideRequest:
+    """Facts that select the sections of the CuTe DSL guide; each may be empty."""
+
+    source: str = ""
+    """Source of the current kernel."""
+    strategy: str = ""
+    """Text of the requested strategy."""
+    error: str = ""
+    """Error, in the words the author is told."""
+    classes: tuple[str, ...] = ()
+    """Workload classes, as ``WorkloadClass`` spells them."""
+    dtypes: tuple[str, ...] = ()
+    """Element types of the problem's inputs."""
+    architecture: str = ""
+    """Target architecture, as in ``sm_90a``."""
+
+
+Guide = Callable[[GuideRequest], str]
+"""Function that returns sections of the CuTe DSL guide as Markdown; empty where none fits."""
 
 
 class Author(Protocol):
-    """Who writes candidates."""
+    """Writer of candidates: a model, a person, a template or a recording."""
 
     name: str
-    """As recorded with each candidate."""
+    """Name recorded with each candidate."""
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
-        """Strategies it can carry out for this problem, in the order to try them.
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
+        """List the strategies that the author can carry out for this problem, in the order to try them.
 
-        Raises Declined, with one sentence, when it can write no kernel for the problem at all.
+        `library` are the parts that the problem's policy leaves to PyTorch.
+
+        Raises Declined, with one sentence, when the author can write no kernel for the problem at all.
         """
         ...
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
-        """Answer a prompt. Raises AuthorError; `progress` hears of a streamed reply's growth."""
+        """Answer a prompt; `progress` receives the growth of a streamed reply. Raises AuthorError."""
         ...
 
 
 class Evaluator(Protocol):
-    """Where candidates are compiled, run and judged."""
+    """Compiler, runner and judge of candidates."""
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
         """Trace a problem. Raises ProblemError when it cannot be used."""
         ...
 
     async def device(self) -> Device:
-        """What candidates run on. Raises DeviceUnavailable."""
+        """Return the device that candidates run on. Raises DeviceUnavailable."""
         ...
 
     async def evaluate(  # noqa: PLR0913 - what may be asked of an evaluation, the rest by name
@@ -61,32 +85,35 @@ class Evaluator(Protocol):
         *,
         profile: bool = False,
         rival: Candidate | None = None,
+        only_if_faster: bool = False,
     ) -> Evaluation:
-        """Judge a candidate as closely as `tier` says.
+        """Judge a candidate at the depth of `tier`.
 
-        `rival` is the best before it: on a GPU it is timed in the same turns, so that the two are compared
-        in one run.
+        `rival` is the best candidate before it. On a GPU both are timed in the same turns of one run.
 
-        `profile` asks for a GPU's counters of a candidate that passes; the simulator counts always. Where
-        there are none to be had the evaluation's `profile` is None. Every fault of the candidate is a
-        verdict; raises EvaluatorError for ours.
+        With `only_if_faster`, a candidate whose first timing shows it no faster than `rival` skips the checks
+        above tier A. The evaluation then says tier A.
+
+        `profile` asks for a GPU's counters of a candidate that passes; the simulator always counts. Where no
+        counters are available, the evaluation's `profile` is None. A fault of the candidate is a verdict;
+        raises EvaluatorError for a fault of the evaluator.
         """
         ...
 
     async def count(self, problem: Problem, candidate: Candidate, progress: Progress) -> Profile:
-        """A GPU's counters of one call of a candidate that passed before; it is not judged again.
+        """Take a GPU's counters of one call of a candidate that passed before, without judging it again.
 
-        Raises EvaluatorError, which says why, where there are none to be had.
+        Raises EvaluatorError, with the reason, where no counters are available.
         """
         ...
 
     async def close(self) -> None:
-        """End every process it started."""
+        """End every process that the evaluator started."""
         ...
 
 
 class Approver(Protocol):
-    """Who decides at the gates: a person or a policy."""
+    """Decider at the gates: a person or a policy."""
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
         """Decide on the prompt of the next round."""
@@ -95,12 +122,20 @@ class Approver(Protocol):
     async def review_revision(
         self, session: Session, attempts: Sequence[Attempt], comparison: Comparison | None
     ) -> Decision:
-        """Decide on the candidate a round ended with."""
+        """Decide on the candidate of a round."""
+        ...
+
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
+        """Decide on the members that an epoch keeps.
+
+        `draft` holds the decisions made so far at this gate. APPROVE and STOP end the gate; PIN, DROP,
+        REQUEST, FORBID and BUDGET change the draft, which is shown again.
+        """
         ...
 
 
 class Store(Protocol):
-    """Where sessions are kept."""
+    """Storage of sessions."""
 
     def create(self, session: Session) -> None:
         """Add a session without rounds. Raises StoreError."""
@@ -108,6 +143,10 @@ class Store(Protocol):
 
     def append(self, session_name: str, finished: Round) -> None:
         """Add a finished round in one transaction. Raises StoreError."""
+        ...
+
+    def append_epoch(self, session_name: str, finished: Epoch) -> None:
+        """Add a finished epoch of a population in one transaction. Raises StoreError."""
         ...
 
     def stop(self, session_name: str, reason: str) -> None:
@@ -124,12 +163,12 @@ class Store(Protocol):
 
 
 class Clock(Protocol):
-    """Time, so that tests can hold it still."""
+    """Source of time, replaceable in tests."""
 
     def now(self) -> str:
-        """UTC, ISO 8601, whole seconds."""
+        """Current time: UTC, ISO 8601, whole seconds."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
+        """Seconds of a monotonic clock."""
         ...

@@ -1,4 +1,4 @@
-"""A problem: what a kernel has to compute, at which sizes, how precisely."""
+"""Problems: the reference that a kernel has to reproduce, its sizes and its traced facts."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.library import Library
 
 
 class WorkloadClass(StrEnum):
-    """What kind of work dominates a problem; it chooses prompts and strategies."""
+    """Dominant kind of work of a problem; it selects prompts and strategies."""
 
     ELEMENTWISE = "element-wise"
     REDUCTION = "reduction"
@@ -27,7 +28,7 @@ class WorkloadClass(StrEnum):
 
 
 class ProblemForm(StrEnum):
-    """How the source states the reference."""
+    """Form in which the source states the reference."""
 
     KERNELBENCH = "kernelbench"
     """``Model``, ``get_inputs``, ``get_init_inputs``."""
@@ -37,86 +38,92 @@ class ProblemForm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The source of a reference, exactly as the person gave it."""
+    """Source of a reference, exactly as the person gave it."""
 
     name: str
-    """A Python identifier made from the file's name, or given."""
+    """Python identifier, made from the file's name or given."""
     source: str
-    """The text, never rewritten."""
+    """Source text, never rewritten."""
     form: ProblemForm
-    """How the reference is stated."""
+    """Form of the reference."""
     path: str = ""
-    """Where it was read; empty for a string."""
+    """Path of the file; empty for a string."""
     function: str = ""
     """Name of the reference function, for the FUNCTION form."""
+    library: Library = ()
+    """Parts that PyTorch may compute beside the kernels; it is no part of the digest."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of the source, hexadecimal."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
+    def states(self, other: Problem) -> bool:
+        """Return whether `other` has the same source and the same library policy."""
+        return self.digest == other.digest and self.library == other.library
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """One integer literal at the top level of the problem and what it becomes at the scaled size."""
+    """Change of one top-level integer literal of the problem for the scaled size."""
 
     line: int
     """Line of the literal, from 1."""
     column: int
     """Column of the literal, from 0."""
     full: int
-    """Its value in the file."""
+    """Value in the file."""
     scaled: int
-    """Its value on the simulator."""
+    """Value on the simulator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The reference traced at one size. Nothing of it was allocated."""
+    """Reference traced at one size, without allocating its tensors."""
 
     graph: Graph
     """Operations, shapes, dtypes."""
     flops: int
     """Floating-point operations; a multiply-add counts two."""
     least_bytes: int
-    """Inputs and parameters read once and outputs written once."""
+    """Least memory traffic: bytes of inputs and parameters read once and of outputs written once."""
     rewrites: tuple[Rewrite, ...] = ()
     """Literals changed to reach this size; empty at the full size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Whether the comparison tells right from wrong: wrong answers were tried against it."""
+    """Result of trying known wrong answers against the comparison."""
 
     refused: tuple[str, ...] = ()
-    """Wrong answers that the comparison refuses, as it must."""
+    """Wrong answers that the comparison rejects, as intended."""
     tightened: tuple[str, ...] = ()
-    """Wrong answers that passed on the problem's own inputs and fail on inputs that were added for it."""
+    """Wrong answers that pass on the problem's own inputs, and fail on inputs added for them."""
     would_pass: tuple[str, ...] = ()
-    """Wrong answers that pass whatever was tried: a person should know."""
+    """Wrong answers that pass on every input tried; shown to the person as a warning."""
     added_inputs: tuple[str, ...] = ()
     """Names of the kinds of inputs added to the problem's own."""
     unused: tuple[str, ...] = ()
-    """Inputs and parameters on which the reference's output does not depend."""
+    """Inputs and parameters that the reference's output does not depend on."""
     not_tried: str = ""
-    """Why nothing was tried; empty where it was."""
+    """Reason why no wrong answer was tried; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemFacts:
-    """What is known of a problem before any kernel is written."""
+    """Facts about a problem from its trace, before any kernel is written."""
 
     workload_class: WorkloadClass
-    """What kind of work dominates."""
+    """Dominant kind of work."""
     full: Workload
-    """At the size in the file: the roofline and a GPU use this."""
+    """Workload at the size in the file, for the roofline and for a GPU."""
     scaled: Workload
-    """At the size the simulator runs; the same object's values as `full` where the file is small enough."""
+    """Workload at the simulator's size; equal to `full` where the file is small enough."""
     dtype: str
-    """Computation dtype of the reference (that of its first floating-point input or parameter)."""
+    """Computation dtype of the reference: that of its first floating-point input or parameter."""
     parts: tuple[WorkloadClass, ...] = ()
-    """For FUSED: the kinds of work in it, that with the most arithmetic first; empty for any other class."""
+    """For FUSED: the kinds of work in it, the one with the most arithmetic first; empty for other classes."""
     warnings: tuple[str, ...] = ()
-    """What a person should know: an output that cannot be compared, randomness in the reference …"""
+    """Warnings for the person: an output that cannot be compared, randomness in the reference …"""
     admission: Admission | None = None
-    """What wrong answers the comparison refuses; None where that was never looked at."""
+    """Result of trying wrong answers; None where none was tried."""

@@ -1,4 +1,4 @@
-"""Counts and counters of a candidate's kernels, by launch and by line of Python."""
+"""Profiles: counts and hardware counters of a candidate's kernels, by launch and by line of Python."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 SECTOR_BYTES = 32
-"""Bytes in the smallest unit a GPU's L2 moves."""
+"""Bytes of a sector, the smallest unit that a GPU's L2 moves."""
 _WARP = 32
+"""Threads in a warp."""
 DURATION = "gpu__time_duration.sum"
-"""Nanoseconds that a launch took, in `LaunchProfile.metrics`."""
+"""Key of `LaunchProfile.metrics` for the duration of a launch in nanoseconds."""
 
 
 class ProfileSource(StrEnum):
-    """Where the figures come from; every view shows it."""
+    """Origin of the figures; every view shows it."""
 
     SIMULATED = "simulated counts"
     NSIGHT = "Nsight Compute"
@@ -23,7 +24,7 @@ class ProfileSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One figure of Nsight Compute, as it names it."""
+    """One figure of Nsight Compute, under its own name."""
 
     value: float
     """In base units: nanoseconds, bytes, sectors, per cent."""
@@ -33,16 +34,16 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What one kind of access (loads, atomics, asynchronous copies) asked of global or shared memory."""
+    """Requests of one kind (loads, atomics, asynchronous copies) to global or shared memory."""
 
     requests: int = 0
     """Warp-level instructions of which at least one thread reached memory."""
     bytes: int = 0
-    """Bytes that threads asked for, each thread's own."""
+    """Bytes requested, summed over threads."""
     passes: int = 0
     """Global memory: 32-byte sectors. Shared memory: wavefronts, passes over its 32 banks."""
     ideal: int = 0
-    """The fewest passes that could carry the distinct bytes of each request."""
+    """Least number of passes for the distinct bytes of each request."""
 
     @property
     def efficiency(self) -> float:
@@ -50,7 +51,7 @@ class Access:
         return self.ideal / self.passes if self.passes else 1.0
 
     def __add__(self, other: Access) -> Access:
-        """Sum, figure by figure."""
+        """Add two records field by field."""
         return Access(
             requests=self.requests + other.requests, bytes=self.bytes + other.bytes,
             passes=self.passes + other.passes, ideal=self.ideal + other.ideal,
@@ -59,21 +60,21 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Counts of a launch or of one line. All are totals over threads or warps; none is a time."""
+    """Counts of a launch or of one line: totals over threads or warps, never times."""
 
     warp_instructions: int = 0
-    """PTX instructions, one a warp that executes it with at least one active thread."""
+    """PTX instructions, counted once a warp that executes one with at least one active thread."""
     thread_instructions: int = 0
-    """PTX instructions, one an active thread."""
+    """PTX instructions, counted once an active thread."""
     thread_instructions_on: int = 0
-    """Of those, the ones whose predicate held; 0 in profiles made before it was counted."""
+    """`thread_instructions` whose predicate held; 0 in profiles made before this was counted."""
     instructions: dict[str, int] = field(default_factory=dict)
-    """``warp_instructions`` by pipe, as PTX names the work: ``fp32``, ``alu``, ``tensor.f16``,
-    ``load.global``; see ``simulator.pipes``."""
+    """``warp_instructions`` by pipe, in PTX's names: ``fp32``, ``alu``, ``tensor.f16``, ``load.global``; see
+    ``simulator.counters.pipes``."""
     flops: dict[str, int] = field(default_factory=dict)
-    """Floating-point operations by ``pipe.type`` (``cuda.f32``, ``tensor.f16``); a multiply-add counts two,
-    a special function, a minimum or a maximum one; comparisons, selections, conversions, negations and
-    predicated-off threads none. Integer products of tensor cores are here too (``tensor.s8``)."""
+    """Floating-point operations by ``pipe.type`` (``cuda.f32``, ``tensor.f16``). A multiply-add counts two; a
+    special function, a minimum or a maximum one. Comparisons, selections, conversions, negations and
+    predicated-off threads count none. Integer products of tensor cores are included (``tensor.s8``)."""
     gmem_load_bytes: int = 0
     """Bytes requested by loads from global memory, asynchronous copies included."""
     gmem_store_bytes: int = 0
@@ -86,56 +87,56 @@ class Counters:
     gmem_atomic_sectors: int = 0
     """32-byte sectors touched by global atomics and reductions, counted once a warp request."""
     gmem_ideal_sectors: int = 0
-    """The fewest sectors that could carry the distinct bytes each warp request asked for."""
+    """Least number of sectors for the distinct bytes of each warp request."""
     gmem_requests: int = 0
     """Warp-level global memory instructions."""
     gmem_accesses: dict[str, Access] = field(default_factory=dict)
-    """The above by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``."""
+    """Global memory accesses by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``."""
     smem_load_bytes: int = 0
     """Bytes requested by loads from shared memory."""
     smem_store_bytes: int = 0
     """Bytes requested by stores to shared memory."""
     smem_wavefronts: int = 0
-    """Passes over the 32 banks of shared memory that loads, stores and atomics need."""
+    """Wavefronts, passes over the 32 banks of shared memory, of loads, stores and atomics."""
     smem_ideal_wavefronts: int = 0
-    """The fewest passes that the distinct bytes of each request would need without a bank conflict."""
+    """Least number of wavefronts for the distinct bytes of each request, without bank conflicts."""
     smem_accesses: dict[str, Access] = field(default_factory=dict)
-    """The above by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``, ``load-matrix``,
-    ``store-matrix``."""
+    """Shared memory accesses by kind: ``load``, ``store``, ``atomic``, ``reduction``, ``async-copy``,
+    ``load-matrix``, ``store-matrix``."""
     local_load_bytes: int = 0
-    """Bytes requested from local memory as PTX declares it; the compiler may keep such arrays in registers,
-    and spills of its own are not here but in ``KernelResources``."""
+    """Bytes requested from local memory as PTX declares it. The compiler may keep such arrays in registers;
+    its own spills are in ``KernelResources``, not here."""
     local_store_bytes: int = 0
-    """Bytes written to local memory, in the same sense."""
+    """Bytes written to local memory as PTX declares it."""
     gmem_waits: int = 0
-    """Times a warp comes to the first use of loads from global memory that a barrier keeps the compiler from
-    asking for earlier; of loads under way together one counts. Simulated profiles only, from PTX; bulk copies
-    (TMA) are not followed."""
+    """Waits of warps at the first use of global loads that a barrier keeps the compiler from issuing earlier.
+    Loads under way together count one. Simulated profiles only, from PTX; bulk copies (TMA) are not
+    followed."""
     gmem_wait_instructions: int = 0
-    """Instructions that such a warp issues between a load and its first use, over all of these waits."""
+    """Instructions issued between a load and its first use, summed over the waits in `gmem_waits`."""
     barriers: int = 0
-    """Barrier instructions, one a warp."""
+    """Barrier instructions, counted once a warp."""
     branches: int = 0
-    """Branch instructions, one a warp."""
+    """Branch instructions, counted once a warp."""
     divergent_branches: int = 0
-    """Of those, the ones that split the active threads of their warp."""
+    """Branches that split the active threads of their warp."""
 
     stall_samples: dict[str, int] = field(default_factory=dict)
-    """Samples of warps by why they issued nothing (``long_scoreboard``, ``barrier``), ``selected`` where they
-    did. Nsight Compute only."""
+    """Warp samples by stall reason (``long_scoreboard``, ``barrier``), or ``selected`` for a warp that
+    issued. Nsight Compute only."""
 
     awaited_samples: int = 0
-    """Samples of warps that waited for loads, put to the load before the instruction that waits. Nsight
+    """Samples of warps that waited for loads, attributed to the load before the waiting instruction. Nsight
     Compute only."""
 
     @property
     def samples(self) -> int:
-        """Samples of warps altogether; 0 in simulated profiles."""
+        """Sum of all warp samples; 0 in simulated profiles."""
         return sum(self.stall_samples.values())
 
     @property
     def gmem_sectors(self) -> int:
-        """Sectors of loads, stores and atomics together."""
+        """Sectors of global loads, stores and atomics together."""
         return self.gmem_load_sectors + self.gmem_store_sectors + self.gmem_atomic_sectors
 
     @property
@@ -155,14 +156,14 @@ class Counters:
         return sum(self.flops.values())
 
     def __add__(self, other: Counters) -> Counters:
-        """Sum of two counts, field by field."""
+        """Add two counts field by field."""
         return Counters(
             **{item.name: _sum(getattr(self, item.name), getattr(other, item.name)) for item in fields(self)}
         )
 
 
 def _sum(one: Any, other: Any) -> Any:  # noqa: ANN401 - a number, or a dictionary of numbers or accesses
-    """Two figures added; dictionaries key by key, in order of their keys."""
+    """Add two figures; dictionaries key by key, in sorted order of their keys."""
     if not isinstance(one, dict):
         return one + other
     if not one or not other:
@@ -176,137 +177,137 @@ def _sum(one: Any, other: Any) -> Any:  # noqa: ANN401 - a number, or a dictiona
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """What one line of Python became."""
+    """Compiled code of one line of Python."""
 
     file: str
     """Path as the compiler saw it."""
     line: int
-    """From 1."""
+    """Line number, from 1."""
     instructions: int
-    """Instructions that the compiler made of it, as they stand in the code."""
+    """Instructions compiled from the line, as they stand in the code."""
     spill_bytes: int = 0
-    """Bytes a thread that the spilling and refilling ones among them move, each counted once."""
+    """Bytes a thread moved by its spill instructions, each instruction counted once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCode:
-    """The instructions of a kernel as they stand in its code; how often each runs is not known from it."""
+    """Static instructions of a kernel; their execution counts are not known from the code."""
 
     language: str
-    """``SASS`` where the machine code was read, ``PTX`` where only the text before it was there."""
+    """``SASS`` where the machine code was read, ``PTX`` where only the PTX text was available."""
     instructions: dict[str, int]
-    """By name: ``FFMA``, ``LDG.128`` (memory accesses with the bits each thread moves); names of PTX are
-    ``fma.f32`` and ``ld.global.128``."""
+    """Instructions by name: ``FFMA``, ``LDG.128`` (memory accesses with the bits of each thread). PTX names
+    are ``fma.f32`` and ``ld.global.128``."""
     mma_shapes: dict[str, int] = field(default_factory=dict)
-    """Matrix products by shape and types, as PTX writes them: ``m16n8k16.f32.f16.f16.f32``."""
+    """Matrix products by shape and types, in PTX's spelling: ``m16n8k16.f32.f16.f16.f32``."""
     lines: tuple[CodeLine, ...] = ()
-    """By line of Python, in file and line order; empty where the code names none."""
+    """Code by line of Python, in file and line order; empty without line information."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelResources:
-    """What the compiler gave a kernel, read from its machine code; no GPU is needed for it."""
+    """Registers, memory and code size of a kernel, read from its machine code; no GPU is needed."""
 
     architecture: str
-    """What it was compiled for: ``sm_80``."""
+    """Architecture that the kernel was compiled for: ``sm_80``."""
     registers: int
     """32-bit registers of a thread."""
     stack_bytes: int = 0
-    """Local memory of a thread: arrays the compiler could not keep in registers, and spilled registers."""
+    """Local memory of a thread in bytes: arrays that did not fit registers, and spilled registers."""
     spill_store_bytes: int = 0
-    """Bytes that the spilling instructions store, each counted once as it stands in the code."""
+    """Bytes stored by spill instructions, each instruction counted once as it stands in the code."""
     spill_load_bytes: int = 0
-    """Bytes that the refilling instructions load, counted the same way."""
+    """Bytes loaded by refill instructions, counted the same way."""
     static_smem_bytes: int = 0
-    """Shared memory of a CTA that the kernel declares."""
+    """Shared memory of a CTA that the kernel declares, in bytes."""
     constant_bytes: int = 0
-    """Constant bank 0: parameters and what the compiler put beside them."""
+    """Bytes of constant bank 0: parameters and the compiler's own constants beside them."""
     max_threads: int = 0
-    """Most threads of a CTA that the compiler was told of; 0 where it was not."""
+    """Largest CTA that the compiler was told of, in threads; 0 where it was not told."""
     code_bytes: int = 0
-    """Machine code of the kernel."""
+    """Bytes of machine code."""
 
 
 _LIBRARY = frozenset({"site-packages", "dist-packages", "nvidia_cutlass_dsl"})
-"""Folders that hold the DSL: a line there is not the author's to change. A checkout of CUTLASS is no library:
+"""Folders that hold the DSL, whose lines are not the author's to change. A checkout of CUTLASS is not listed:
 its examples are programs that people change."""
 
 
 def is_own(file: str, line: int) -> bool:
-    """Whether a line is the author's to change: it has a number, and its file is not the library's."""
+    """Return whether a line is the author's to change: it has a number, and its file is not in a library."""
     return line > 0 and not _LIBRARY.intersection(PurePosixPath(file).parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCounters:
-    """What one line of Python cost."""
+    """Counts of one line of Python."""
 
     file: str
     """Path as the compiler saw it."""
     line: int
-    """From 1; 0 where the compiler gave none."""
+    """Line number, from 1; 0 where the compiler gave none."""
     counters: Counters
-    """Totals of the instructions that came from this line."""
+    """Totals of the instructions compiled from this line."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a line of the author's to change."""
+        """True if the line is the author's to change."""
         return is_own(self.file, self.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchProfile:
-    """One kernel launch."""
+    """Counts and configuration of one kernel launch."""
 
     kernel: str
-    """Name in the PTX."""
+    """Kernel name in the PTX."""
     grid: tuple[int, int, int]
-    """CTAs in x, y, z."""
+    """Grid: CTAs in x, y, z."""
     block: tuple[int, int, int]
-    """Threads in x, y, z."""
+    """CTA: threads in x, y, z."""
     dynamic_smem_bytes: int
-    """Dynamic shared memory asked for at launch."""
+    """Dynamic shared memory of the launch in bytes."""
     static_smem_bytes: int = 0
-    """Shared memory declared in the kernel."""
+    """Shared memory declared in the kernel, in bytes."""
     counters: Counters
-    """Totals."""
+    """Totals of the launch."""
     lines: tuple[LineCounters, ...] = ()
-    """By line of Python, in file and line order."""
+    """Counts by line of Python, in file and line order."""
     gmem_distinct_sectors: int = 0
-    """Different 32-byte sectors touched at all: what would cross DRAM with a cache that never evicts."""
+    """Distinct 32-byte sectors touched: the DRAM traffic with a cache that never evicts."""
     ctas_run: int | None = None
-    """CTAs that ran, where only a sample of the grid did; None where all of them did."""
+    """Number of CTAs that ran, where only a sample of the grid did; None where all ran."""
     resources: KernelResources | None = None
-    """What the compiler gave the kernel; None where its machine code was not read."""
+    """Registers and memory of the kernel; None where its machine code was not read."""
     code: CompiledCode | None = None
-    """What it was compiled to; None in profiles made before that was read."""
+    """Compiled code; None in profiles made before it was read."""
     metrics: dict[str, Metric] = field(default_factory=dict)
-    """What Nsight Compute measured, by its own names; empty in simulated profiles."""
+    """Nsight Compute's metrics by its own names; empty in simulated profiles."""
 
     def metric(self, name: str) -> float | None:
-        """A measured figure in base units; None where it was not collected."""
+        """Return a metric in base units; None where it was not collected."""
         found = self.metrics.get(name)
         return found.value if found else None
 
     @property
     def duration_s(self) -> float | None:
-        """How long it ran under the profiler, at the clocks of then; None for a simulated launch."""
+        """Seconds under the profiler, at the clocks of that run; None for a simulated launch."""
         nanoseconds = self.metric(DURATION)
         return None if nanoseconds is None else nanoseconds * 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What one call of a candidate launched."""
+    """Profile of one call of a candidate."""
 
     source: ProfileSource
-    """Where the figures come from."""
+    """Origin of the figures."""
     device: str
-    """Device, or architecture for the simulator."""
+    """Name of the device; the architecture for the simulator."""
     launches: tuple[LaunchProfile, ...]
-    """In launch order."""
+    """Launches, in order."""
     made_by: str = ""
-    """Tool and version, device, driver, day and clocks, in a line; empty for simulated counts."""
+    """Tool and version, device, driver, day and clocks, in one line; empty for simulated counts."""
 
     @property
     def counters(self) -> Counters:

@@ -1,36 +1,41 @@
-"""What came of running a whole program on the simulator."""
+"""Result of running a whole program on the simulator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from cutegen_nb.core.evaluation import Finding, Severity
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.layout import LayoutRecord
 from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
 
 
 class Ending(StrEnum):
-    """How the program ended."""
+    """End of a simulated program."""
 
     FINISHED = "finished"
+    """End of the script, or an exit with status 0."""
     RAISED = "raised"
+    """An exception that the script did not catch."""
     EXITED = "exited"
+    """An exit with another status."""
     KILLED = "killed"
+    """A signal ended the process."""
     TIMED_OUT = "timed out"
+    """The deadline ended the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launches:
-    """Launches of one kernel with one configuration, wherever they stand in the program."""
+    """All launches of one kernel with one configuration in a program."""
 
     times: int
-    """How many there were."""
+    """Number of launches."""
     profile: LaunchProfile
-    """Their counts, all together; what does not add up is that of the first."""
+    """Summed counts; fields that do not add up are those of the first launch."""
 
     def and_one_more(self, profile: LaunchProfile) -> Launches:
-        """The same with another launch of this kernel and configuration."""
+        """Return a copy with one more launch of this kernel and configuration added."""
         lines = {(item.file, item.line): item.counters for item in self.profile.lines}
         for item in profile.lines:
             place = (item.file, item.line)
@@ -48,50 +53,50 @@ class Launches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRun:
-    """One run of a program."""
+    """One run of a program on the simulator."""
 
     script: str
-    """As it was named."""
+    """Script, as named on the command line."""
     arguments: tuple[str, ...]
-    """What it was given."""
+    """Arguments of the program."""
     architecture: str
-    """What its kernels were compiled for: ``sm_80``."""
+    """Architecture that the kernels were compiled for: ``sm_80``."""
     ending: Ending
-    """How it ended."""
+    """End of the run."""
     exit_status: int
-    """The program's own, as a shell reports it: 128 + signal for a killed one."""
+    """Exit status as a shell reports it: 128 + signal for a killed program."""
     sentence: str = ""
-    """What happened where it did not simply finish, with the next step; empty otherwise."""
+    """Cause of an end other than FINISHED, with the next step; empty otherwise."""
     launches: tuple[Launches, ...] = ()
-    """By kernel and configuration, in the order of their first launch; only launches that came to an end."""
+    """Completed launches by kernel and configuration, in the order of their first launch."""
     findings: tuple[Finding, ...] = ()
-    """What the checks found, a stopped launch's fault included."""
+    """Findings of the checks, the fault of a stopped launch included."""
     not_simulated: str = ""
-    """What of the program the simulator could not run or answer, in a sentence; empty where nothing."""
+    """Part of the program that the simulator could not run, in a sentence; empty where it ran all."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Text of each file that counts or findings have lines of, by its path."""
+    """Text of each file with lines in counts or findings, by path."""
 
     layouts: tuple[LayoutRecord, ...] = ()
-    """Layouts that the program's own files give to what was compiled; their lines are of those files."""
+    """Layouts in the program's own files, with lines of those files."""
 
     @property
     def launch_count(self) -> int:
-        """Launches that came to an end."""
+        """Number of completed launches."""
         return sum(item.times for item in self.launches)
 
     @property
     def sampled(self) -> bool:
-        """Whether a launch ran only some of its CTAs, so that results are incomplete."""
+        """True if a launch ran only some of its CTAs, so that results are incomplete."""
         return any(item.profile.ctas_run is not None for item in self.launches)
 
     @property
     def decided(self) -> bool:
-        """Whether a finding stands against the program's kernels."""
+        """True if a finding decides against the program's kernels."""
         return any(item.severity is Severity.DECIDES for item in self.findings)
 
     @property
     def profile(self) -> Profile:
-        """The counts as every view of counts takes them."""
+        """The counts as a `Profile`."""
         return Profile(
             source=ProfileSource.SIMULATED,
             device=self.architecture,

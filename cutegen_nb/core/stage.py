@@ -1,4 +1,4 @@
-"""Where the refinement of one kernel stands."""
+"""Stages of refining one kernel."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """In the order they are passed through: structure first, counters later, numbers last."""
+    """Stages in order: structure first, counters later, numbers last."""
 
     CORRECT = "correct"
-    """A kernel that passes is sought, the simplest first."""
+    """Search for a first kernel that passes, the simplest first."""
     STRUCTURE = "structure"
     """One structural strategy a round, chosen by class and roofline; no counters are shown."""
     PROFILE = "profile"
-    """The structure has settled: counters, costly lines and the diagnosis enter the prompt."""
+    """Refinement of a settled structure: counters, costly lines and the diagnosis enter the prompt."""
     TUNE = "tune"
-    """Only numbers change: CTA size, tile, vectors, stages."""
+    """Changes of numbers only: CTA size, tile, vectors, pipeline stages."""
     DONE = "done"
-    """Nothing is left to try."""
+    """End: nothing is left to try."""

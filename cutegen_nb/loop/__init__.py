@@ -1,1 +1,1 @@
-"""The refinement loop: one round, a session of rounds, when to stop, and who decides."""
+"""Refinement loop: rounds, sessions, stages, stopping rules and approval."""

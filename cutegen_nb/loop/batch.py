@@ -1,40 +1,41 @@
-"""Candidates that wait for a GPU elsewhere, and taking in what was found there."""
+"""Batches: export of candidates for evaluation on another machine's GPU, and import of the results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.compare import compare
-from cutegen_nb.core.batch import Job, Result
+from cutegen_nb.analysis.history.compare import compare
+from cutegen_nb.core.batch import Job, Measurement, Result
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.core.measurement import Measurement
+from cutegen_nb.core.library import library_words
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Absorbed:
-    """What became of a file of results."""
+class ImportResult:
+    """Outcome of importing a file of results."""
 
     measurements: tuple[Measurement, ...] = ()
-    """New ones, in the order of the rounds."""
+    """New measurements, in the order of the rounds."""
     repeated: int = 0
-    """Results that were taken in before."""
+    """Number of results that were imported before."""
     failed: tuple[str, ...] = ()
-    """A sentence for each result in which the evaluator failed; its job is still pending."""
+    """Sentence for each result in which the evaluator failed; its job is still pending."""
     refused: tuple[str, ...] = ()
-    """A sentence for each result that is none of this session's jobs."""
+    """Sentence for each result that belongs to no job of this session."""
 
 
 def pending_jobs(
     session: Session, *, tier: Tier = Tier.B, every: bool = False, again: bool = False
 ) -> tuple[Job, ...]:
-    """Jobs for the candidates that nothing was timed of yet, in the order of the rounds.
+    """List jobs for the candidates without any timing, in the order of the rounds.
 
-    Those that passed and were approved; with `every`, all that passed. `again` asks for what was measured
-    elsewhere once more. The rival of each is the approved one before it.
+    Jobs are made for candidates that passed and were approved; with `every`, for all that passed. `again`
+    repeats jobs that were measured elsewhere before. The rival of each candidate is the approved one before
+    it.
     """
     jobs: list[Job] = []
     rival: Candidate | None = None
@@ -71,11 +72,11 @@ def _is_timed(session: Session, item: Round) -> bool:
     return refused or any(one is not None and one.timing is not None for one in known)
 
 
-def absorb(session: Session, results: Sequence[Result], now: str) -> Absorbed:
-    """Take in the results that belong to `session`, whatever their order and however many are missing.
+def absorb(session: Session, results: Sequence[Result], now: str) -> ImportResult:
+    """Import the results that belong to `session`, in any order and however many are missing.
 
-    Each measurement is compared with the best that was measured before, the ones of this file in the order
-    of their rounds.
+    Each measurement is compared with the best one before it on the same device. Measurements of this file
+    count in the order of their rounds.
     """
     known = {(item.job, item.device.name) for item in session.measurements}
     by_digest = {item.candidate.digest: item for item in reversed(session.rounds) if item.candidate}
@@ -98,7 +99,7 @@ def absorb(session: Session, results: Sequence[Result], now: str) -> Absorbed:
     told = session
     for _, result in sorted(fitting, key=lambda pair: pair[0]):
         told = replace(told, measurements=(*told.measurements, _measurement(told, result, now)))
-    return Absorbed(
+    return ImportResult(
         measurements=told.measurements[len(session.measurements) :],
         repeated=repeated,
         failed=tuple(failed),
@@ -107,12 +108,15 @@ def absorb(session: Session, results: Sequence[Result], now: str) -> Absorbed:
 
 
 def _why_not(session: Session, result: Result, digests: set[str]) -> str:
-    """Why a result is none of this session's; empty when it is one."""
+    """Reason why a result does not belong to this session; empty when it does."""
     if result.problem_digest != session.problem.digest:
         return (
             f"it was evaluated against another problem (SHA-256 {result.problem_digest[:12]}…, "
             f"this session's is {session.problem.digest[:12]}…)"
         )
+    found = result.evaluation
+    if found is not None and not set(found.library) <= set(session.problem.library):
+        return f"it passed {library_words(found.library)}, which this session's problem does not allow"
     if result.candidate_digest not in digests:
         return f"no round has its candidate (SHA-256 {result.candidate_digest[:12]}…)"
     if result.evaluation is not None and result.evaluation.candidate_digest not in {

@@ -1,7 +1,8 @@
-"""Counters of the parent, taken when a stage first tells them and not before: they cost a run."""
+"""Hardware counters of the parent, profiled when a stage first shows them: profiling takes a run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_nb.core.device import DeviceKind
@@ -10,26 +11,27 @@ from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.ports import Clock, Evaluator, Progress
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Round
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.search.knowledge import StrategyRecord
+from cutegen_nb.core.session import WITH_COUNTERS, Session
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.asking import WITH_COUNTERS
 from cutegen_nb.loop.lineage import parent_digest, parent_evaluation
 from cutegen_nb.loop.menu import offered
+from cutegen_nb.loop.remembered import chosen
 from cutegen_nb.loop.stages import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A round's beginning, once the counters its stage asks for were taken."""
+class ProfiledStart:
+    """Session and step at the start of a round, after profiling the parent where that was due."""
 
     session: Session
-    """The session, the parent's evaluation with its counters."""
+    """Session in which the parent's evaluation holds its counters."""
     step: Step
-    """The step, its strategy chosen by the counters."""
+    """Step with the strategy chosen by the counters."""
     profile: Profile | None = None
-    """What was taken now; None where nothing was, or could be."""
+    """Counters profiled for this round; None without any."""
     seconds: float = 0.0
-    """How long that held the device."""
+    """Seconds that profiling held the device."""
 
 
 async def count_parent(  # noqa: PLR0913, PLR0917 - a round's effects, each by itself
@@ -38,13 +40,17 @@ async def count_parent(  # noqa: PLR0913, PLR0917 - a round's effects, each by i
     clock: Clock,
     step: Step,
     menu: tuple[Strategy, ...],
+    records: Sequence[StrategyRecord],
     progress: Progress,
-) -> Counted:
-    """Take the parent's counters where the stage asks for them and nobody did; a failure to is no fault.
+) -> ProfiledStart:
+    """Profile the parent where the stage shows counters and there are none yet.
 
-    The parent passed when its own round judged it: it is counted and not judged again.
+    The strategy is chosen again by the counters and by `records` of like problems.
+
+    The parent passed in its own round, so it is not judged again. A failure to profile is reported to
+    `progress` and is no error.
     """
-    unchanged = Counted(session=session, step=step)
+    unchanged = ProfiledStart(session=session, step=step)
     parent = step.parent
     if parent is None or parent.candidate is None or not _is_due(session, step, parent):
         return unchanged
@@ -58,29 +64,32 @@ async def count_parent(  # noqa: PLR0913, PLR0917 - a round's effects, each by i
     seconds = clock.monotonic() - start
     known = _with_profile(session, parent, profile)
     counted_parent = known.rounds[session.rounds.index(parent)]
-    strategies = offered(known, menu, counted_parent, step.stage)
-    strategy = strategies[0] if strategies else step.strategy
-    return Counted(
+    choice = chosen(offered(known, menu, counted_parent, step.stage), records, known, counted_parent)
+    step = replace(step, parent=counted_parent)
+    if choice is not None:
+        step = replace(step, strategy=choice.strategy, chosen_because=choice.because)
+    return ProfiledStart(
         session=known,
-        step=replace(step, parent=counted_parent, strategy=strategy),
+        step=step,
         profile=profile,
         seconds=seconds,
     )
 
 
 def _is_due(session: Session, step: Step, parent: Round) -> bool:
-    """On a GPU, from PROFILE on, once a parent: where counters cannot be had they are not asked for again."""
-    if session.device.kind is not DeviceKind.GPU or step.stage not in WITH_COUNTERS:
+    """Return whether the parent has to be profiled: on a GPU, from PROFILE on, once for each parent."""
+    if session.device.kind is not DeviceKind.GPU or not session.plan.shows_counters(step.stage):
         return False
     evaluation = parent_evaluation(session, parent)
     if evaluation is None or evaluation.profile is not None or parent.candidate is None:
         return False
     digest = parent.candidate.digest
+    # An earlier round on this parent tried already, and would fail again.
     return not any(item.stage in WITH_COUNTERS and parent_digest(item) == digest for item in session.rounds)
 
 
 def _with_profile(session: Session, parent: Round, profile: Profile) -> Session:
-    """The session with the counters in the parent's own evaluation, for this round's eyes only."""
+    """Session with the counters in the parent's own evaluation, for this round only."""
     attempts = list(parent.attempts)
     last = max(index for index, attempt in enumerate(attempts) if attempt.candidate)
     evaluation: Evaluation | None = attempts[last].evaluation

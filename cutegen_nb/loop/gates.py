@@ -1,25 +1,43 @@
-"""Who decides at the gates: a policy, or a person at a terminal."""
+"""Approval of prompts and revisions at the gates: by a policy, or by a person at a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from cutegen_nb.analysis.diff import LineKind, diff
-from cutegen_nb.analysis.exhibits import exhibit_lines
-from cutegen_nb.analysis.simplification import KIND
+from cutegen_nb.analysis.population.summary import population_text
+from cutegen_nb.analysis.source.diff import LineKind, diff
+from cutegen_nb.analysis.source.exhibits import exhibit_lines
+from cutegen_nb.analysis.source.simplification import KIND
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.lineage import passing
+from cutegen_nb.loop.population.gate import check_decision
 from cutegen_nb.prompting.feedback import counters_text
 
 _DIFF_LINES = 60
+"""Most lines of a diff shown at the gate."""
+
+_EPOCH_WORDS = {
+    Action.APPROVE: "approve",
+    Action.PIN: "pin",
+    Action.DROP: "drop",
+    Action.REQUEST: "write",
+    Action.FORBID: "forbid",
+    Action.BUDGET: "budget",
+}
+"""Words of the decisions at the gate of an epoch; their first letters serve too."""
+_EPOCH_HELP = (
+    "a: go on with these members; p rN: keep rN whatever selection says; d rN: remove it; "
+    "w NAME: WORDS: have this strategy tried in the next epoch; f NAME: try this strategy no more; "
+    "b epochs=N or b population=N: change the budget; q: stop the session"
+)
 
 ReadLine = Callable[[str], Awaitable[str | None]]
-"""Asks with the given words and gives a line without its end; None at the end of the input."""
+"""Prompt function: shows the text and returns a line without its end; None at the end of the input."""
 EditText = Callable[[str, str], Awaitable[str | None]]
-"""Lets a person edit a text in a file of the given suffix; None when it was left as it was."""
+"""Editor function for a text and a file suffix; returns None when the text was left unchanged."""
 
 
 def _last(attempts: Sequence[Attempt]) -> tuple[Candidate | None, Evaluation | None]:
@@ -28,10 +46,10 @@ def _last(attempts: Sequence[Attempt]) -> tuple[Candidate | None, Evaluation | N
 
 
 class AutoApprover:
-    """Approves every prompt, and every revision that passed and is better than the best."""
+    """Policy that approves every prompt, and every improvement that passed without an accusing flag."""
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:  # noqa: ARG002 - the port's
-        """Approve: there is nobody to ask."""
+        """Approve the prompt."""
         return Decision(gate="prompt", action=Action.APPROVE, by="policy:auto")
 
     async def review_revision(
@@ -40,8 +58,15 @@ class AutoApprover:
         attempts: Sequence[Attempt],
         comparison: Comparison | None,
     ) -> Decision:
-        """Approve what is better; reject the rest with the report's own words."""
+        """Approve an improvement; reject anything else with the report's own words."""
         _, evaluation = _last(attempts)
+        if evaluation is not None and evaluation.provisional:
+            reason = f"provisional: {'; '.join(evaluation.provisional)}; evaluate it again"
+            return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=reason)
+        if evaluation is not None and evaluation.passed and evaluation.accusing:
+            said = "; ".join(dict.fromkeys(f"{item.kind}: {item.message}" for item in evaluation.accusing))
+            reason = f"Only a person approves what is flagged so: {said}"
+            return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=reason)
         if comparison is not None and evaluation is not None and evaluation.passed:
             action = Action.APPROVE if comparison.relation.is_better else Action.REJECT
             reason = f"{comparison.relation.value}: {comparison.reason}"
@@ -49,9 +74,13 @@ class AutoApprover:
         summary = evaluation.summary if evaluation else "no candidate"
         return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=summary)
 
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:  # noqa: ARG002 - the port's
+        """Approve the members that selection kept."""
+        return Decision(gate="epoch", action=Action.APPROVE, by="policy:auto")
+
 
 class ConsoleApprover:
-    """Asks a person at a terminal; the end of the input means stop."""
+    """Approver that asks a person at a terminal; the end of the input means stop."""
 
     def __init__(
         self, *, person: str, say: Callable[[str], None], read_line: ReadLine, edit_text: EditText
@@ -62,7 +91,7 @@ class ConsoleApprover:
         self._edit_text = edit_text
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
-        """Show what will be asked, and wait for a decision."""
+        """Show the next request and wait for a decision."""
         wanted = prompt.strategy.statement if prompt.strategy else "A first kernel that is correct."
         name = prompt.strategy.name if prompt.strategy else "first kernel"
         stage = f" ({prompt.stage.value})" if prompt.stage else ""
@@ -91,6 +120,37 @@ class ConsoleApprover:
             "a: send this request; v: read it whole; s WORDS: add your own words to it; e: edit it; q: stop"
         )
         return None
+
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
+        """Show the population and wait for a decision."""
+        self._say(f"\n{population_text(session, draft)}")
+        while True:
+            answer = await self._read_line(
+                "[a]pprove  [p]in  [d]rop  [w]rite  [f]orbid  [b]udget  [q]uit (h for help) > "
+            )
+            decision = self._epoch_answer(answer)
+            if decision is None:
+                self._say(_EPOCH_HELP)
+                continue
+            try:
+                check_decision(session, draft, decision)
+            except UsageError as error:
+                self._say(str(error))
+                continue
+            return decision
+
+    def _epoch_answer(self, answer: str | None) -> Decision | None:
+        word, _, rest = (answer or "").strip().partition(" ")
+        if answer is None or word in {"q", "quit"}:
+            return self._decision("epoch", Action.STOP, rest or ("end of input" if answer is None else ""))
+        actions = {"y": Action.APPROVE} | {
+            name: action
+            for action in _EPOCH_WORDS
+            for name in (_EPOCH_WORDS[action][0], _EPOCH_WORDS[action])
+        }
+        if word not in actions:
+            return None
+        return self._decision("epoch", actions[word], edited=rest.strip())
 
     async def review_revision(
         self, session: Session, attempts: Sequence[Attempt], comparison: Comparison | None
@@ -139,16 +199,14 @@ class ConsoleApprover:
         return None
 
     def _approve(self, evaluation: Evaluation) -> Decision | None:
-        if evaluation.passed:
+        if evaluation.stands:
             return self._decision("revision", Action.APPROVE)
         other = ", overrule it" if evaluation.may_be_overruled else ""
-        self._say(
-            f"It is {evaluation.label}, and only what passed can be built upon: reject, edit{other} or stop."
-        )
+        self._say(f"It is {evaluation.shortfall} can be built upon: reject, edit{other} or stop.")
         return None
 
     async def _overrule(self, evaluation: Evaluation, words: str) -> Decision | None:
-        """Build on what the evidence speaks against: a person's decision, never a policy's."""
+        """Ask for the reason to build on a candidate despite its verdict; only a person may overrule."""
         if not evaluation.may_be_overruled:
             self._say(f"It is {evaluation.label}, which rests on no inference: there is nothing to overrule.")
             return None
@@ -156,7 +214,7 @@ class ConsoleApprover:
         return self._decision("revision", Action.OVERRULE, words) if words.strip() else None
 
     def _branch(self, session: Session, label: str) -> Decision | None:
-        if passing(session, label) is not None:
+        if session.passing(label) is not None:
             return self._decision("revision", Action.BRANCH, edited=label.strip())
         able = ", ".join(
             f"r{item.number}" for item in session.rounds if item.evaluation and item.evaluation.passed
@@ -175,12 +233,13 @@ class ConsoleApprover:
 def _revision_text(
     session: Session, candidate: Candidate, evaluation: Evaluation, comparison: Comparison | None
 ) -> str:
-    lines = ["", f"r{len(session.rounds)}: {evaluation.label}. {evaluation.summary}"]
+    lines = ["", f"r{len(session.rounds)}: {evaluation.verdict_words}. {evaluation.summary}"]
     if candidate.rationale:
         lines += [f"  {line}" for line in f"{candidate.author}: {candidate.rationale}".splitlines() if line]
     if comparison:
         lines.append(f"  {comparison.relation.value}: {comparison.reason}")
-    lines += [f"  flagged: {item.message}" for item in evaluation.findings if item.kind == KIND]
+    flagged = (item for item in evaluation.findings if item.kind == KIND or item in evaluation.accusing)
+    lines += [f"  flagged: {item.message}" for item in flagged]
     lines += [f"  {line}" for exhibit in evaluation.exhibits for line in exhibit_lines(exhibit)]
     if evaluation.profile:
         lines.append(f"  {counters_text(evaluation.profile.counters)}")

@@ -1,81 +1,158 @@
-"""Which strategies a stage offers for a parent, in the order to try them. Pure."""
+"""Selection of strategies: those that a stage offers for a parent, in the order to try them; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_nb.analysis.diagnose import Diagnosis, diagnose
-from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose
+from cutegen_nb.analysis.estimate.estimate import estimate
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
+from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.hardware.zone import zone
+from cutegen_nb.analysis.history.fewest_flops import fewest_flops
+from cutegen_nb.analysis.strategy import sensitivity
+from cutegen_nb.analysis.strategy.conditions import Circumstances
+from cutegen_nb.analysis.strategy.kernel_traits import kernel_traits
+from cutegen_nb.analysis.strategy.obstacle import Obstacle, obstacle
 from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import Direction, Strategy
+from cutegen_nb.core.strategy import Bound, Direction, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation, tried_on
 
 _SECTORS = frozenset({"gmem_load_sectors", "gmem_store_sectors"})
 _WAITING = frozenset({"latency_ms", "barriers"})
-"""Time, and what costs time: a barrier is one instruction, and what it costs is the wait."""
+"""Effects that only timing can show. Barriers belong here because the cost of a barrier is the wait, not its
+one instruction."""
 _LEAST_BY = 0.02
-"""So near to the least bytes fewer sectors cannot be hoped for; far below, the least itself is wrong."""
+"""Relative distance from the least bytes within which no strategy can save sectors. A count far below the
+least bytes means that the estimate is wrong, so the distance is taken without its sign."""
 
 
 def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
-    """What `stage` may try next on `parent`, likeliest first.
+    """List the strategies that `stage` may try next on `parent`, most promising first.
 
-    STRUCTURE offers structural strategies that the roofline lets hope for: none that only saves sectors
-    where no byte is moved in vain. PROFILE offers all that is left, what the diagnosis names first; an
-    answer to counters is left out where counters are known and do not ask for it. TUNE offers numbers only.
-    What was tried nowhere comes before what failed on an older revision.
+    A strategy that the kernel carries out already is left out, and one whose conditions do not hold at the
+    problem's full size.
+
+    STRUCTURE offers structural strategies for the limits of the roofline's zone or the diagnosis.
+    Strategies that only save sectors are left out where the parent moves the least bytes. PROFILE offers all
+    that remain, the diagnosis's first choice first; a strategy that answers a counter is left out if the
+    counters are known and do not call for it. TUNE offers numbers only. Untried strategies come before those
+    that were tried on another revision.
+
+    With an estimate of the parent's time, strategies that lower no term of weight are left out, and the rest
+    come in the order of the time that they could save.
     """
     return of_stage(session, untried(session, menu, parent), parent, stage)
 
 
 def of_stage(session: Session, left: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
-    """The part of `left`, which `untried` gave, that a stage offers."""
-    if stage is Stage.STRUCTURE:
-        found = diagnose(session.facts, parent_evaluation(session, parent), session.device)
-        bounds = {place(session.facts, session.device).bound, found.bound}
-        lean = _moves_the_least(session, parent)
-        return tuple(
-            s
-            for s in left
-            if s.stage is Stage.STRUCTURE
-            and (not s.bounds or bounds & set(s.bounds))
-            and not (lean and _only_saves_sectors(s))
-        )
-    if stage is Stage.PROFILE:
-        return _by_evidence(session, left, parent)
+    """Select from `left`, the result of `untried`, the strategies that a stage offers."""
+    found_estimate = parent_estimate(session, parent)
     if stage is Stage.TUNE:
-        return tuple(s for s in left if s.stage is Stage.TUNE)
-    return ()
+        return _by_estimate([s for s in left if s.stage is Stage.TUNE], found_estimate)
+    if stage is Stage.PROFILE:
+        return _by_estimate(_by_evidence(session, left, parent), found_estimate)
+    if stage is not Stage.STRUCTURE:
+        return ()
+    found = diagnose(session.facts, parent_evaluation(session, parent), session.device)
+    bounds = _zone_bounds(session) | {found.bound}
+    lean = _moves_the_least(session, parent)
+    hopeful = [
+        s
+        for s in left
+        if s.stage is Stage.STRUCTURE
+        and (not s.bounds or bounds & set(s.bounds))
+        and not (lean and _only_saves_sectors(s))
+    ]
+    return _by_estimate(hopeful, found_estimate)
+
+
+def _zone_bounds(session: Session) -> frozenset[Bound]:
+    """Limits that the problem's zone of the roofline names, after the best algebra of the session."""
+    found = zone(session.facts, session.device, fewest_flops(session))
+    return found.bounds if found else frozenset({place(session.facts, session.device).bound})
+
+
+def parent_estimate(session: Session, parent: Round, target: EstimateTarget | None = None) -> Estimate | None:
+    """Estimate the time of the parent's kernel for `target`, by default `target_of` the session's device.
+
+    None on a GPU, which has a clock, and without a sample.
+    """
+    evaluation = parent_evaluation(session, parent)
+    sample = evaluation.full_size if evaluation else None
+    if session.device.kind is DeviceKind.GPU or sample is None or not sample.launches:
+        return None
+    return estimate(sample, target or target_of(session.device))
 
 
 def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[Strategy]:
-    """Possible strategies that neither `parent` nor an ancestor carries out, not tried on `parent` either."""
+    """List the possible strategies that are not applied in `parent` or an ancestor, nor tried on `parent`.
+
+    Applied are those of earlier rounds, those that the author ended, and those that the kernel itself shows.
+    An estimate stands for a clock on a device that is not timed.
+    """
     gone = tried_on(session, parent)
+    timed = session.device.kind is DeviceKind.GPU or parent_estimate(session, parent) is not None
+    here = circumstances(session, parent)
     left = [
-        item for item in menu if item.name not in gone and is_possible(item, session.facts, session.device)
+        item
+        for item in menu
+        if item.name not in gone
+        and _fits(item, session.facts, session.device)
+        and (timed or not _promises_time_alone(item))
+        and obstacle(item, here) is None
     ]
     anywhere = {item.strategy.name for item in session.rounds if item.strategy}
     return [s for s in left if s.name not in anywhere] + [s for s in left if s.name in anywhere]
 
 
-def is_possible(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
-    """Whether dtype and architecture allow it, and something that is measured here could show its gain."""
-    return _fits(strategy, facts, device) and not _needs_a_clock(strategy, device)
+def circumstances(session: Session, parent: Round) -> Circumstances:
+    """Collect problem, device and the traits of the parent's kernel, which decide on preconditions."""
+    evaluation = parent_evaluation(session, parent)
+    source = parent.candidate.source if parent.candidate else ""
+    profile, sample = (evaluation.profile, evaluation.full_size) if evaluation else (None, None)
+    traits = kernel_traits(source, session.facts, profile, sample)
+    return Circumstances(facts=session.facts, device=session.device, traits=traits)
+
+
+def obstacles(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[Obstacle, ...]:
+    """List the obstacles to the strategies that were never tried on `parent`, in the menu's order."""
+    gone, here = tried_on(session, parent), circumstances(session, parent)
+    found = (
+        obstacle(item, here)
+        for item in menu
+        if item.name not in gone and _fits(item, session.facts, session.device)
+    )
+    return tuple(item for item in found if item is not None)
+
+
+def without_hope(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[str, ...]:
+    """Names of the untried strategies that lower no term of weight in the estimate of the parent's time."""
+    found = parent_estimate(session, parent)
+    if found is None:
+        return ()
+    left = untried(session, menu, parent)
+    kept = _by_estimate(left, found)
+    return tuple(item.name for item in left if item not in kept)
 
 
 def left_for_a_gpu(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[str, ...]:
     """Names of the untried strategies that are left out because counts cannot show their gain."""
-    gone = tried_on(session, parent)
+    if session.device.kind is DeviceKind.GPU or parent_estimate(session, parent) is not None:
+        return ()
+    gone, here = tried_on(session, parent), circumstances(session, parent)
     return tuple(
         item.name
         for item in menu
         if item.name not in gone
         and _fits(item, session.facts, session.device)
-        and _needs_a_clock(item, session.device)
+        and _promises_time_alone(item)
+        and obstacle(item, here) is None
     )
 
 
@@ -86,14 +163,29 @@ def _fits(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
     return not strategy.architectures or architecture in strategy.architectures
 
 
-def _needs_a_clock(strategy: Strategy, device: Device) -> bool:
-    """Whether it hopes for time alone, where nothing is timed: it would cost a round and be rejected."""
+def _promises_time_alone(strategy: Strategy) -> bool:
+    """Return whether the strategy promises nothing that counts show.
+
+    On a device that is not timed such a strategy would cost a round and be rejected.
+    """
     hoped = {item.counter for item in strategy.effects if item.direction is Direction.DOWN}
-    return device.kind is not DeviceKind.GPU and "latency_ms" in hoped and hoped <= _WAITING
+    return "latency_ms" in hoped and hoped <= _WAITING
+
+
+def _by_estimate(left: Sequence[Strategy], found: Estimate | None) -> tuple[Strategy, ...]:
+    """Order by the time that a strategy could save; unchanged without an estimate.
+
+    The ladder of an author whose strategies name no preconditions keeps its order: its steps build on one
+    another.
+    """
+    if found is None or not any(item.absent or item.present or item.requires for item in left):
+        return tuple(left)
+    hopeful = [item for item in left if sensitivity.is_hopeful(item, found)]
+    return tuple(sorted(hopeful, key=lambda item: sensitivity.order(item, found)))
 
 
 def _moves_the_least(session: Session, parent: Round) -> bool:
-    """Whether `parent` was counted, and moves no more bytes than the problem must."""
+    """Return whether `parent` has counters and moves no more bytes than the problem must."""
     evaluation = parent_evaluation(session, parent)
     if evaluation is None or evaluation.profile is None:
         return False
@@ -102,7 +194,7 @@ def _moves_the_least(session: Session, parent: Round) -> bool:
 
 
 def _only_saves_sectors(strategy: Strategy) -> bool:
-    """Whether fewer sectors are all that it claims."""
+    """Return whether the strategy claims fewer sectors and nothing else."""
     claimed = {item.counter for item in strategy.effects if item.direction is Direction.DOWN}
     return bool(claimed) and len(claimed) == len(strategy.effects) and claimed <= _SECTORS
 
@@ -123,7 +215,7 @@ def _by_evidence(session: Session, left: Sequence[Strategy], parent: Round) -> t
 
 
 def _rank(strategy: Strategy, found: Diagnosis) -> int:
-    """Place among the diagnosis's answers; after all of them where it is none, tuning last."""
+    """Sort key: position among the diagnosis's answers; other strategies after them, tuning last."""
     if strategy.name in found.strategies:
         return found.strategies.index(strategy.name)
     return len(found.strategies) + (strategy.stage is Stage.TUNE)

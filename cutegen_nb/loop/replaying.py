@@ -1,30 +1,36 @@
-"""A recorded session run again, round by round, with its own replies, evaluations and decisions."""
+"""Replay of a recorded session, round by round, with its own replies, evaluations and decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cutegen_nb.core.ports import Store
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round
+from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.ports import Approver, Store
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Round
+from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.lineage import parent_digest, parent_of_next
+from cutegen_nb.loop.population.author_view import AuthorOfWhole
+from cutegen_nb.loop.population.planning import PlannedSlot
+from cutegen_nb.loop.population.slot_round import run_slot
 from cutegen_nb.loop.round import Effects, run_round
-from cutegen_nb.loop.session import OnRound, stopped
+from cutegen_nb.loop.session import OnEpoch, OnRound, stopped
 from cutegen_nb.loop.stages import Step
 
 GATE_PROMPT, GATE_REVISION = "prompt", "revision"
+"""Names of the gates, as in `Decision.gate`."""
 
 
 class RecordedDecisions:
-    """Decides as it was decided."""
+    """Approver that repeats the recorded decisions."""
 
     def __init__(self, recorded: Session) -> None:
         self._recorded = recorded
         self._given: dict[tuple[int, str], int] = {}
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:  # noqa: ARG002 - the port's
-        """The recorded decision at this gate."""
+        """Return the recorded decision at this gate."""
         return self._next(len(session.rounds), GATE_PROMPT)
 
     async def review_revision(
@@ -33,8 +39,17 @@ class RecordedDecisions:
         attempts: Sequence[Attempt],  # noqa: ARG002 - the port's
         comparison: Comparison | None,  # noqa: ARG002 - the port's
     ) -> Decision:
-        """The recorded decision at this gate."""
+        """Return the recorded decision at this gate."""
         return self._next(len(session.rounds), GATE_REVISION)
+
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:  # noqa: ARG002 - the port's
+        """Return the recorded decision on the epoch."""
+        recorded = next((item for item in self._recorded.epochs if item.number == draft.number), None)
+        made = recorded.decisions if recorded else ()
+        place = len(draft.decisions)
+        if place < len(made):
+            return made[place]
+        return Decision(gate="epoch", action=Action.APPROVE, by="policy:replay")
 
     def _next(self, number: int, gate: str) -> Decision:
         made = [item for item in self._recorded.rounds[number].decisions if item.gate == gate]
@@ -46,13 +61,19 @@ class RecordedDecisions:
         return Decision(gate=gate, action=action, by="policy:replay", reason="nothing was decided here")
 
 
-async def replay_session(
-    recorded: Session, effects: Effects, store: Store, name: str, *, on_round: OnRound | None = None
+async def replay_session(  # noqa: PLR0913 - a recording, its effects and callbacks
+    recorded: Session,
+    effects: Effects,
+    store: Store,
+    name: str,
+    *,
+    on_round: OnRound | None = None,
+    on_epoch: OnEpoch | None = None,
 ) -> Session:
-    """Run `recorded` again as the session `name` of `store`, to its end or to the first place that differs.
+    """Replay `recorded` as the session `name` of `store`, to its end or to the first round that differs.
 
-    Each round does what it did, whatever the rules of stages, menus and comparing say today. Raises
-    StoreError when the name is taken.
+    Each round repeats the recorded stage, strategy and comparison, whatever today's rules would choose.
+    Raises StoreError when the name is taken.
     """
     session = replace(
         recorded,
@@ -60,19 +81,18 @@ async def replay_session(
         author=effects.author.name,
         created_at=effects.clock.now(),
         rounds=(),
+        epochs=(),
         stopped="",
         measurements=(),
     )
     store.create(session)
     for item in recorded.rounds:
-        menu = (item.strategy,) if item.strategy else ()
-        repairs = sum(1 for attempt in item.attempts if attempt.purpose == "diagnose")
-        finished = await run_round(session, effects, menu, repairs=repairs, step=_step(session, item))
+        finished = await _again(session, effects, item)
         is_same = [attempt.candidate and attempt.candidate.digest for attempt in finished.attempts] == [
             attempt.candidate and attempt.candidate.digest for attempt in item.attempts
         ]
         if is_same:
-            # Rules of comparing change as well, and what was counted on a GPU took no time of one now.
+            # Today's rules might compare otherwise, and the replay itself used no GPU.
             finished = replace(finished, comparison=item.comparison, gpu_s=item.gpu_s)
         store.append(name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
@@ -82,18 +102,96 @@ async def replay_session(
             return stopped(
                 session, store, f"the replay differs from {recorded.name} at r{item.number}: {finished.note}"
             )
+        after = _with_epoch(session, store, recorded, item.number)
+        if on_epoch is not None and after is not session:
+            on_epoch(after, after.epochs[-1])
+        session = after
     return stopped(session, store, recorded.stopped or f"{recorded.name} was recorded up to here")
 
 
-def _step(session: Session, recorded: Round) -> Step:
-    """What the recorded round was, on the revision of `session` that it worked from."""
-    if recorded.strategy is None:
-        return Step(stage=recorded.stage, because=recorded.stage_because)
-    digest = parent_digest(recorded)
-    made_from = (item for item in session.rounds if item.candidate and item.candidate.digest == digest)
-    return Step(
-        stage=recorded.stage,
-        because=recorded.stage_because,
-        parent=next(made_from, None) or parent_of_next(session),
-        strategy=recorded.strategy,
+async def _again(session: Session, effects: Effects, recorded: Round) -> Round:
+    """Repeat a round of a chain or of a population."""
+    repairs = sum(1 for attempt in recorded.attempts if attempt.purpose == "diagnose")
+    if recorded.slot is None:
+        menu = (recorded.strategy,) if recorded.strategy else ()
+        steps = _steps(session, recorded)
+        finished = await run_round(session, effects, menu, repairs=repairs, steps=steps)
+        return replace(finished, aligned=recorded.aligned)
+    epoch = recorded.slot.epoch
+    before = replace(
+        session,
+        rounds=tuple(item for item in session.rounds if not (item.slot and item.slot.epoch == epoch)),
     )
+    parents = [before.round_of(digest) for digest in recorded.slot.parents]
+    base, other = parents[0], parents[1] if len(parents) > 1 else None
+    if base is None:
+        raise StoreError(f"r{recorded.number} of {session.name} starts from a kernel that no round has")
+    stating = recorded.slot.move in {MoveKind.CROSS, MoveKind.INVENT}
+    planned = PlannedSlot(
+        slot=recorded.slot,
+        base=base,
+        other=other,
+        strategy=None if stating else recorded.strategy,
+        stage=recorded.stage,
+    )
+    there = replace(
+        effects,
+        author=AuthorOfWhole(effects.author, lambda: session),
+        approver=_ApproverOf(effects.approver, session),
+    )
+    return replace(await run_slot(before, there, planned, repairs=repairs), number=len(session.rounds))
+
+
+def _with_epoch(session: Session, store: Store, recorded: Session, number: int) -> Session:
+    """Close the recorded epoch whose last round is `number`; the session is returned with it."""
+    last = {item.slot.epoch: item.number for item in recorded.rounds if item.slot}
+    epoch = next((item for item in recorded.epochs if last.get(item.number) == number), None)
+    if epoch is None:
+        return session
+    store.append_epoch(session.name, epoch)
+    return replace(session, epochs=(*session.epochs, epoch))
+
+
+class _ApproverOf:
+    """Approver that sees the whole session, as `AuthorOfWhole`."""
+
+    def __init__(self, approver: Approver, session: Session) -> None:
+        self._approver = approver
+        self._session = session
+
+    async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:  # noqa: ARG002 - the port's
+        """Decide at the place of the whole session."""
+        return await self._approver.review_prompt(self._session, prompt)
+
+    async def review_revision(
+        self,
+        session: Session,  # noqa: ARG002 - the port's
+        attempts: Sequence[Attempt],
+        comparison: Comparison | None,
+    ) -> Decision:
+        """Decide at the place of the whole session."""
+        return await self._approver.review_revision(self._session, attempts, comparison)
+
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
+        """Decide on the epoch."""
+        return await self._approver.review_epoch(session, draft)
+
+
+def _steps(session: Session, recorded: Round) -> tuple[Step, ...]:
+    """Rebuild the recorded round's steps on the revision of `session` that it started from.
+
+    There is one for each strategy that the author ended, and one for the round's own.
+    """
+    last = Step(stage=recorded.stage, because=recorded.stage_because, chosen_because=recorded.chosen_because)
+    if recorded.strategy is None:
+        return (last,)
+    parent = session.round_of(parent_digest(recorded)) or parent_of_next(session)
+    last = replace(last, parent=parent, strategy=recorded.strategy)
+    asked = [attempt for attempt in recorded.attempts if attempt.ended]
+    before = tuple(
+        replace(last, stage=attempt.prompt.stage or last.stage, strategy=attempt.ended.strategy)
+        for attempt in asked
+        if attempt.ended
+    )
+    # Where no strategy followed, the last that was ended is the round's own.
+    return before if asked and recorded.attempts[-1].ended else (*before, last)

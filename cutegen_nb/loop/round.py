@@ -1,4 +1,4 @@
-"""One round as a straight line: step, prompt, gate, author, evaluation, repair, comparison, gate."""
+"""One round of the loop: step, prompt, gate, author, evaluation, repair, comparison, gate."""
 
 from __future__ import annotations
 
@@ -6,51 +6,80 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cutegen_nb.analysis.compare import compare
-from cutegen_nb.analysis.roofline import held_to_roof
-from cutegen_nb.analysis.simplification import KIND, simplified
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
+from cutegen_nb.analysis.hardware.roofline import refuse_above_roof
+from cutegen_nb.analysis.history.compare import compare
+from cutegen_nb.analysis.source.simplification import KIND, simplified
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Tier, Verdict
+from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.ports import Approver, Author, Clock, Evaluator, Guide, Progress
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Reply, Round
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    EndedStrategy,
+    Prompt,
+    Reply,
+    Round,
+)
+from cutegen_nb.core.search.knowledge import Learn, Recall, learn_nothing, no_knowledge
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.asking import WITH_COUNTERS, Words, background_of, prompt_of_step
-from cutegen_nb.loop.counters import Counted, count_parent
+from cutegen_nb.loop.asking import PromptSources, background_of, prompt_of_step
+from cutegen_nb.loop.counters import count_parent
+from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
+from cutegen_nb.loop.steering import steered
+from cutegen_nb.loop.versions import earlier_version
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import steering_text
-from cutegen_nb.prompting.parse import Proposal, parse_reply
+from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, no_guide, repair_prompt, retry_prompt
+
+_MOST_ENDED = 3
+"""Strategies that an author may end in one round and still be asked for the next one."""
+_RETRIES = 2
+"""Number of further requests after an unusable reply: a model that errs twice in the form seldom recovers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """Everything a round does to the world, chosen in wiring."""
+    """Side effects of a round, chosen in ``wiring.py``."""
 
     author: Author
-    """Who writes."""
+    """Writer of candidates."""
     evaluator: Evaluator
-    """Where candidates run."""
+    """Compiler, runner and judge of candidates."""
     approver: Approver
-    """Who decides."""
+    """Decider at the gates."""
     clock: Clock
-    """Time."""
+    """Source of time."""
     library: PromptLibrary
-    """Templates."""
+    """Prompt templates."""
     progress: Progress
-    """Told what is being done now."""
+    """Callback that receives the current activity."""
     guide: Guide = no_guide
-    """Chapters of the CuTe DSL guide for a request."""
+    """CuTe DSL guide: sections for a request."""
+    knowledge: Recall = no_knowledge
+    """Knowledge base: records of like problems."""
+    learn: Learn = learn_nothing
+    """Knowledge base: function that keeps the records of a finished round."""
     environment: dict[str, str] = field(default_factory=dict)
-    """Versions of what runs here, for a new session's record."""
+    """Package versions, for the record of a new session."""
+    target: EstimateTarget | None = None
+    """GPU that times are estimated for where none runs the candidates; None for `target_of` the session."""
 
     @property
-    def words(self) -> Words:
-        """Where the words of its prompts come from."""
-        return Words(library=self.library, guide=self.guide)
+    def words(self) -> PromptSources:
+        """Sources of the text of a prompt."""
+        return PromptSources(
+            library=self.library, guide=self.guide, knowledge=self.knowledge, target=self.target
+        )
 
 
 async def run_round(
@@ -59,25 +88,22 @@ async def run_round(
     menu: tuple[Strategy, ...],
     *,
     repairs: int = 2,
-    step: Step | None = None,
+    steps: tuple[Step, ...] = (),
 ) -> Round:
-    """Run one round of `session` and give it back; nothing is stored here.
+    """Run one round of `session` and return it; nothing is stored here.
 
-    `step` is what a replay repeats: what a session tries next may be decided by other rules by then.
+    An author may end the round's strategy with a reason instead of code; the next strategy follows in the
+    same round, up to `_MOST_ENDED` times. `steps` are given by a replay, one for each strategy, because
+    today's rules might choose another step than the recorded one.
 
-    Every fault of the candidate and of the reply is part of the round. Raises ConfigurationError for a
-    missing setting; cancellation passes through.
+    Faults of the candidate and of the reply become part of the round. Raises ConfigurationError for a missing
+    setting; cancellation passes through.
     """
     started_at, start = effects.clock.now(), effects.clock.monotonic()
-    step = step or next_step(session, menu)
-    counted = await count_parent(session, effects.evaluator, effects.clock, step, menu, effects.progress)
-    session, step = counted.session, counted.step
-    attempts: list[Attempt] = []
-    comparison: Comparison | None = None
-
-    prompt, decisions = await _agree_on_prompt(session, effects, step)
-    if prompt is not None:
-        attempts += await _ask_and_evaluate(session, effects, prompt, step)
+    written = await _written(session, effects, menu, steps)
+    session, step, attempts = written.session, written.step, written.attempts
+    decisions, comparison = written.decisions, None
+    if attempts and attempts[-1].ended is None:
         attempts += await _repair(session, effects, attempts[-1], repairs, step)
         attempts, comparison, at_gate = await _agree_on_revision(session, effects, attempts, step)
         decisions += at_gate
@@ -86,6 +112,7 @@ async def run_round(
         number=len(session.rounds),
         stage=step.stage,
         stage_because=step.because,
+        chosen_because=step.chosen_because,
         strategy=step.strategy,
         attempts=tuple(attempts),
         comparison=comparison,
@@ -93,56 +120,111 @@ async def run_round(
         started_at=started_at,
         seconds=round(effects.clock.monotonic() - start, 3),
         note=_note(attempts, decisions),
-        parent_profile=counted.profile,
-        gpu_s=_gpu_seconds(session, attempts, counted),
+        parent_profile=written.profile,
+        gpu_s=_gpu_seconds(session, attempts, written.counting_s),
     )
 
 
-def _gpu_seconds(session: Session, attempts: Sequence[Attempt], counted: Counted) -> float:
+@dataclass(slots=True, kw_only=True)
+class _Written:
+    """State of a round up to its first candidate; changes with each strategy that the author ends."""
+
+    session: Session
+    step: Step
+    attempts: list[Attempt] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    profile: Profile | None = None
+    counting_s: float = 0.0
+
+
+async def _written(
+    session: Session, effects: Effects, menu: tuple[Strategy, ...], steps: tuple[Step, ...]
+) -> _Written:
+    """Ask for one strategy after the other until the author carries one out, or none is left.
+
+    A decision to stop at the prompt gate ends the asking too.
+    """
+    records = earlier_records(session, effects.knowledge)
+    made = _Written(session=session, step=steps[0] if steps else next_step(session, menu, records))
+    for turn in range(_MOST_ENDED + 1):
+        counted = await count_parent(
+            made.session, effects.evaluator, effects.clock, made.step, menu, records, effects.progress
+        )
+        made.session, made.step = counted.session, counted.step
+        made.profile = counted.profile or made.profile
+        made.counting_s += counted.seconds
+        prompt, decisions, made.step = await _agree_on_prompt(made.session, effects, made.step, menu)
+        made.decisions += decisions
+        if prompt is None:
+            return made
+        made.attempts += await _ask_and_evaluate(made.session, effects, prompt, made.step)
+        ended = made.attempts[-1].ended
+        if ended is None:
+            return made
+        effects.progress(ended.text)
+        menu = tuple(item for item in menu if item.name != ended.strategy.name)
+        following = steps[turn + 1] if turn + 1 < len(steps) else next_step(made.session, menu, records)
+        if following.strategy is None or turn == _MOST_ENDED:
+            return made
+        made.step = following
+    return made
+
+
+def _gpu_seconds(session: Session, attempts: Sequence[Attempt], counting_s: float) -> float:
     if session.device.kind is not DeviceKind.GPU:
         return 0.0
     held = sum(attempt.evaluation.duration_s for attempt in attempts if attempt.evaluation)
-    return round(held + counted.seconds, 3)
+    return round(held + counting_s, 3)
 
 
 async def _agree_on_prompt(
-    session: Session, effects: Effects, step: Step
-) -> tuple[Prompt | None, list[Decision]]:
-    """Render the prompt and have it approved. None in its place when somebody said stop."""
+    session: Session, effects: Effects, step: Step, menu: Sequence[Strategy]
+) -> tuple[Prompt | None, list[Decision], Step]:
+    """Render the prompt and have it approved; the prompt is None after a decision to stop.
+
+    The step takes the strategy that the person names, if one of the menu is named.
+    """
     decisions: list[Decision] = []
     steering = steering_text(session)
     while True:
+        step = steered(step, steering, menu)
         prompt = prompt_of_step(session, effects.words, step, steering)
         decision = await _decided(effects, effects.approver.review_prompt(session, prompt))
         decisions.append(decision)
         if decision.action is Action.STOP:
-            return None, decisions
+            return None, decisions, step
         if decision.action is Action.EDIT:
-            return edited_prompt(prompt, decision.edited), decisions
+            return edited_prompt(prompt, decision.edited), decisions, step
         if decision.action is not Action.STEER:
-            return prompt, decisions
+            return prompt, decisions, step
         steering = f"{steering}\n{decision.reason}".strip()
 
 
 async def _decided(effects: Effects, asked: Awaitable[Decision]) -> Decision:
-    """The decision, with how long it took: a budget may count a person's time."""
+    """Await a decision and add its duration; a budget may count a person's time."""
     start = effects.clock.monotonic()
     decision = await asked
     return replace(decision, seconds=round(effects.clock.monotonic() - start, 3))
 
 
 async def _ask_and_evaluate(session: Session, effects: Effects, prompt: Prompt, step: Step) -> list[Attempt]:
-    """Ask once, and once more with the reason when the reply cannot be used; evaluate what came."""
+    """Ask, and again with reply and reason while the reply is unusable; evaluate the candidate."""
     attempts = [await _ask(session, effects, prompt)]
-    if attempts[-1].reply is not None and attempts[-1].candidate is None:
-        again = retry_prompt(background_of(session, effects.words), prompt, attempts[-1].problem)
+    while (
+        (reply := attempts[-1].reply)
+        and attempts[-1].candidate is None
+        and attempts[-1].ended is None
+        and len(attempts) <= _RETRIES
+    ):
+        background = background_of(session, effects.words)
+        again = retry_prompt(background, prompt, attempts[-1].problem, reply.text)
         attempts.append(await _ask(session, effects, again))
     attempts[-1] = await _evaluate(session, effects, attempts[-1], step)
     return attempts
 
 
 async def _ask(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
-    """One exchange: the reply taken apart, or why there is none."""
+    """Make one request and parse the reply; the attempt says why there is no candidate."""
     effects.progress(f"{effects.author.name} writes: {_purpose(prompt)}")
     try:
         reply = await effects.author.write(prompt, session, effects.progress)
@@ -153,7 +235,12 @@ async def _ask(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
         )
     except AuthorError as error:
         return Attempt(purpose=prompt.purpose, prompt=prompt, reply=None, problem=str(error))
-    proposal = parse_reply(reply, prompt.parent.source if prompt.parent else None)
+    # A repair has no stage: the strategy was carried out before, and the reply has to be code.
+    asked = prompt.strategy if prompt.stage is not None else None
+    proposal = parse_reply(reply, prompt.parent.source if prompt.parent else None, may_end=asked is not None)
+    if isinstance(proposal, StrategyOver) and asked is not None:
+        ended = EndedStrategy(strategy=asked, end=proposal.end, reason=proposal.reason)
+        return Attempt(purpose=prompt.purpose, prompt=prompt, reply=reply, problem=ended.text, ended=ended)
     if isinstance(proposal, Proposal):
         candidate = _candidate(proposal, effects.author.name, prompt)
         return Attempt(
@@ -163,6 +250,7 @@ async def _ask(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
             candidate=candidate,
             prediction=proposal.prediction,
         )
+    assert not isinstance(proposal, StrategyOver)
     unusable = _not_judged(
         session, NotJudgedReason.REPLY_UNUSABLE, f"{proposal.fault.value}: {proposal.reason}"
     )
@@ -174,9 +262,7 @@ async def _ask(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
 def _purpose(prompt: Prompt) -> str:
     if prompt.purpose == "optimise" and prompt.strategy:
         return prompt.strategy.name
-    return {"generate": "a first kernel", "diagnose": "a diagnosis", "repair": "a repair"}.get(
-        prompt.purpose, "the reply again"
-    )
+    return {"generate": "a first kernel", "repair": "a repair"}.get(prompt.purpose, "the reply again")
 
 
 def _candidate(proposal: Proposal, author: str, prompt: Prompt) -> Candidate:
@@ -195,25 +281,30 @@ def _not_judged(session: Session, reason: NotJudgedReason, summary: str) -> Eval
 
 
 async def _evaluate(session: Session, effects: Effects, attempt: Attempt, step: Step) -> Attempt:
-    """The attempt with what became of its candidate; with our fault in `problem` when we could not tell.
+    """Evaluate the attempt's candidate; a fault of the evaluator goes to `problem`.
 
-    A candidate that would become the best is looked at more closely first, and that evaluation counts; it
-    has a GPU's counters where the stage tells them.
+    On the simulator, a candidate that would become the best is evaluated again at tier B, and that evaluation
+    counts. On a GPU, one evaluation at tier B skips the closer checks for a candidate no faster than its
+    rival; it takes the GPU's counters where the stage shows them.
     """
     if attempt.candidate is None:
         return attempt
-    counted = step.stage in WITH_COUNTERS and session.device.kind is DeviceKind.GPU
+    counted = session.plan.shows_counters(step.stage) and session.device.kind is DeviceKind.GPU
     evaluate, problem = effects.evaluator.evaluate, session.problem
     rival = _rival(session)
     if rival is not None:
         evaluate = partial(evaluate, rival=rival)
     try:
+        if session.device.kind is DeviceKind.GPU:
+            # One worker compiles the candidate once; its first timing decides on the checks above tier A.
+            look = partial(evaluate, profile=counted, only_if_faster=rival is not None)
+            found = _held(session, await look(problem, attempt.candidate, effects.progress, Tier.B))
+            return replace(attempt, evaluation=found)
         found = _held(session, await evaluate(problem, attempt.candidate, effects.progress))
-        comparison = _comparison(session, found)
+        comparison = _comparison(session, effects, found)
         if comparison is not None and comparison.relation.is_better:
             effects.progress("looking closer: it may become the best")
-            look = partial(evaluate, profile=True) if counted else evaluate
-            closer = _held(session, await look(problem, attempt.candidate, effects.progress, Tier.B))
+            closer = _held(session, await evaluate(problem, attempt.candidate, effects.progress, Tier.B))
             found = replace(closer, duration_s=found.duration_s + closer.duration_s)
     except EvaluatorError as error:
         return replace(attempt, problem=str(error))
@@ -221,11 +312,11 @@ async def _evaluate(session: Session, effects: Effects, attempt: Attempt, step: 
 
 
 def _held(session: Session, found: Evaluation) -> Evaluation:
-    return held_to_roof(session.facts, session.device, found)
+    return refuse_above_roof(session.facts, session.device, found)
 
 
 def _rival(session: Session) -> Candidate | None:
-    """What a candidate is timed beside: the best before it; None where that has no time."""
+    """Candidate to time beside the new one: the best before; None where the best has no timing."""
     best = session.best
     return best.candidate if best and best.evaluation and best.evaluation.timing else None
 
@@ -233,19 +324,19 @@ def _rival(session: Session) -> Candidate | None:
 async def _repair(
     session: Session, effects: Effects, last: Attempt, repairs: int, step: Step
 ) -> list[Attempt]:
-    """Diagnose and patch a failed candidate, at most `repairs` times, each evaluated.
+    """Diagnose and patch a failed candidate, at most `repairs` times; evaluate each patch.
 
-    What a repair gives up of the kernel is flagged in its evaluation and told to the next repair.
+    A repair that simplifies the kernel is flagged in its evaluation, and the next repair is told.
     """
     attempts: list[Attempt] = []
-    background = background_of(session, effects.words)
+    background = replace(background_of(session, effects.words), steering=last.prompt.steering)
     first, flagged = last, list[str]()
     for _ in range(repairs):
         failed, evaluation = last.candidate, last.evaluation
         if failed is None or evaluation is None or evaluation.passed:
             break
-        strategy, steering = last.prompt.strategy, steering_text(session)
-        asked = diagnose_prompt(background, failed, evaluation, strategy=strategy, steering=steering)
+        strategy = last.prompt.strategy
+        asked = diagnose_prompt(background, failed, evaluation, strategy=strategy)
         diagnosis = await _diagnosis(session, effects, asked)
         attempts.append(diagnosis)
         if diagnosis.reply is None:
@@ -265,7 +356,7 @@ async def _repair(
 
 
 def _flagged(first: Attempt, repaired: Attempt) -> Attempt:
-    """The repaired attempt, flagged with what it gave up of the kernel that the round began with."""
+    """Flag the repaired attempt with what it removed of the round's first kernel."""
     if first.candidate is None or repaired.candidate is None or repaired.evaluation is None:
         return repaired
     flags = simplified(
@@ -278,7 +369,7 @@ def _flagged(first: Attempt, repaired: Attempt) -> Attempt:
 
 
 async def _diagnosis(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
-    """Words only: nothing is parsed and nothing evaluated."""
+    """Ask for a diagnosis; the reply is neither parsed nor evaluated."""
     effects.progress(f"{effects.author.name} writes: a diagnosis")
     reply: Reply | None = None
     problem = ""
@@ -292,38 +383,42 @@ async def _diagnosis(session: Session, effects: Effects, prompt: Prompt) -> Atte
 async def _agree_on_revision(
     session: Session, effects: Effects, attempts: list[Attempt], step: Step
 ) -> tuple[list[Attempt], Comparison | None, list[Decision]]:
-    """Compare and have the revision decided; a person's own edit is evaluated before it counts."""
+    """Compare the revision and have it decided; evaluate a person's edit before it counts."""
     decisions: list[Decision] = []
     while True:
         final = _final(attempts)
         if final is None or final.candidate is None or final.evaluation is None:
             return attempts, None, decisions
-        comparison = _comparison(session, final.evaluation)
+        comparison = _comparison(session, effects, final.evaluation)
         decision = await _decided(effects, effects.approver.review_revision(session, attempts, comparison))
         decisions.append(decision)
         if decision.action is Action.EDIT:
-            attempts = [*attempts, await _persons_edit(session, effects, final.candidate, decision, step)]
+            earlier = earlier_version(attempts, decision.edited)
+            made = earlier or await _persons_edit(session, effects, final.candidate, decision, step)
+            attempts = [*attempts, made]
         elif decision.action is Action.OVERRULE:
-            return attempts, _comparison(session, _as_passed(final.evaluation)), decisions
+            return attempts, _comparison(session, effects, _as_passed(final.evaluation)), decisions
         elif decision.action is not Action.STEER:
             return attempts, comparison, decisions
 
 
 def _as_passed(evaluation: Evaluation) -> Evaluation:
-    """For the comparison alone: a person overruled the verdict, which stays in the record."""
-    return replace(evaluation, outcome=Judged(verdict=Verdict.PASSED))
+    """Evaluation with the verdict PASSED, for the comparison of an overruled candidate only."""
+    flags = tuple(item for item in evaluation.findings if item.severity is Severity.FLAG)
+    return replace(evaluation, outcome=Judged(verdict=Verdict.PASSED), findings=flags)
 
 
 def _final(attempts: Sequence[Attempt]) -> Attempt | None:
     return next((attempt for attempt in reversed(attempts) if attempt.candidate), None)
 
 
-def _comparison(session: Session, evaluation: Evaluation) -> Comparison | None:
-    """Against the best so far; None for a candidate that did not pass."""
+def _comparison(session: Session, effects: Effects, evaluation: Evaluation) -> Comparison | None:
+    """Compare with the best so far; None for a candidate that did not pass."""
     if not evaluation.passed:
         return None
     best = session.best
-    found = compare(best.evaluation if best else None, evaluation, session.facts)
+    target = effects.target or target_of(session.device)
+    found = compare(best.evaluation if best else None, evaluation, session.facts, target=target)
     return replace(found, against=best.candidate.digest if best and best.candidate else "")
 
 
@@ -345,6 +440,9 @@ async def _persons_edit(
 def _note(attempts: Sequence[Attempt], decisions: Sequence[Decision]) -> str:
     if any(attempt.candidate and attempt.evaluation for attempt in attempts):
         return ""
+    ended = [attempt.ended.text for attempt in attempts if attempt.ended]
+    if ended and attempts[-1].ended:
+        return f"the author ended {'; '.join(ended)}"
     if attempts:
         return attempts[-1].problem
     return f"stopped at the {decisions[-1].gate} gate" if decisions else ""

@@ -1,4 +1,4 @@
-"""A session: rounds until a rule or a person says stop, each stored before anybody sees it."""
+"""Session runner: rounds until a rule or a person stops, each stored before it is shown."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from dataclasses import replace
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.ports import Store
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Round
+from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.learning import records_of
 from cutegen_nb.loop.round import Effects, run_round
-from cutegen_nb.loop.stopping import Situation, stop_reason, stopped_by_decision
+from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
 
 Replan = Callable[[Plan], Plan]
-"""Changes parts of a plan: of the stored one of a session that is taken up, of the default of a new one."""
+"""Function that changes a plan: the stored plan of a resumed session, or the default plan of a new one."""
 
 OnRound = Callable[[Session, Round], None]
-"""Shown a round after it is stored; what it raises ends the session, not the record."""
+"""Callback for each round after it is stored; an exception ends the session and leaves the record."""
+
+OnEpoch = Callable[[Session, Epoch], None]
+"""Callback for each epoch of a population after it is stored; an exception ends the session likewise."""
 
 
 async def open_session(  # noqa: PLR0913 - a session is all of these
@@ -30,29 +34,24 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
     plan: Replan | None = None,
     fresh: bool = False,
 ) -> Session:
-    """Take up the stored session of this problem, or begin one.
+    """Resume the stored session of this problem, or create one.
 
-    The same name, problem and device go on from the stored rounds; where the name is taken by another,
-    or a `fresh` session is asked for, a number is added (``softmax_2``). `plan` changes the stored plan
-    or the default one. Raises ProblemError, EvaluatorError, StoreError.
+    A session with the same name, problem, library policy and device is resumed. Where another session has
+    the name, or a `fresh` session is asked for, a number is appended (``softmax_2``). `plan` changes the
+    stored plan or the default one. Raises ProblemError, EvaluatorError, StoreError.
     """
     device = await effects.evaluator.device()
-    taken = set(store.names())
-    chosen, number = problem.name, 1
-    while chosen in taken:
-        stored = store.load(chosen)
-        same = stored.problem.digest == problem.digest and stored.device.name == device.name
-        if same and not fresh:
-            store.stop(chosen, "")
-            return replace(
-                stored,
-                budget=budget,
-                author=effects.author.name,
-                plan=plan(stored.plan) if plan else stored.plan,
-                stopped="",
-            )
-        number += 1
-        chosen = f"{problem.name}_{number}"
+    chosen, stored = find_session(problem, device.name, store, fresh=fresh)
+    if stored is not None:
+        store.stop(chosen, "")
+        rules = plan(stored.plan) if plan else stored.plan
+        return replace(
+            stored,
+            budget=_resumed_budget(stored, budget, rules),
+            author=effects.author.name,
+            plan=rules,
+            stopped="",
+        )
     session = Session(
         name=chosen,
         problem=problem,
@@ -68,25 +67,51 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
     return session
 
 
+def _resumed_budget(stored: Session, budget: Budget, plan: Plan) -> Budget:
+    """Return the budget of a resumed session; a population keeps its epochs where none are given anew."""
+    if plan.population == 1 or budget.epochs is not None:
+        return budget
+    return replace(budget, epochs=stored.budget.epochs, rounds=max(budget.rounds, stored.budget.rounds))
+
+
+def find_session(
+    problem: Problem, device: str, store: Store, *, fresh: bool = False
+) -> tuple[str, Session | None]:
+    """Return the name and the stored session of a problem on a device; without one, a free name and None.
+
+    A `fresh` session takes a free name in any case. Raises StoreError.
+    """
+    taken = set(store.names())
+    chosen, number = problem.name, 1
+    while chosen in taken:
+        stored = store.load(chosen)
+        if not fresh and stored.problem.states(problem) and stored.device.name == device:
+            return chosen, stored
+        number += 1
+        chosen = f"{problem.name}_{number}"
+    return chosen, None
+
+
 async def run_session(
     session: Session, effects: Effects, store: Store, *, on_round: OnRound | None = None, repairs: int = 2
 ) -> Session:
-    """Run rounds until something says stop; the session with all of them, and the rule that fired.
+    """Run rounds until a rule or a decision stops; return the session with its rounds and the reason.
 
-    Cancelling it loses at most the round in flight. Raises StoreError and ConfigurationError.
+    Cancellation loses at most the round in progress. Raises StoreError and ConfigurationError.
     """
     since = len(session.rounds)
     try:
-        menu: tuple[Strategy, ...] = effects.author.menu(session.facts)
+        menu: tuple[Strategy, ...] = effects.author.menu(session.facts, session.problem.library)
     except Declined as error:
         return stopped(session, store, str(error))
     while True:
-        reason = stop_reason(Situation(session=session, menu=menu, since=since))
+        reason = stop_reason(StopInput(session=session, menu=menu, since=since))
         if reason:
             return stopped(session, store, reason)
         finished = await run_round(session, effects, menu, repairs=repairs)
         store.append(session.name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
+        effects.learn(records_of(session, rounds=(finished,), target=effects.target))
         if on_round is not None:
             on_round(session, finished)
         reason = stopped_by_decision(finished)
@@ -95,6 +120,6 @@ async def run_session(
 
 
 def stopped(session: Session, store: Store, reason: str) -> Session:
-    """The session with the reason why it ended, which is stored first. Raises StoreError."""
+    """Store the reason for the end of a session, and return the session with it. Raises StoreError."""
     store.stop(session.name, reason)
     return replace(session, stopped=reason)

@@ -1,8 +1,8 @@
-"""From stage to stage: pure predicates over what happened.
+"""Stage transitions: CORRECT → STRUCTURE → PROFILE → TUNE → DONE; pure.
 
-CORRECT → STRUCTURE → PROFILE → TUNE → DONE. Structure comes first because counters shown early pull an
-author into tuning numbers of a kernel whose shape is wrong; they enter when structural rounds stop paying,
-or at the fixed depth that CuTeGen's scripts set (``--schedule paper``).
+Structure comes first, because counters shown early pull an author into tuning the numbers of a kernel whose
+shape is wrong. Counters enter when structural rounds bring no gain, or at the fixed depth of CuTeGen's
+scripts (``--schedule paper``). For ablations they enter never, or from the first passing kernel on.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Round
+from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.lineage import parent_of_next, since_branch
 from cutegen_nb.loop.menu import of_stage, untried
+from cutegen_nb.loop.remembered import chosen
 
 PAPER_LAST_DEPTH = 10
-"""Optimisation rounds after which CuTeGen's chain ends (``MAX_DEPTH``)."""
+"""Number of optimisation rounds after which CuTeGen's chain ends (``MAX_DEPTH``)."""
 _PAPER_DEPTHS = {
     WorkloadClass.MATMUL: 6,
     WorkloadClass.ATTENTION: 6,
@@ -30,27 +32,32 @@ _PAPER_DEPTHS = {
     WorkloadClass.LOSS: 3,
     WorkloadClass.ELEMENTWISE: 2,
 }
-"""Structural rounds before counters are shown (``run_profiled_sample.py``)."""
+"""Structural rounds before counters are shown, by workload class (``run_profiled_sample.py``)."""
 _PAPER_OTHER = 5
-"""For classes that the script does not name; ours to choose: most of them read rows or windows."""
+"""Structural rounds for classes that the script does not name. Our own choice: most of these classes read
+rows or windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What the next round is."""
+    """Stage, parent and strategy of a round."""
 
     stage: Stage
-    """Its stage; DONE where nothing is left to try."""
+    """Stage of the round; DONE where nothing is left to try."""
     because: str = ""
-    """What ended the stage before, in a sentence; empty where the stage goes on."""
+    """Sentence on the end of the stage before; empty where the stage goes on."""
     parent: Round | None = None
-    """The revision it starts from; None while a first passing kernel is sought."""
+    """Round with the revision to start from; None while a first passing kernel is sought."""
     strategy: Strategy | None = None
-    """The one thing it tries; None in CORRECT and DONE."""
+    """Strategy to try; None in CORRECT and DONE."""
+    chosen_because: str = ""
+    """Sentence on the records of like problems that brought the strategy forward; empty where none did."""
+    in_slot: bool = False
+    """True in a slot of a population, which ends with its strategy: no other strategy follows it."""
 
 
-def next_step(session: Session, menu: Sequence[Strategy]) -> Step:
-    """Stage, parent and strategy of the next round."""
+def next_step(session: Session, menu: Sequence[Strategy], records: Sequence[StrategyRecord] = ()) -> Step:
+    """Choose stage, parent and strategy of the next round; `records` of like problems decide on its order."""
     parent = parent_of_next(session)
     if parent is None:
         return Step(stage=Stage.CORRECT)
@@ -58,14 +65,22 @@ def next_step(session: Session, menu: Sequence[Strategy]) -> Step:
     stage, because = _stage(session, left, parent)
     if stage is Stage.DONE:
         return Step(stage=stage, because=because, parent=parent)
-    strategy = of_stage(session, left, parent, stage)[0]
-    return Step(stage=stage, because=because, parent=parent, strategy=strategy)
+    choice = chosen(of_stage(session, left, parent, stage), records, session, parent)
+    assert choice is not None
+    return Step(
+        stage=stage,
+        because=because,
+        parent=parent,
+        strategy=choice.strategy,
+        chosen_because=choice.because,
+    )
 
 
 def at_plateau(rounds: Sequence[Round], k: int) -> bool:
-    """Whether the last `k` passing rounds brought no gain: no interval lies above 1.0, no count fell.
+    """Return whether the last `k` passing rounds brought no gain.
 
-    Rounds whose candidate did not pass say nothing of the strategy's worth and are not counted.
+    A gain is a speed-up whose interval lies above 1.0, or a fallen count. Rounds whose candidate did not pass
+    say nothing of the strategy's worth and are not counted.
     """
     judged = [item for item in rounds if item.comparison is not None]
     return len(judged) >= k > 0 and not any(
@@ -74,12 +89,12 @@ def at_plateau(rounds: Sequence[Round], k: int) -> bool:
 
 
 def paper_depth(workload_class: WorkloadClass) -> int:
-    """Structural rounds of a class before counters are shown, as CuTeGen's scripts fix them."""
+    """Structural rounds of a class before counters are shown, from CuTeGen's scripts."""
     return _PAPER_DEPTHS.get(workload_class, _PAPER_OTHER)
 
 
 def optimisation_rounds(session: Session) -> int:
-    """Depth of the chain: rounds after the first passing kernel in which something was tried."""
+    """Depth of the chain: rounds after the first passing kernel in which a strategy was tried."""
     return sum(1 for item in session.rounds if item.strategy is not None and item.attempts)
 
 
@@ -88,8 +103,12 @@ def _stage(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[S
     here = rounds[-1].stage if rounds else Stage.STRUCTURE
 
     def has(stage: Stage) -> bool:
+        if stage is Stage.PROFILE and session.plan.schedule is Schedule.NEVER:
+            return False
         return bool(of_stage(session, left, parent, stage))
 
+    if not rounds and session.plan.schedule is Schedule.START and has(Stage.PROFILE):
+        return Stage.PROFILE, "counters are shown from the first kernel on"
     if here is Stage.STRUCTURE:
         over = _structure_is_over(session, _trailing(rounds, here), structural=has(Stage.STRUCTURE))
         if not over:
@@ -110,7 +129,7 @@ def _stage(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[S
 
 
 def _structure_is_over(session: Session, rounds: Sequence[Round], *, structural: bool) -> str:
-    """Why counters are shown from now on; empty while structure goes on."""
+    """Reason to leave STRUCTURE; empty while the stage goes on."""
     if not structural:
         return "no structural strategy is left to try on this revision"
     if session.plan.schedule is Schedule.PAPER:
@@ -134,7 +153,7 @@ def _plateau_text(session: Session, rounds: Sequence[Round]) -> str:
 
 
 def _trailing(rounds: Sequence[Round], stage: Stage) -> tuple[Round, ...]:
-    """The unbroken run of rounds in `stage` at the end."""
+    """Unbroken run of rounds in `stage` at the end."""
     count = 0
     for item in reversed(rounds):
         if item.stage is not stage:

@@ -1,22 +1,21 @@
-"""When a session ends: pure rules, each of which says in a sentence that it fired.
+"""Stopping rules of a session; pure functions that return a sentence or None.
 
-A rule takes what happened and gives a sentence or None. They are asked before each round, in the order of
-`RULES`; the budgets, each with its own sentence, are in ``spending``.
+The rules run before each round, in the order of `RULES`. The budgets are in ``spending``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.roofline import place
+from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.lineage import parent_digest
-from cutegen_nb.loop.menu import left_for_a_gpu
+from cutegen_nb.loop.lineage import ended_on, parent_digest
+from cutegen_nb.loop.menu import left_for_a_gpu, obstacles, without_hope
 from cutegen_nb.loop.spending import budget_spent
 from cutegen_nb.loop.stages import PAPER_LAST_DEPTH, next_step, optimisation_rounds
 
@@ -25,27 +24,28 @@ ROOF_FRACTION = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What the rules look at."""
+class StopInput:
+    """Input of the stopping rules."""
 
     session: Session
-    """Everything that happened."""
+    """The session so far."""
     menu: tuple[Strategy, ...]
-    """What the author can carry out for this problem."""
+    """Strategies that the author can carry out for this problem."""
     since: int = 0
-    """Rounds that were stored when the session was taken up again: their failures do not stop it now."""
+    """Number of rounds stored before the session was resumed; their failures do not stop it again."""
 
 
-Rule = Callable[[Situation], str | None]
+Rule = Callable[[StopInput], str | None]
+"""Stopping rule: returns the sentence of its reason, or None."""
 
 
-def stop_reason(situation: Situation) -> str:
-    """The first rule that fires, in its words; empty while the session may go on."""
+def stop_reason(situation: StopInput) -> str:
+    """Sentence of the first rule that applies; empty while the session may go on."""
     return next((text for rule in RULES if (text := rule(situation))), "")
 
 
 def stopped_by_decision(item: Round) -> str:
-    """The sentence for a round at whose gate somebody said stop; empty otherwise."""
+    """Sentence for a round at whose gate somebody stopped the session; empty otherwise."""
     decision = next((d for d in item.decisions if d.action is Action.STOP), None)
     if decision is None:
         return ""
@@ -54,10 +54,10 @@ def stopped_by_decision(item: Round) -> str:
 
 
 def roof_share(session: Session, evaluation: Evaluation) -> float | None:
-    """How near a passing candidate is to what no kernel can beat, 0–1; None where nothing says.
+    """Ratio of the hardware limit to a passing candidate's cost, 0–1; None where neither is known.
 
-    On a GPU the floor of the roofline ÷ the median latency; on the simulator least bytes ÷ bytes moved,
-    both at the size that ran.
+    On a GPU the roofline's floor ÷ median latency. On the simulator least bytes ÷ bytes moved. Both at the
+    size that ran.
     """
     roof = place(session.facts, session.device, evaluation)
     if roof.sol_fraction is not None:
@@ -65,18 +65,18 @@ def roof_share(session: Session, evaluation: Evaluation) -> float | None:
     return 1 / roof.moved_over_least if roof.moved_over_least else None
 
 
-def _budget_spent(situation: Situation) -> str | None:
+def _budget_spent(situation: StopInput) -> str | None:
     return budget_spent(situation.session) or None
 
 
-def _paper_depth_reached(situation: Situation) -> str | None:
+def _paper_depth_reached(situation: StopInput) -> str | None:
     session = situation.session
     if session.plan.schedule is not Schedule.PAPER or optimisation_rounds(session) < PAPER_LAST_DEPTH:
         return None
     return f"the paper's schedule ends after {PAPER_LAST_DEPTH} optimisation rounds"
 
 
-def _author_failed(situation: Situation) -> str | None:
+def _author_failed(situation: StopInput) -> str | None:
     rounds = situation.session.rounds
     if len(rounds) <= situation.since:
         return None
@@ -89,7 +89,7 @@ def _author_failed(situation: Situation) -> str | None:
     return last.note
 
 
-def _evaluator_failed(situation: Situation) -> str | None:
+def _evaluator_failed(situation: StopInput) -> str | None:
     rounds = situation.session.rounds
     if len(rounds) <= situation.since:
         return None
@@ -98,8 +98,8 @@ def _evaluator_failed(situation: Situation) -> str | None:
     return f"no evaluation could be had: {last.note}" if unjudged else None
 
 
-def _repeats_itself(situation: Situation) -> str | None:
-    """Before anything passed, an author that writes the same failing kernel again will go on doing so."""
+def _repeats_itself(situation: StopInput) -> str | None:
+    """Stop on a repeated failing kernel: before anything passed, such an author would go on repeating it."""
     rounds = situation.session.rounds
     if situation.session.best is not None or len(rounds) < 2:  # noqa: PLR2004 - a pair
         return None
@@ -112,8 +112,8 @@ def _repeats_itself(situation: Situation) -> str | None:
     )
 
 
-def _roof_reached(situation: Situation) -> str | None:
-    """Times at the roof end a session at once; counts do so only with the menu exhausted."""
+def roof_reached(situation: StopInput) -> str | None:
+    """Stop when a measured time reaches the roof. Counts at the least traffic alone stop no session."""
     session = situation.session
     evaluation = session.best.evaluation if session.best else None
     share = roof_share(session, evaluation) if evaluation and evaluation.timing else None
@@ -122,30 +122,65 @@ def _roof_reached(situation: Situation) -> str | None:
     return f"the best revision runs at {share:.2f} of the roof"
 
 
-def _nothing_left(situation: Situation) -> str | None:
-    """DONE: menu and tuning are exhausted on the revision that would be the parent."""
+def _nothing_left(situation: StopInput) -> str | None:
+    """Stop at DONE: menu and tuning are exhausted on the revision that would be the parent."""
     session = situation.session
     step = next_step(session, situation.menu)
     if step.stage is not Stage.DONE or step.parent is None:
         return None
-    text = f"every strategy was tried on r{step.parent.number}"
+    text = f"every strategy was tried on r{step.parent.number}" + _declined_text(session, step.parent)
     evaluation = step.parent.evaluation
     share = roof_share(session, evaluation) if evaluation else None
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
         text += f", which moves no more than {1 / share:.2f}× the least bytes"
+    text += _ended_text(session, step.parent) + _obstacles_text(session, situation.menu, step.parent)
+    hopeless = without_hope(session, situation.menu, step.parent)
+    if hopeless:
+        text += f"; worth no round by the estimate: {', '.join(hopeless)}"
     waiting = left_for_a_gpu(session, situation.menu, step.parent)
     if waiting:
         text += f"; left for a GPU, as counts cannot show what they gain: {', '.join(waiting)}"
     return text
 
 
+def _declined_text(session: Session, parent: Round) -> str:
+    """Tell which strategies the author declined on `parent`: those were offered and never carried out."""
+    here = parent.candidate.digest if parent.candidate else ""
+    refused = [
+        (item.strategy.name, item.note)
+        for item in session.rounds
+        if item.strategy
+        and item.candidate is None
+        and item.note
+        and parent_digest(item) == here
+        and not item.ended
+    ]
+    if not refused:
+        return ""
+    return f", but the author declined {', '.join(name for name, _ in refused)}: {refused[-1][1].rstrip('.')}"
+
+
+def _ended_text(session: Session, parent: Round) -> str:
+    ended = "; ".join(item.text for item in ended_on(session, parent))
+    return f"; the author ended {ended}" if ended else ""
+
+
+def _obstacles_text(session: Session, menu: Sequence[Strategy], parent: Round) -> str:
+    """Tell which strategies of the menu were never tried: done already, or with the figure against them."""
+    found = obstacles(session, menu, parent)
+    done = ", ".join(item.strategy for item in found if item.done)
+    unfit = "; ".join(f"{item.strategy} ({item.reason})" for item in found if not item.done)
+    text = f"; carried out already: {done}" if done else ""
+    return text + (f"; cannot help here: {unfit}" if unfit else "")
+
+
 RULES: tuple[Rule, ...] = (
     _author_failed,
     _evaluator_failed,
     _repeats_itself,
-    _roof_reached,
+    roof_reached,
     _nothing_left,
     _paper_depth_reached,
     _budget_spent,
 )
-"""In the order they are asked."""
+"""Stopping rules, in the order of evaluation."""

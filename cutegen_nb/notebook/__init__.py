@@ -1,1 +1,1 @@
-"""The notebook: `%%cutegen`, its panel, and the session as an object. The command line imports none of it."""
+"""Notebook: `%%cutegen`, its panel, and the session as an object. The command line imports none of it."""

@@ -1,4 +1,4 @@
-"""The person of a notebook as an approver: the panel and the line magics decide at the same gates."""
+"""Approval gates of a notebook: the panel and the line magics answer the same open gate."""
 
 from __future__ import annotations
 
@@ -7,71 +7,92 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
-from cutegen_nb.analysis.summary import deed
+from cutegen_nb.analysis.history.summary import decision_word
+from cutegen_nb.analysis.population.epochs import decision_sentence
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Round
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.loop.lineage import passing
+from cutegen_nb.loop.population.gate import check_decision
 
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})
+_AT_EPOCH = frozenset(
+    {Action.APPROVE, Action.STOP, Action.PIN, Action.DROP, Action.REQUEST, Action.FORBID, Action.BUDGET}
+)
 _QUOTED = 200
-"""Characters of a reason that are said back: the whole of it is in the record."""
+"""Characters of a reason that the confirmation repeats; the record holds all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A decision that is waited for."""
+    """Gate at which the session waits for a person's decision."""
 
     kind: str
-    """``prompt`` or ``revision``."""
+    """``prompt``, ``revision`` or ``epoch``."""
     session: Session
-    """As it stands."""
+    """Session with its finished rounds."""
     prompt: Prompt | None = None
-    """At the prompt gate: what would be asked."""
+    """At the prompt gate: the prompt that approval sends."""
     attempts: tuple[Attempt, ...] = ()
-    """At the revision gate: the round's exchanges."""
+    """At the revision gate: the round's exchanges with the author."""
     comparison: Comparison | None = None
-    """At the revision gate: the candidate against the best before it."""
+    """At the revision gate: comparison of the candidate with the best revision so far."""
+
+    draft: Epoch | None = None
+    """At the epoch gate: the epoch with the decisions made so far."""
 
     @property
     def number(self) -> int:
-        """Of the round that is decided on."""
-        return len(self.session.rounds)
+        """Number of the round that the decision is for; of the epoch at its gate."""
+        return self.draft.number if self.draft else len(self.session.rounds)
 
     @property
-    def pending(self) -> Session:
-        """The session with the round that is decided on, as if it had ended."""
-        waiting = Round(
-            number=self.number,
-            stage=next((a.prompt.stage for a in self.attempts if a.prompt.stage), Stage.CORRECT),
-            strategy=None,
+    def id(self) -> str:
+        """Identifier of the open question, so that an answer to another one can be refused."""
+        asked = self.prompt.digest[:12] if self.prompt else len(self.attempts)
+        if self.draft is not None:
+            asked = len(self.draft.decisions)
+        return f"{self.kind}:{self.number}:{asked}"
+
+    def with_pending(self, session: Session) -> Session:
+        """Append the round at this gate to its session, so that every view can show it.
+
+        Without a candidate, as at the prompt gate, the session is returned unchanged.
+        """
+        if not self.attempts:
+            return session
+        pending = Round(
+            number=len(session.rounds),
+            stage=opening(self.attempts).prompt.stage or Stage.CORRECT,
+            strategy=opening(self.attempts).prompt.strategy,
             attempts=self.attempts,
             comparison=self.comparison,
             decisions=(),
             started_at="",
             seconds=0.0,
         )
-        return replace(self.session, rounds=(*self.session.rounds, waiting))
+        return replace(session, rounds=(*session.rounds, pending))
 
     @property
     def text(self) -> str:
-        """What EDIT replaces: the prompt, or the candidate's source."""
+        """Text that EDIT replaces: the prompt, or the source of the last candidate."""
         if self.prompt is not None:
             return self.prompt.user
         return next((a.candidate.source for a in reversed(self.attempts) if a.candidate), "")
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """At the revision gate: what became of the candidate."""
+        """Evaluation of the last candidate; None at the prompt gate."""
         return next((a.evaluation for a in reversed(self.attempts) if a.candidate), None)
 
     @property
     def words(self) -> str:
-        """What is waited for, in a sentence."""
+        """Sentence that names the open decision and its possible answers."""
         if self.kind == "prompt":
             return f"round {self.number}: the prompt waits for you: approve sends it; steer, edit, stop"
+        if self.kind == "epoch":
+            return f"epoch {self.number} waits for you: approve, pin, drop, request, forbid, budget or stop"
         found = self.evaluation
         label = f" ({found.label})" if found else ""
         return (
@@ -82,47 +103,51 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a person did, in the panel or by a magic."""
+    """Decision of a person, made in the panel or by a magic."""
 
     action: Action
-    """What was decided."""
+    """Action that was chosen."""
     reason: str = ""
-    """Words given with it."""
+    """Words given with the action."""
     edited: str = ""
-    """For EDIT the new text; for BRANCH the revision to go on from."""
+    """New text for EDIT; label of the revision to go on from for BRANCH."""
     gate: str = ""
-    """The gate it was meant for; empty for whichever is open."""
+    """Kind of the gate that the answer is for; empty for the open one."""
     number: int | None = None
-    """The round it was meant for; None for the present one."""
+    """Round that the answer is for; None for the present one."""
     parents: tuple[str, ...] = ()
-    """For EDIT: digests of the revisions that the new text merges."""
+    """Digests of the revisions that the new text of an EDIT merges; empty for no merge."""
 
 
 class PanelApprover:
-    """Waits at a gate until an answer that fits it arrives. Lives on the engine's loop."""
+    """Approver that waits at a gate for a fitting answer. Used on the engine's event loop only."""
 
     def __init__(self, *, person: str, on_gate: Callable[[Gate | None], None]) -> None:
         self._by = f"person:{person}"
         self._on_gate = on_gate
         self._decided: asyncio.Future[Decision] | None = None
         self.gate: Gate | None = None
-        """The gate that is open; None while nothing is asked."""
+        """Open gate; None while no decision is pending."""
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
-        """Show the prompt, and wait."""
+        """Open the prompt gate and wait for the decision."""
         return await self._wait(Gate(kind="prompt", session=session, prompt=prompt))
 
     async def review_revision(
         self, session: Session, attempts: Sequence[Attempt], comparison: Comparison | None
     ) -> Decision:
-        """Show the candidate with its evidence, and wait."""
+        """Open the revision gate and wait for the decision."""
         return await self._wait(
             Gate(kind="revision", session=session, attempts=tuple(attempts), comparison=comparison)
         )
 
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
+        """Open the gate of an epoch and wait for the decision."""
+        return await self._wait(Gate(kind="epoch", session=session, draft=draft))
+
     async def _wait(self, gate: Gate) -> Decision:
         self._decided = asyncio.get_running_loop().create_future()
-        # Shown first: whoever sees the gate open may answer at once and is not kept waiting by the drawing.
+        # Drawn before the gate opens, so that an answer to an open gate does not wait for the drawing.
         self._on_gate(gate)
         self.gate = gate
         try:
@@ -132,11 +157,18 @@ class PanelApprover:
             self._on_gate(None)
 
     def take(self, answer: Answer) -> str:
-        """Decide, and say what was done. Raises UsageError, in a sentence, for what does not fit."""
+        """Apply an answer to the open gate and return a sentence that confirms it.
+
+        Raises UsageError when no gate is open, or the answer does not fit the open one.
+        """
         gate = self.gate
         if gate is None or self._decided is None or self._decided.done():
+            if answer.action in _AT_EPOCH - _AT_PROMPT:
+                raise UsageError(
+                    f"{answer.action.value} is for the end of an epoch, and none waits for you now"
+                )
             raise UsageError(f"there is nothing to {answer.action.value}: no decision is waited for now")
-        _check_meant(gate, answer)
+        _check_is_current(gate, answer)
         _check_fits(gate, answer)
         decision = Decision(
             gate=gate.kind,
@@ -147,15 +179,31 @@ class PanelApprover:
             parents=answer.parents,
         )
         self._decided.set_result(decision)
+        if gate.kind == "epoch":
+            return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
-        return f"Round {gate.number}: {what} {deed(decision)}{words}."
+        return f"Round {gate.number}: {what} {decision_word(decision)}{words}."
 
 
-def _check_meant(gate: Gate, answer: Answer) -> None:
-    """A click on what was shown a moment ago decides nothing about what is there now."""
+def restoring(gate: Gate | None, attempt: object) -> Answer:
+    """Return the EDIT answer that puts an earlier version of the round's kernel at the gate again.
+
+    `attempt` is the index of the attempt that gave it. Raises UsageError where there is no such version.
+    """
+    made = gate.attempts if gate else ()
+    if gate is None or not isinstance(attempt, int) or not 0 <= attempt < len(made):
+        raise UsageError("that version is not of the revision that waits now, and nothing was changed")
+    candidate = made[attempt].candidate
+    if candidate is None:
+        raise UsageError(f"exchange {attempt + 1} gave no kernel, and nothing was changed")
+    return Answer(action=Action.EDIT, edited=candidate.source, gate=gate.kind, number=gate.number)
+
+
+def _check_is_current(gate: Gate, answer: Answer) -> None:
+    """Refuse an answer to another gate or round, such as a click on an outdated panel. Raises UsageError."""
     late = answer.gate not in {"", gate.kind} or answer.number not in {None, gate.number}
     if late:
         raise UsageError(
@@ -166,6 +214,11 @@ def _check_meant(gate: Gate, answer: Answer) -> None:
 
 def _check_fits(gate: Gate, answer: Answer) -> None:
     action = answer.action
+    if (gate.kind == "epoch") != (action in _AT_EPOCH) and action not in {Action.APPROVE, Action.STOP}:
+        raise UsageError(f"{action.value} is no answer here; {gate.words}")
+    if gate.draft is not None:
+        decision = Decision(gate=gate.kind, action=action, by="", edited=answer.edited)
+        check_decision(gate.session, gate.draft, decision)
     if gate.kind == "prompt" and action not in _AT_PROMPT:
         raise UsageError(f"a prompt cannot be answered with {action.value}: approve, steer, edit or stop")
     if action is Action.APPROVE and gate.kind == "revision":
@@ -178,7 +231,7 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
         raise UsageError("the edited text is empty: nothing was decided")
     if action is Action.EDIT and answer.edited.strip() == gate.text.strip():
         raise UsageError("the edited text is what it was: approve it, or change something")
-    if action is Action.BRANCH and passing(gate.session, answer.edited) is None:
+    if action is Action.BRANCH and gate.session.passing(answer.edited) is None:
         able = ", ".join(
             f"r{item.number}" for item in gate.session.rounds if item.evaluation and item.evaluation.passed
         )
@@ -189,12 +242,10 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
 
 def _check_passed(gate: Gate) -> None:
     found = gate.evaluation
-    if found is None or not found.passed:
-        label = found.label if found else "not evaluated"
+    if found is None or not found.stands:
+        why = found.shortfall if found else "not evaluated, and only what passed"
         other = ", `%cutegen overrule WHY`" if found is not None and found.may_be_overruled else ""
-        raise UsageError(
-            f"r{gate.number} is {label}, and only what passed can be built upon: reject, edit{other} or stop"
-        )
+        raise UsageError(f"r{gate.number} is {why} can be built upon: reject, edit{other} or stop")
 
 
 def _check_overrules(gate: Gate, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""Whether a person is there to decide."""
+"""Detection of an attended notebook: a front end whose user can decide at gates."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.wiring import POLICIES
 
 POLICY_VARIABLE = "CUTEGEN_NB_POLICY"
+"""Environment variable with the policy for cells that give none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attendance:
-    """Who decides, and whether the cell waits for the end."""
+    """Policy of a session, and whether its cell returns at once."""
 
     policy: str
     """``ask`` or ``auto``."""
     attended: bool
-    """True: the cell returns at once and a panel is shown. False: the cell runs to the session's end."""
+    """True if the cell returns at once and shows a panel; else the cell runs to the session's end."""
 
 
 def attendance(

@@ -1,56 +1,99 @@
-"""A prompt for a person to carry to a model, with a button that copies it; and recorded sessions again."""
+"""Requests that a person carries to a model and the replies brought back, and replay in a notebook."""
 
 from __future__ import annotations
 
-import html
 from pathlib import Path
 
-from cutegen_nb.cli.replay import recorded_session, recorded_words, replayed, round_words
-from cutegen_nb.core.round import Prompt, Round
+from cutegen_nb.analysis.source.screen import screen
+from cutegen_nb.app.replay import epoch_words, recorded_session, recording_line, replayed, round_words
+from cutegen_nb.core.finding import Severity
+from cutegen_nb.core.library import Library
+from cutegen_nb.core.round import Epoch, Prompt, Reply, Round, Usage
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.engine import Engine
-from cutegen_nb.notebook.handle import Shown
-from cutegen_nb.report.markup import visible
+from cutegen_nb.notebook.engine import EventLoopThread
+from cutegen_nb.notebook.handle import DisplayResult
+from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
+from cutegen_nb.prompting.reply_faults import Unusable, split_thoughts
+from cutegen_nb.report.markup import Style, fill, visible
 from cutegen_nb.wiring import Settings
 
-_COPY = (
-    "const b=this;navigator.clipboard.writeText(b.parentElement.querySelector('pre').textContent)"
-    ".then(()=>{b.textContent='Copied'},()=>{b.textContent='Not copied: select the text below'})"
-)
+
+def shown_prompt(prompt: Prompt) -> DisplayResult:
+    """Return the whole prompt as text, and as HTML with a button that copies it."""
+    text = request_text(prompt)
+    page = fill("prompt", Style.RECORD, text=text)
+    return DisplayResult({"text/html": page, "text/plain": visible(text)})
 
 
-def shown_prompt(prompt: Prompt) -> Shown:
-    """The whole prompt as text, and as HTML with a button that copies it."""
-    text = f"{prompt.system.rstrip()}\n\n---\n\n{prompt.user.rstrip()}\n" if prompt.system else prompt.user
-    look = "max-height:24em;overflow:auto;white-space:pre-wrap"
-    page = (
-        f'<div><button type="button" onclick="{html.escape(_COPY)}">Copy the prompt</button> '
-        f"{len(text):,} characters; put the answer below <code>%%cutegen reply</code>"
-        f'<pre style="{look}">{html.escape(visible(text))}</pre></div>'
-    )
-    return Shown({"text/html": page, "text/plain": visible(text)})
+def request_text(prompt: Prompt) -> str:
+    """Return the whole request as it is pasted into a chat: standing instructions and the request."""
+    return f"{prompt.system.rstrip()}\n\n---\n\n{prompt.user.rstrip()}\n" if prompt.system else prompt.user
 
 
-def replay_here(engine: Engine, name: str, folder: Path) -> tuple[Session, str]:
-    """Play a stored session, or a bundle's, again: the new session, and a line for each round."""
+def request_id(prompt: Prompt, number: int) -> str:
+    """Identifier of a request of round `number`, so that a reply to another one can be refused."""
+    return f"reply:{number}:{prompt.digest[:12]}"
+
+
+def lacking(prompt: Prompt, text: str, library: Library) -> str:
+    """Return what a reply lacks, in sentences; empty for a reply that gives a kernel to evaluate.
+
+    The reply is read as the loop reads it, and its kernel is screened, so that no round is spent on it.
+    """
+    proposal = _parsed(prompt, text)
+    if isinstance(proposal, Unusable):
+        return proposal.reason
+    if isinstance(proposal, StrategyOver):
+        return ""
+    refusals = [item for item in screen(proposal.source, library) if item.severity is Severity.DECIDES]
+    return " ".join(f"{item.message.rstrip('.')}{_at(item.line)}." for item in refusals)
+
+
+def reply_words(prompt: Prompt, text: str) -> str:
+    """Name what a usable reply gives: a kernel with its size, or the end of its strategy."""
+    proposal = _parsed(prompt, text)
+    if isinstance(proposal, StrategyOver):
+        return f"This ends the strategy: {proposal.end.value}."
+    lines = len(proposal.source.splitlines()) if isinstance(proposal, Proposal) else 0
+    return f"This gives a kernel of {lines} lines."
+
+
+def _parsed(prompt: Prompt, text: str) -> Proposal | StrategyOver | Unusable:
+    thoughts, words = split_thoughts(text)
+    reply = Reply(text=words, usage=Usage(), reasoning=thoughts)
+    may_end = prompt.stage is not None and prompt.strategy is not None
+    return parse_reply(reply, prompt.parent.source if prompt.parent else None, may_end=may_end)
+
+
+def _at(line: int | None) -> str:
+    return f" (line {line})" if line else ""
+
+
+def replay_here(engine: EventLoopThread, name: str, folder: Path) -> tuple[Session, str]:
+    """Replay a session of the store or a bundle; return the new session and a text, a line a round."""
     settings = Settings(folder=folder)
     lines: list[str] = []
 
     def told(_: Session, item: Round) -> None:
         lines.append(round_words(item))
 
+    def closed(whole: Session, _: Epoch) -> None:
+        lines.append(epoch_words(whole))
+
     async def play() -> tuple[Session, Session]:
         store = await engine.lease(settings)
         try:
             recorded = recorded_session(name, store)
-            return recorded, await replayed(recorded, store, _ignored, settings, on_round=told)
+            return recorded, await replayed(
+                recorded, store, _ignored, settings, on_round=told, on_epoch=closed
+            )
         finally:
             await engine.give_back(settings)
 
     recorded, session = engine.result(play())
-    text = [recorded_words(recorded), *lines, f"{session.name}: {session.stopped}"]
+    text = [recording_line(recorded), *lines, f"{session.name}: {session.stopped}"]
     return session, "\n".join(text)
 
 
 def _ignored(text: str) -> None:
-    """Nothing lasts long enough to tell of it."""
+    """Ignore the progress: a replay is too short to report it."""

@@ -1,4 +1,4 @@
-"""What each line magic does: the twin of a button, or a look at a session. Each gives what the cell shows."""
+"""Handlers of the line magics, and of ``%%cutegen``. Each returns the result that the cell shows."""
 
 from __future__ import annotations
 
@@ -8,39 +8,46 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.problem_text import name_from_path, problem_from_string, read_problem
-from cutegen_nb.analysis.summary import outcome, revision
-from cutegen_nb.cli.doctor import examine
-from cutegen_nb.cli.exporting import SUFFIXES
-from cutegen_nb.cli.limits import budget_of, plan_of
-from cutegen_nb.cli.output import columns
+from cutegen_nb.analysis.history.summary import outcome, revision
+from cutegen_nb.analysis.problem.problem_text import name_from_path, problem_from_string, read_problem
+from cutegen_nb.app.budgets import budget_of, plan_of
+from cutegen_nb.app.doctor import examine
+from cutegen_nb.app.exporting import SUFFIXES
+from cutegen_nb.app.output import columns
+from cutegen_nb.app.strategies import explanation_text, known_strategies, listing_text, named_strategy
 from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.library import library_option
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
-from cutegen_nb.notebook.arguments import DEFAULT_ROUNDS
-from cutegen_nb.notebook.desk import Desk, Wish, absolute
 from cutegen_nb.notebook.faults import NotebookUsageError
-from cutegen_nb.notebook.handle import Shown
+from cutegen_nb.notebook.handle import DisplayResult
 from cutegen_nb.notebook.merging import merge_answer
-from cutegen_nb.report import diff_view
-from cutegen_nb.report.lineage_text import lineage_text
+from cutegen_nb.notebook.population import commands as population_commands
+from cutegen_nb.notebook.population.view import slots_text
+from cutegen_nb.notebook.session_registry import RefineRequest, SessionRegistry, absolute
+from cutegen_nb.report.html import diff as diff_view
 from cutegen_nb.report.markup import visible
+from cutegen_nb.report.terminal.lineage import lineage_text
 from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_from_environment
 
 Options = argparse.Namespace
-Command = Callable[[Desk, Options], object]
-"""Gives the cell's result: a text, an object to display, or None."""
+Command = Callable[[SessionRegistry, Options], object]
+"""Handler of a line magic; its result is a text, an object to display, or None."""
 
 DEFAULT_NAME = "session"
+"""Name of a session whose cell holds a class Model and gives no ``--name``."""
 
 
-def start(desk: Desk, options: Options, cell: str) -> None:
-    """``%%cutegen``: refine the problem of the cell, or of a file."""
-    problem = read_problem(options.problem, name=options.name) if options.problem else _of_cell(cell, options)
-    desk.start(_wish(options, problem))
+def start(desk: SessionRegistry, options: Options, cell: str) -> None:
+    """Refine the problem of the cell, or of the file that ``--problem`` names."""
+    desk.start(_wish(options, _of_file(options) if options.problem else _of_cell(cell, options)))
+
+
+def _of_file(options: Options) -> Problem:
+    return read_problem(options.problem, name=options.name, library=options.library)
 
 
 def _of_cell(cell: str, options: Options) -> Problem:
@@ -49,13 +56,13 @@ def _of_cell(cell: str, options: Options) -> Problem:
             "the cell is empty: write the problem below %%cutegen, "
             "a class Model or a function with get_inputs"
         )
-    problem = problem_from_string(cell, name=options.name or DEFAULT_NAME)
+    problem = problem_from_string(cell, name=options.name or DEFAULT_NAME, library=options.library)
     if options.name or problem.form is not ProblemForm.FUNCTION:
         return problem
-    return problem_from_string(cell, name=name_from_path(problem.function))
+    return problem_from_string(cell, name=name_from_path(problem.function), library=options.library)
 
 
-def _wish(options: Options, problem: Problem) -> Wish:
+def _wish(options: Options, problem: Problem) -> RefineRequest:
     settings = settings_from_environment(
         author=options.author,
         device=options.device,
@@ -65,25 +72,27 @@ def _wish(options: Options, problem: Problem) -> Wish:
         base_url=options.base_url or "",
         profile=options.profile or "",
         prompts=absolute(options.prompts) if options.prompts else None,
+        target=options.target or "",
+        history=not options.no_history,
     )
-    return Wish(
+    return RefineRequest(
         problem=problem,
         settings=settings,
         policy=options.policy,
         rounds=options.rounds,
-        budget=budget_of(options, options.rounds or DEFAULT_ROUNDS),
+        budget=budget_of(options, options.rounds),
         plan=plan_of(options),
         strict=options.strict,
     )
 
 
-def run(desk: Desk, options: Options) -> None:
+def run(desk: SessionRegistry, options: Options) -> None:
     """Refine the problem of a file."""
-    desk.start(_wish(options, read_problem(options.problem, name=options.name)))
+    desk.start(_wish(options, _of_file(options)))
 
 
-def resume(desk: Desk, options: Options) -> None:
-    """Take up a stored session; one that is at work here is shown again."""
+def resume(desk: SessionRegistry, options: Options) -> None:
+    """Resume a stored session; a session that runs in this kernel is only shown again."""
     if options.session in desk.names() and not desk.find(options.session).ended.is_set():
         return panel(desk, options)
     stored = desk.stored(options.session or "", options.store)
@@ -99,19 +108,23 @@ def resume(desk: Desk, options: Options) -> None:
         device="simulator" if stored.device.kind is DeviceKind.SIMULATOR else "cuda",
         folder=absolute(options.store),
         model=model,
+        target=options.target or "",
+        history=not options.no_history,
     )
     problem = _renamed(stored)
-    desk.start(Wish(problem=problem, settings=settings, policy=options.policy, rounds=options.rounds))
+    desk.start(
+        RefineRequest(problem=problem, settings=settings, policy=options.policy, rounds=options.rounds)
+    )
     return None
 
 
 def _renamed(stored: Session) -> Problem:
-    """The stored problem under the session's own name (``gelu_2`` is not the problem's)."""
+    """Return the stored problem under the session's name, such as ``gelu_2`` for the problem ``gelu``."""
     return replace(stored.problem, name=stored.name)
 
 
-def status(desk: Desk, options: Options) -> str:
-    """What a session is doing or waits for."""
+def status(desk: SessionRegistry, options: Options) -> str:
+    """Report the state of a session: running, waiting at a gate, ended, or stored only."""
     if not desk.names() and not options.session:
         stored = desk.stored_names(options.store)
         known = f"; stored: {', '.join(stored)} (`%cutegen resume NAME`)" if stored else ""
@@ -125,8 +138,10 @@ def status(desk: Desk, options: Options) -> str:
     state = (
         f"ended: {live.ended}"
         if live.ended
-        else gate.words
+        else population_commands.gate_words(gate)
         if gate
+        else slots_text(live.slots)
+        if live.slots
         else f"round {len(rounds)}, {live.doing or 'between two steps'}"
     )
     said = f"{running.name}: {state}"
@@ -134,7 +149,7 @@ def status(desk: Desk, options: Options) -> str:
 
 
 def _decide(action: Action) -> Command:
-    def deciding(desk: Desk, options: Options) -> str:
+    def deciding(desk: SessionRegistry, options: Options) -> str:
         if not options.name and options.words in desk.names():
             raise NotebookUsageError(
                 f"nothing was done: {options.words} is a session, and "
@@ -145,19 +160,19 @@ def _decide(action: Action) -> Command:
     return deciding
 
 
-def branch(desk: Desk, options: Options) -> str:
-    """Go on from another revision."""
+def branch(desk: SessionRegistry, options: Options) -> str:
+    """Answer the open gate with BRANCH: the next round starts from another revision."""
     return desk.find(options.name).decide(Answer(action=Action.BRANCH, edited=options.revision))
 
 
-def merge(desk: Desk, options: Options) -> str:
-    """Put the changes of two revisions in the place of the revision that waits."""
+def merge(desk: SessionRegistry, options: Options) -> str:
+    """Replace the revision at the open gate by the merge of two revisions."""
     running = desk.find(options.name)
     return running.decide(merge_answer(running.gate, options.revisions, running.name))
 
 
-def edit(desk: Desk, options: Options) -> str | None:
-    """Put the text that is decided on into a new cell, or take an edited one from a file."""
+def edit(desk: SessionRegistry, options: Options) -> str | None:
+    """Put the text of the open gate into a new cell to edit, or take the new text from a file."""
     running = desk.find(options.name)
     if options.file:
         text = _file_text(options.file)
@@ -165,6 +180,8 @@ def edit(desk: Desk, options: Options) -> str | None:
     gate = running.gate
     if gate is None:
         raise NotebookUsageError("there is nothing to edit: no decision is waited for now")
+    if gate.draft is not None:
+        raise NotebookUsageError(f"there is nothing to edit; {gate.words}")
     named = f" --name {options.name}" if options.name else ""
     desk.shell.set_next_input(f"%%cutegen edit{named}\n{gate.text}")
     return None
@@ -177,8 +194,8 @@ def _file_text(path: str) -> str:
         raise NotebookUsageError(f"{path} cannot be read ({error}): give a text file") from error
 
 
-def decide_with_cell(desk: Desk, command: str, rest: str, cell: str) -> str:
-    """``%%cutegen edit`` and ``%%cutegen steer``: the cell is the text of the decision."""
+def decide_with_cell(desk: SessionRegistry, command: str, rest: str, cell: str) -> str:
+    """Run ``%%cutegen edit``, ``steer``, ``reject`` or ``reply`` with the cell as its text."""
     options = arguments.parse_command("edit" if command == "edit" else "steer", rest)
     running = desk.find(options.name)
     if command == "reply":
@@ -188,40 +205,40 @@ def decide_with_cell(desk: Desk, command: str, rest: str, cell: str) -> str:
     return running.decide(Answer(action=Action(command), reason=f"{options.words}\n{cell}"))
 
 
-def wait(desk: Desk, options: Options) -> str:
-    """Hold the cell until the session has ended or needs somebody."""
+def wait(desk: SessionRegistry, options: Options) -> str:
+    """Block the cell until the session has ended, waits at a gate, or the timeout has passed."""
     running = desk.find(options.name)
     desk.wait(running, options.timeout)
     return status(desk, Options(session=running.order.problem.name, store=None))
 
 
-def prompt(desk: Desk, options: Options) -> Shown:
-    """The prompt that waits for a person, to be copied."""
+def prompt(desk: SessionRegistry, options: Options) -> DisplayResult:
+    """Show the prompt that a person is to carry to a model or to decide on, with a copy button."""
     running = desk.find(options.name)
     if running.asked is None:
         raise NotebookUsageError(f"{running.name} waits for nobody's answer to a prompt now")
     return carrying.shown_prompt(running.asked)
 
 
-def replay(desk: Desk, options: Options) -> str:
-    """A recorded session again."""
+def replay(desk: SessionRegistry, options: Options) -> str:
+    """Replay a recorded session and return a line for each round."""
     session, text = carrying.replay_here(desk.engine, options.session, absolute(options.store))
     return f"{text}\n`%cutegen report {session.name}` shows it"
 
 
-def rounds(desk: Desk, options: Options) -> object:
-    """The rounds as a DataFrame."""
+def rounds(desk: SessionRegistry, options: Options) -> object:
+    """Return the rounds as a DataFrame, or a sentence if none has finished."""
     handle = desk.stored_handle(options.session, options.store)
     return handle.rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
 
 
-def report(desk: Desk, options: Options) -> Shown:
-    """The whole record."""
+def report(desk: SessionRegistry, options: Options) -> DisplayResult:
+    """Show the record of a session."""
     return desk.stored_handle(options.session, options.store).report()
 
 
-def panel(desk: Desk, options: Options) -> None:
-    """The panel again, in this cell."""
+def panel(desk: SessionRegistry, options: Options) -> None:
+    """Show the panel of a session again, in this cell."""
     name = options.session
     if name and name not in desk.names() and name in desk.stored_names():
         raise NotebookUsageError(
@@ -232,8 +249,8 @@ def panel(desk: Desk, options: Options) -> None:
     desk.screen(running).open(running, panel=True)
 
 
-def diff(desk: Desk, options: Options) -> Shown:
-    """The change between two revisions; between the last two unless named."""
+def diff(desk: SessionRegistry, options: Options) -> DisplayResult:
+    """Show the diff of two revisions, by default the last two with a candidate."""
     session = desk.stored_handle(options.name, None).session
     able = [item for item in session.rounds if item.candidate]
     words = options.revisions or [revision(item) for item in able[-2:]]
@@ -248,7 +265,7 @@ def diff(desk: Desk, options: Options) -> Shown:
     before, after, names = old.candidate.source, new.candidate.source, (revision(old), revision(new))
     plain = "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=1))
     html = diff_view.render(before, after, old_name=names[0], new_name=names[1])
-    return Shown(
+    return DisplayResult(
         {"text/html": html, "text/plain": visible(plain) or f"{names[1]} is identical to {names[0]}."}
     )
 
@@ -261,47 +278,59 @@ def _named(able: list[Round], word: str, session: Session) -> Round:
     return found
 
 
-def export(desk: Desk, options: Options) -> str:
-    """Write a file."""
+def export(desk: SessionRegistry, options: Options) -> str:
+    """Export a session, its report or its best kernel to a file."""
     if not options.file:
         raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(SUFFIXES)}")
     return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
 
 
-def sessions(desk: Desk, options: Options) -> str:
-    """What is stored; of one session, what was made from what."""
+def sessions(desk: SessionRegistry, options: Options) -> str:
+    """List the stored sessions, or the lineage of one session's revisions."""
     if options.session:
         return lineage_text(desk.stored_handle(options.session, options.store).session)
     if not desk.stored_names(options.store):
         return "No session is stored yet."
     with open_store(Settings(folder=absolute(options.store)), writable=False) as store:
-        found = [store.load(name) for name in store.names()]
-    header = ("session", "class", "author", "rounds", "best", "created", "ended")
+        found, damaged = store.load_all()
+    with_library = any(item.problem.library for item in found)
+    library = ("library",) if with_library else ()
+    with_epochs = any(item.plan.population > 1 for item in found)
+    epochs = ("epochs",) if with_epochs else ()
+    header = ("session", "class", "author", *library, "rounds", *epochs, "best", "created", "ended")
     body = [
         (
             item.name,
             item.facts.workload_class.value,
             item.author,
+            *([library_option(item.problem.library) or "-"] if with_library else []),
             str(len(item.rounds)),
+            *([str(len(item.epochs)) if item.plan.population > 1 else "-"] if with_epochs else []),
             revision(item.best) if item.best else "-",
             item.created_at,
             item.stopped or "may go on",
         )
         for item in found
     ]
-    return columns(header, body)
+    return "\n\n".join([columns(header, body), *damaged.values()])
 
 
-def doctor(desk: Desk, options: Options) -> str:  # noqa: ARG001 - one shape for all
-    """What this machine offers."""
+def strategies(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+    """List the strategies with their recorded effects, or explain one."""
+    found = known_strategies(settings_from_environment())
+    if options.name:
+        return explanation_text(named_strategy(options.name, found))
+    return listing_text(found, options.workload_class)
+
+
+def doctor(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+    """Report the state of this machine, a row an item."""
     lines = desk.engine.result(examine(settings_from_environment()))
-    return columns(
-        ("", "what", "found"), [("ok" if line.fine else "!!", line.item, line.value) for line in lines]
-    )
+    return columns(("", "what", "found"), [(line.mark, line.item, line.value) for line in lines])
 
 
-def explain(desk: Desk, options: Options) -> str:  # noqa: ARG001 - one shape for all
-    """Help."""
+def explain(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+    """Return the help of a command, or of all."""
     return arguments.help_text(options.command or "")
 
 
@@ -314,11 +343,16 @@ COMMANDS: dict[str, Command] = {
     "edit": edit,
     "branch": branch,
     "merge": merge,
+    **{
+        action.value: population_commands.deciding(action)
+        for action in (Action.PIN, Action.DROP, Action.REQUEST, Action.FORBID, Action.BUDGET)
+    },
     "stop": _decide(Action.STOP),
     "wait": wait,
     "prompt": prompt,
     "replay": replay,
     "rounds": rounds,
+    "population": population_commands.population,
     "diff": diff,
     "report": report,
     "panel": panel,
@@ -326,7 +360,8 @@ COMMANDS: dict[str, Command] = {
     "resume": resume,
     "run": run,
     "sessions": sessions,
+    "strategies": strategies,
     "doctor": doctor,
     "help": explain,
 }
-"""In the order that help lists them; `arguments.PARSERS` has the same names."""
+"""Handler of each command of `magic_commands`, by name."""

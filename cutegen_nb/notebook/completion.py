@@ -1,4 +1,4 @@
-"""Completion of the magics' words, options and values: a matcher of IPython's second kind."""
+"""Completion of the magics' words, options and values, as a matcher of IPython's API version 2."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from cutegen_nb.app.arguments import CHOICES
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook import arguments
-from cutegen_nb.notebook.desk import Desk
+from cutegen_nb.notebook.session_registry import SessionRegistry
 
-_NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions"})
-_REVISIONS = frozenset({"branch", "merge", "diff"})
+_NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions", "population"})
+_REVISIONS = frozenset({"branch", "merge", "diff", "pin", "drop"})
 _FILES = frozenset({"--problem", "--store"})
 
 
-def make_matcher(desk: Desk) -> Any:  # noqa: ANN401 - IPython gives its matchers no one type
-    """The matcher for the sessions of `desk`."""
+def make_matcher(desk: SessionRegistry) -> Any:  # noqa: ANN401 - IPython gives its matchers no one type
+    """Return a matcher that completes with the sessions of `desk`."""
 
     @context_matcher()
     def cutegen_matcher(context: CompletionContext) -> SimpleMatcherResult:
@@ -37,7 +38,7 @@ def make_matcher(desk: Desk) -> Any:  # noqa: ANN401 - IPython gives its matcher
 def suggestions(
     line: str, *, names: Callable[[], Sequence[str]], revisions: Callable[[], Sequence[str]]
 ) -> list[str] | None:
-    """Words that may stand where the cursor is, at the end of `line`; None where others complete."""
+    """Return the words that fit at the end of `line`; None where another matcher completes."""
     magic, _, rest = line.lstrip().partition(" ")
     if magic not in {"%cutegen", "%%cutegen", "%%simulate"} or not line.lstrip().startswith(f"{magic} "):
         return None
@@ -52,8 +53,8 @@ def suggestions(
 def _offered(
     magic: str, before: list[str], names: Callable[[], Sequence[str]], revisions: Callable[[], Sequence[str]]
 ) -> list[str] | None:
-    if before and before[-1] in arguments.CHOICES:
-        return list(arguments.CHOICES[before[-1]])
+    if before and before[-1] in CHOICES:
+        return list(CHOICES[before[-1]])
     if before and before[-1] == "--name":
         return list(names())
     if magic == "%%cutegen":
@@ -75,7 +76,7 @@ def _options(parser: Any) -> list[str]:  # noqa: ANN401 - argparse's own list is
     return [word for action in parser._actions for word in action.option_strings]  # noqa: SLF001
 
 
-def _names(desk: Desk) -> tuple[str, ...]:
+def _names(desk: SessionRegistry) -> tuple[str, ...]:
     try:
         stored = desk.stored_names()
     except CutegenError:
@@ -83,7 +84,7 @@ def _names(desk: Desk) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*desk.names(), *stored)))
 
 
-def _revisions(desk: Desk) -> tuple[str, ...]:
+def _revisions(desk: SessionRegistry) -> tuple[str, ...]:
     try:
         session = desk.find().session
     except CutegenError:

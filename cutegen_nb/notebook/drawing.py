@@ -1,29 +1,29 @@
-"""`cutegen_nb.draw_layout`: a CuTe layout as a picture in a notebook."""
+"""`cutegen_nb.draw_layout`: drawing of a CuTe layout in a notebook."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from cutegen_nb.analysis.layout import IntTuple, parse_layout, written
-from cutegen_nb.analysis.layout_ir import product_tile
+from cutegen_nb.analysis.layout.ir import mma_tile
+from cutegen_nb.analysis.layout.layout import IntTuple, parse_layout, written
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
-from cutegen_nb.report.layout_drawing import Drawing
-from cutegen_nb.report.layout_pictures import picture
-from cutegen_nb.report.layout_png import png
-from cutegen_nb.report.layout_request import LayoutRequest, drawing
-from cutegen_nb.report.layout_svg import svg
+from cutegen_nb.report.layout.drawing import Drawing
+from cutegen_nb.report.layout.pictures import picture
+from cutegen_nb.report.layout.png import png
+from cutegen_nb.report.layout.request import LayoutRequest, drawing
+from cutegen_nb.report.layout.svg import svg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutPicture:
-    """A drawing that a notebook shows; `save` writes it."""
+    """Drawing that a notebook shows; `save` writes it."""
 
     drawing: Drawing
-    """What is drawn."""
+    """Cells, colours, title and description of the picture."""
     dark: bool = False
-    """Whether its PNG is dark; its SVG follows its viewer."""
+    """True if the PNG is dark; the SVG follows the colour scheme of its viewer."""
 
     def _repr_svg_(self) -> str:
         return svg(self.drawing, own_colors=True)
@@ -35,7 +35,7 @@ class LayoutPicture:
         return "\n".join(part for part in (self.drawing.title, self.drawing.description) if part)
 
     def save(self, path: str) -> None:
-        """Write it to a file that ends in ``.svg`` or ``.png``. Raises UsageError for another ending."""
+        """Write the drawing to a ``.svg`` or ``.png`` file. Raises UsageError for another suffix."""
         if path.endswith(".svg"):
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(self._repr_svg_())
@@ -59,22 +59,22 @@ def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a defaul
     access_bits: int = 0,
     dark: bool = False,
 ) -> LayoutPicture:
-    """A CuTe layout, or a tiled copy or MMA of the DSL, as a picture.
+    """Draw a CuTe layout, or a tiled copy or MMA of the DSL.
 
     Args:
         layout: text such as ``"(8,(2,4)):(8,(1,2))"``, a shape as a tuple, or a layout, tiled copy or tiled
             MMA of the DSL where it is traced; the latter two take no other arguments but ``dark``.
         stride: with a shape, its strides; left out, the first mode is the fastest.
-        swizzle: of the index: ``(3, 3, 3)`` or ``"3,3,3"``.
-        swizzle_bytes: the swizzle is of byte addresses, as pointers of the DSL's shared tensors have it.
+        swizzle: swizzle (B, M, S) of the index: ``(3, 3, 3)`` or ``"3,3,3"``.
+        swizzle_bytes: the swizzle is of byte addresses, as in pointers of the DSL's shared tensors.
         element: type of an element, such as ``"f16"``; banks need it.
-        banks: colour by bank of shared memory, and say what a warp pays along each mode.
+        banks: colour by bank of shared memory, and give a warp's bank conflicts along each mode.
         tile: the layout is (thread, value) over a tile of this shape.
         over: the layout in shared memory that these threads access; conflicts are marked.
-        access_bits: bits that a thread moves at once; one element unless given.
+        access_bits: bits that a thread moves in one access; 0 for one element.
         dark: a dark PNG.
 
-    Raises UsageError where what is given is no layout, or does not fit together.
+    Raises UsageError when `layout` is no layout, or the arguments do not fit together.
     """
     record = _tiled(layout)
     if record is not None:
@@ -93,10 +93,11 @@ def draw_layout(  # noqa: PLR0913 - the options of a picture, each with a defaul
 
 
 def _tiled(given: Any) -> LayoutRecord | None:  # noqa: ANN401
-    """A tiled MMA or copy of the DSL as a record; None for anything else."""
+    """Return the record of a tiled MMA or copy of the DSL; None for anything else."""
     if hasattr(given, "tv_layout_C_tiled"):
         shape, threads = str(given.shape_mnk).replace(" ", ""), str(given.thr_layout_vmnk)
-        tile = product_tile(_tiler(given.permutation_mnk), shape, threads)
+        tile = mma_tile(_tiler(given.permutation_mnk), shape, threads)
+        # The tile has modes M, N, K: A is M x K, B is N x K, C is M x N.
         views = tuple(
             TvLayout(role=role, text=str(text), tiler=f"[{tile[one]};{tile[other]}]")
             for role, text, one, other in (
@@ -117,7 +118,7 @@ def _tiled(given: Any) -> LayoutRecord | None:  # noqa: ANN401
 
 
 def _tiler(given: object) -> str:
-    """``(32:1, None)``, as Python shows a tiler of the DSL, as CuTe writes it: ``[32:1;_]``."""
+    """Convert a tiler from Python's form ``(32:1, None)`` to CuTe's ``[32:1;_]``."""
     modes = str(given).removeprefix("(").removesuffix(")").split(", ")
     return f"[{';'.join('_' if mode == 'None' else mode for mode in modes)}]"
 

@@ -1,8 +1,8 @@
-"""One event loop in a thread of its own for every session of this kernel, and what the sessions share.
+"""Event loop in a thread for all sessions of this kernel, with the evaluators and stores that they share.
 
-Not the kernel's own loop: a cell that computes for a minute would hold up an evaluation's records and a
-model's stream until their deadlines had passed, and a sound kernel would be called TIMED_OUT. What a
-person does is handed over with ``call_soon_threadsafe``, which wakes this loop under every ipykernel.
+The kernel's own loop does not serve: a cell that computes for a minute would delay an evaluation's records
+and a model's stream past their deadlines, and a sound kernel would get the verdict TIMED_OUT. Actions of a
+person arrive by ``call_soon_threadsafe``, which wakes this loop under every ipykernel.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, open_store
 
 T = TypeVar("T")
 _CLOSE_S = 10.0
+"""Timeout in seconds of each step of `EventLoopThread.close`."""
 
 
-class Engine:
-    """Runs coroutines for the notebook's main thread; evaluators and stores are shared between sessions."""
+class EventLoopThread:
+    """Daemon thread with an event loop; evaluators and stores are shared between sessions."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -34,11 +35,14 @@ class Engine:
         self._stores: dict[Path, tuple[SqliteStore, int]] = {}
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine; called from any other thread."""
+        """Start a coroutine on the loop. May be called from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def result(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine gives or raises, waited for; an interrupt of the cell cancels it."""
+        """Run a coroutine and wait for its result; an interrupt of the cell cancels it.
+
+        Raises any error of the coroutine.
+        """
         future = self.submit(work)
         try:
             return future.result()
@@ -47,16 +51,16 @@ class Engine:
             raise
 
     def evaluator(self, settings: Settings) -> KernelEvaluator:
-        """The evaluator for these settings; its process that holds torch outlives a session."""
+        """Return the evaluator for a device and baselines; its torch subprocess outlives a session."""
         key = (settings.device, settings.baselines)
         if key not in self._evaluators:
             self._evaluators[key] = KernelEvaluator(device=settings.device, baselines=settings.baselines)
         return self._evaluators[key]
 
     async def lease(self, settings: Settings) -> SqliteStore:
-        """The folder's store, open for writing while a session of this kernel uses it; then `give_back`.
+        """Open the folder's store for writing, or share the open one; `give_back` ends the lease.
 
-        Raises StoreError, naming the other process, when that writes to it.
+        Raises StoreError, naming the process, if another process writes to the store.
         """
         folder = settings.folder
         store, users = self._stores.get(folder) or (open_store(settings), 0)
@@ -64,7 +68,7 @@ class Engine:
         return store
 
     async def give_back(self, settings: Settings) -> None:
-        """End a lease; the last one closes the store, so that another kernel may write."""
+        """End a lease; the end of the last lease closes the store, so that another kernel may write."""
         store, users = self._stores.pop(settings.folder)
         if users > 1:
             self._stores[settings.folder] = (store, users - 1)
@@ -72,10 +76,10 @@ class Engine:
             store.close()
 
     def close(self) -> None:
-        """Cancel what runs, end every process that was started, and stop the thread."""
+        """Cancel all coroutines, end every subprocess of the evaluators, and stop the thread."""
         if not self._thread.is_alive():
             return
-        # A kernel that goes down has other things to do than to hear why this took too long.
+        # A timeout is not reported: the kernel is shutting down.
         with contextlib.suppress(TimeoutError):
             self.submit(self._end()).result(_CLOSE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)

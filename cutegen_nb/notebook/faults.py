@@ -1,4 +1,4 @@
-"""What a wrong request gets in a notebook: one sentence, and no traceback."""
+"""Errors that a notebook shows as one sentence, without a traceback."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from cutegen_nb.report.markup import visible
 
 
 class NotebookUsageError(UsageError):
-    """A request that cannot be carried out as it was made."""
+    """Wrong request in a notebook, shown as one sentence."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in a traceback's place; it knows this method by its name."""
+        """Return the lines that IPython shows instead of a traceback; IPython finds this method by name."""
         return [f"cutegen: {visible(str(self))}"]
 
 
-def as_sentence(error: Exception) -> Exception:
-    """Any error as one that is shown in a sentence; one that is not ours asks to be reported."""
+def as_notebook_error(error: Exception) -> Exception:
+    """Convert an error to one shown in a sentence; an unexpected one asks to be reported."""
     if isinstance(error, ShownAsSentence | NotebookUsageError):
         return error
     if isinstance(error, CutegenError):

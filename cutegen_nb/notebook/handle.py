@@ -1,4 +1,4 @@
-"""The session as an object in the person's namespace."""
+"""Session and revision objects that the magics leave in the person's namespace."""
 
 from __future__ import annotations
 
@@ -7,51 +7,55 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cutegen_nb.analysis.summary import RoundSummary, revision, rows
-from cutegen_nb.cli.exporting import export
+from cutegen_nb.analysis.history.summary import RoundSummary, revision, rows
+from cutegen_nb.app.exporting import export
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.faults import NotebookUsageError, as_sentence
-from cutegen_nb.notebook.record import record, waiting
-from cutegen_nb.report.code import listing
-from cutegen_nb.report.markup import Style, visible
+from cutegen_nb.notebook.faults import NotebookUsageError, as_notebook_error
+from cutegen_nb.notebook.saved_record import record, waiting
+from cutegen_nb.report.html.code import listing
+from cutegen_nb.report.markup import Style, visible, without_math
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Bundle = dict[str, str]
+MimeBundle = dict[str, str]
+"""Representations of a result by MIME type."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
-    """What a handle has done in the worker."""
+class WorkerFunctions:
+    """Functions by which a handle runs or evaluates a revision in a worker process."""
 
     make: Callable[[Session, Candidate], Any]
-    """Gives a revision as a callable that runs there."""
+    """Returns a callable that runs a revision in the worker."""
     judge: Callable[[Session, Candidate], Evaluation]
-    """Judges a revision at the last tier."""
+    """Evaluates a revision at tier C, the last tier."""
 
 
-class Shown:
-    """HTML with its plain twin, for a cell's result."""
+class DisplayResult:
+    """Result of a cell, as HTML and as plain text."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    def __init__(self, bundle: MimeBundle) -> None:
+        html = {"text/html": without_math(bundle["text/html"])} if "text/html" in bundle else {}
+        self.bundle = {**bundle, **html}
 
     def __repr__(self) -> str:
         return self.bundle["text/plain"]
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> MimeBundle:  # noqa: ARG002
         return self.bundle
 
 
 class RevisionHandle:
-    """One revision of a session: ``gelu.best``, ``gelu[2]``."""
+    """Revision of a session, such as ``gelu.best`` or ``gelu[2]``."""
 
-    def __init__(self, session: Session, item: Round, candidate: Candidate, workshop: Workshop) -> None:
+    def __init__(
+        self, session: Session, item: Round, candidate: Candidate, workshop: WorkerFunctions
+    ) -> None:
         self._session = session
         self._round = item
         self._candidate = candidate
@@ -59,21 +63,21 @@ class RevisionHandle:
 
     @property
     def name(self) -> str:
-        """``r0``, ``r1`` and so on."""
+        """Label of the revision: ``r0``, ``r1`` and so on."""
         return revision(self._round)
 
     @property
     def source(self) -> str:
-        """The kernel's file, whole."""
+        """Source of the whole kernel file."""
         return self._candidate.source
 
     @property
     def evaluation(self) -> Evaluation | None:
-        """Verdict, correctness, counts or times."""
+        """Verdict with correctness, counters and times; None before the evaluation."""
         return self._round.evaluation
 
     def module(self) -> Any:  # noqa: ANN401 - a proxy of gpu/, whose types are torch's
-        """A stand-in for ``ModelNew``: called with tensors, it runs the kernel in a worker and gives tensors.
+        """Return a proxy of ``ModelNew`` that takes tensors, runs the kernel in a worker and returns tensors.
 
         The kernel never runs in this process.
         """
@@ -81,35 +85,35 @@ class RevisionHandle:
 
     def __repr__(self) -> str:
         found = self._round.evaluation
-        return f"<{self.name} of {self._session.name}: {found.label if found else 'not evaluated'}>"
+        return f"<{self.name} of {self._session.name}: {found.verdict_words if found else 'not evaluated'}>"
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> MimeBundle:  # noqa: ARG002
         return {
             "text/plain": f"{self!r}\n{visible(self.source)}",
-            "text/html": listing(self.source, Style.RECORD),
+            "text/html": without_math(listing(self.source, Style.RECORD)),
         }
 
 
 class SessionHandle:
-    """What ``%%cutegen`` leaves in the namespace. It follows the session while that runs.
+    """Session as the variable that ``%%cutegen`` sets; its properties follow the running session.
 
     ``best``, ``rounds``, ``report()``, ``export("k.py")``; ``handle[2]`` is revision r2.
     """
 
-    def __init__(self, name: str, now: Callable[[], Session | None], workshop: Workshop) -> None:
+    def __init__(self, name: str, now: Callable[[], Session | None], workshop: WorkerFunctions) -> None:
         self._name = name
         self._now = now
         self._workshop = workshop
 
     @property
     def name(self) -> str:
-        """The session's name."""
+        """Name of the session."""
         session = self._now()
         return session.name if session else self._name
 
     @property
     def session(self) -> Session:
-        """The session as a value. Raises UsageError before it is open."""
+        """Session as an immutable value. Raises UsageError before the session is open."""
         session = self._now()
         if session is None:
             raise NotebookUsageError(f"{self._name} is not open yet: `%cutegen status` says what it is doing")
@@ -117,7 +121,7 @@ class SessionHandle:
 
     @property
     def best(self) -> RevisionHandle:
-        """The best approved revision. Raises UsageError while there is none."""
+        """Best approved revision. Raises UsageError while there is none."""
         session = self.session
         if session.best is None:
             ended = f" It ended: {session.stopped}." if session.stopped else ""
@@ -129,15 +133,16 @@ class SessionHandle:
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """A row for each finished round; the columns are there before the first."""
+        """DataFrame with a row for each finished round, indexed by revision; it may have no rows yet."""
         import pandas as pd  # noqa: PLC0415 - half a second that only this needs
 
         names = [item.name for item in dataclasses.fields(RoundSummary)]
         table = pd.DataFrame([dataclasses.asdict(row) for row in rows(self.session)], columns=names)
-        return table.set_index("revision")
+        # A chain has no epochs; without a type of its own one missing number would make the others floats.
+        return table.astype({"epoch": "Int64"}).set_index("revision")
 
     def __getitem__(self, number: int) -> RevisionHandle:
-        """Revision r`number`. Raises UsageError when there is no such round or it has no candidate."""
+        """Return revision r`number`. Raises UsageError if there is no such round or it has no candidate."""
         session = self.session
         found = next((item for item in session.rounds if item.number == number), None)
         if found is None or found.candidate is None:
@@ -145,33 +150,33 @@ class SessionHandle:
             raise NotebookUsageError(f"{session.name} has no revision r{number}: there is {able}")
         return self._revision(session, found)
 
-    def report(self) -> Shown:
-        """The whole record, as it stands."""
-        return Shown(self._bundle())
+    def report(self) -> DisplayResult:
+        """Return the record of all finished rounds, for display."""
+        return DisplayResult(self._bundle())
 
     def export(self, path: str, *, unchecked: bool = False) -> str:
-        """Write ``.py`` the best kernel, ``.html`` the report, ``.cutegen`` everything.
+        """Write the best kernel (``.py``), the report (``.html``) or the whole session (``.cutegen``).
 
-        A kernel is judged at tier C first, and not written when that finds it wrong; `unchecked` leaves
-        this out, and the file says so.
+        A kernel is evaluated at tier C first, and not written if wrong. With `unchecked` this evaluation is
+        left out, and the file says so. Returns a sentence on the file. Raises UsageError.
         """
         session = self.session
         judge = None if unchecked else functools.partial(self._workshop.judge, session)
         try:
             return export(session, path, judge)
         except CutegenError as error:
-            raise as_sentence(error) from error
+            raise as_notebook_error(error) from error
 
     def _revision(self, session: Session, item: Round) -> RevisionHandle:
         assert item.candidate is not None
         return RevisionHandle(session, item, item.candidate, self._workshop)
 
-    def _bundle(self) -> Bundle:
+    def _bundle(self) -> MimeBundle:
         session = self._now()
         return record(session) if session else waiting(self._name, "starting …")
 
     def __repr__(self) -> str:
         return self._bundle()["text/plain"]
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> MimeBundle:  # noqa: ARG002
         return self._bundle()

@@ -1,4 +1,7 @@
-"""`%cutegen` and `%%cutegen`: the only place of the notebook where every error becomes one sentence."""
+"""Magics `%cutegen` and `%%cutegen`, `%simulate` and `%%simulate`, and their registration in IPython.
+
+Every error of a magic is shown as one sentence, without a traceback.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,23 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 
 from cutegen_nb.notebook import arguments, commands, simulate
 from cutegen_nb.notebook.completion import make_matcher
-from cutegen_nb.notebook.desk import Desk
-from cutegen_nb.notebook.faults import as_sentence
+from cutegen_nb.notebook.faults import as_notebook_error
+from cutegen_nb.notebook.session_registry import SessionRegistry
 from cutegen_nb.report.markup import visible
 
 
 @magics_class
 class CutegenMagics(Magics):
-    """The magics of one shell."""
+    """Magics of one IPython shell."""
 
-    def __init__(self, shell: InteractiveShell, desk: Desk) -> None:
+    def __init__(self, shell: InteractiveShell, desk: SessionRegistry) -> None:
         super().__init__(shell)
         self.desk = desk
 
     @no_var_expand
     @line_cell_magic
     def cutegen(self, line: str, cell: str | None = None) -> object:
-        """Replaced below by the commands' own help."""
+        """Run a line or cell of `cutegen`; the module replaces this text by the commands' help."""
         return _in_a_sentence(lambda: self._cell(line, cell) if cell is not None else self._line(line))
 
     def _line(self, line: str) -> object:
@@ -52,7 +55,7 @@ class CutegenMagics(Magics):
     @no_var_expand
     @line_cell_magic
     def simulate(self, line: str, cell: str | None = None) -> object:
-        """Replaced below by its own help."""
+        """Run a line or cell of `simulate`; the module replaces this text by the help."""
         return _in_a_sentence(lambda: simulate.run(self.desk, line, cell))
 
 
@@ -61,19 +64,19 @@ CutegenMagics.cutegen.__doc__ = "Refine a CuTe DSL kernel round by round.\n\n" +
 
 
 def _in_a_sentence(work: Callable[[], object]) -> object:
-    """Do it; whatever goes wrong is shown without a traceback. One of the three broad excepts."""
+    """Call `work`; any error becomes one that IPython shows without a traceback."""
     try:
         return work()
     except Exception as error:
-        raise as_sentence(error) from error
+        raise as_notebook_error(error) from error
 
 
 class Extension:
-    """What `%load_ext cutegen_nb` put into a shell, so that it can be taken out again."""
+    """Registration of the magics and the completer in a shell, as `%load_ext cutegen_nb` makes it."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._desk = Desk(shell)
+        self._desk = SessionRegistry(shell)
         self._matcher = make_matcher(self._desk)
         shell.register_magics(CutegenMagics(shell, self._desk))
         if shell.Completer is not None:
@@ -81,7 +84,7 @@ class Extension:
         atexit.register(self._desk.close)
 
     def remove(self) -> None:
-        """End every session, and forget the magics."""
+        """End every session, and remove the magics and the completer."""
         self._desk.close()
         atexit.unregister(self._desk.close)
         for kind in ("line", "cell"):
@@ -95,13 +98,13 @@ _extensions: dict[int, Extension] = {}
 
 
 def load(shell: InteractiveShell) -> None:
-    """For ``load_ipython_extension``."""
+    """Register the extension in a shell, once. Called by ``load_ipython_extension``."""
     if id(shell) not in _extensions:
         _extensions[id(shell)] = Extension(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """For ``unload_ipython_extension``."""
+    """Remove the extension from a shell. Called by ``unload_ipython_extension``."""
     extension = _extensions.pop(id(shell), None)
     if extension is not None:
         extension.remove()

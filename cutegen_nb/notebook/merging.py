@@ -1,25 +1,25 @@
-"""Merging in the place of a revision that waits: the same for `%cutegen merge` and for the panel."""
+"""Merge of two revisions as the answer to a revision gate, for `%cutegen merge` and the panel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_nb.analysis.merge import Apart, Contradiction, changes_apart, merge_revisions
+from cutegen_nb.analysis.source.merge import MergeConflict, SeparateChanges, changes_apart, merge_revisions
 from cutegen_nb.core.errors import CutegenError, UsageError
 from cutegen_nb.core.round import Action
 from cutegen_nb.notebook.approver import Answer, Gate
-from cutegen_nb.report import diff_view
+from cutegen_nb.report.html import diff
 from cutegen_nb.report.markup import visible
 
 PAIR = 2
-"""Revisions that a merge takes."""
+"""Number of revisions that a merge takes."""
 
 
 def merge_answer(gate: Gate | None, revisions: Sequence[str], name: str) -> Answer:
-    """The answer that has two revisions judged as one in the place of the one that waits.
+    """Return the EDIT answer that replaces the revision at the gate by the merge of two revisions.
 
-    `revisions` are as `%cutegen merge` takes them: ``r3``, or ``r3:1,4`` for two of its hunks. Raises
-    UsageError where nothing waits that a merge could replace, and for what cannot be merged.
+    `revisions` are ``r3``, or ``r3:1,4`` for two hunks of r3. `name` is the session's, for the message.
+    Raises UsageError where no revision gate is open, and for revisions that cannot be merged.
     """
     if gate is None or gate.kind != "revision":
         raise UsageError(
@@ -27,7 +27,7 @@ def merge_answer(gate: Gate | None, revisions: Sequence[str], name: str) -> Answ
             f"`cutegen-nb merge {name} {' '.join(revisions)} -o FILE.py` writes it to a file"
         )
     first, second = _pair(revisions)
-    merged = merge_revisions(gate.pending, first, second)
+    merged = merge_revisions(gate.with_pending(gate.session), first, second)
     return Answer(
         action=Action.EDIT,
         reason=merged.words,
@@ -45,10 +45,10 @@ def _pair(revisions: Sequence[str]) -> tuple[str, str]:
 
 
 def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> dict[str, object]:
-    """What the panel shows of a merge that is being thought about; nothing is decided by it.
+    """Return the preview of a merge for the panel, without a decision.
 
-    The hunks of both sides, the change that merging would make of the revision that waits, and in words what
-    it would be or why it cannot be. `question` names what the person was asked.
+    The preview holds the hunks of both revisions, the diff from the revision at the gate to the merged
+    kernel, and a sentence on the result or the conflict. `question` is the `Gate.id` of the open question.
     """
     shown: dict[str, object] = {
         "question": question,
@@ -64,13 +64,13 @@ def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> di
         names = [word.partition(":")[0] for word in _pair(revisions)]
         if gate is None:
             raise UsageError("the revision waits no more")
-        apart = changes_apart(gate.pending, *names)
+        apart = changes_apart(gate.with_pending(gate.session), *names)
         shown |= {"origin": apart.origin, "sides": [_side(apart, i) for i in range(PAIR)]}
         empty = next((name for name, word in zip(names, revisions, strict=True) if word.endswith(":")), "")
         if empty:
             raise UsageError(f"Choose at least one change of {empty}.")
         merged = merge_answer(gate, revisions, "").edited
-    except Contradiction as refusal:
+    except MergeConflict as refusal:
         words = (
             f"{names[0]} and {names[1]} change the same lines in different ways: leave out one of each two."
         )
@@ -83,15 +83,15 @@ def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> di
         **shown,
         "able": True,
         "words": f"They fit. This is what would change in r{gate.number}; it is judged before it counts.",
-        "preview_html": diff_view.render(
+        "preview_html": diff.render(
             gate.text, merged, old_name=f"r{gate.number}, which waits", new_name="merged"
         ),
     }
 
 
-def _side(apart: Apart, index: int) -> dict[str, object]:
-    """One revision with its hunks."""
-    found = diff_view.hunks(apart.ancestor.source, apart.sources[index])
+def _side(apart: SeparateChanges, index: int) -> dict[str, object]:
+    """Return one revision with its hunks since the common ancestor."""
+    found = diff.hunks(apart.ancestor.source, apart.sources[index])
     return {
         "revision": apart.labels[index],
         "hunks": [{"number": number, "title": title, "body_html": body} for number, title, body in found],

@@ -1,4 +1,4 @@
-"""The panel: one widget whose whole truth is in its traits, so that a page that is loaded again finds it."""
+"""Panel widget; its whole state is in synchronised traits, so that a reloaded page shows the same."""
 
 from __future__ import annotations
 
@@ -11,50 +11,71 @@ import anywidget
 import traitlets
 
 from cutegen_nb.core.session import Session
-from cutegen_nb.notebook.view import Live, detail, gate_id, overview, panel_text, roofline, with_pending
+from cutegen_nb.notebook.carrying import request_text
+from cutegen_nb.notebook.population.view import EPOCH_ACTIONS, population_view
+from cutegen_nb.notebook.view import Live, detail, overview, panel_text, roofline, with_pending
 
 Post = Callable[[dict[str, object]], None]
-"""Takes what a person did in the panel. Called from any thread: it may only hand the action over."""
+"""Callback for an action in the panel. Called from any thread, so it may only pass the action on."""
 
 _STATIC = Path(__file__).parent / "static"
-_ALWAYS = frozenset({"stop", "select", "merging"})
-_AT_GATE = frozenset({"approve", "reject", "overrule", "steer", "edit", "branch", "merge"})
+_ALWAYS = frozenset({"stop", "select", "merging", "checking"})
+"""Actions that are accepted at any time."""
+_DECISIONS = frozenset({"approve", "reject", "overrule", "steer", "edit", "branch", "merge", "restore"})
+"""Actions that decide at a gate."""
+_AT_GATE = _DECISIONS | EPOCH_ACTIONS | {"reply", "skip"}
+"""Actions that are accepted only as the first answer to the open question."""
+_VERSIONED = frozenset({"select", "restore"})
+"""Actions that may name a version of a round's kernel."""
 _MERGES = frozenset({"merge", "merging"})
+"""Actions that carry revisions."""
 
 
 class Panel(anywidget.AnyWidget):
-    """Shows a session and what is going on in it, and hands over what a person decides.
+    """Widget that shows a session and passes on the decisions of a person.
 
-    An action is ``{"action": …, "gate": …, "reason": …, "edited": …, "round": …}``: ``gate`` is where it
-    was decided, ``reason`` holds steering words as well, ``edited`` a prompt or a source, ``round`` the
-    revision to branch from or to look at (−1 for none). A merge, or the look at one that is being thought
-    about (``merging``), has ``revisions`` besides, as `%cutegen merge` takes them.
+    `post` receives ``{"action": …, "gate": …, "reason": …, "edited": …, "round": …}``. ``gate`` is the kind
+    of the gate, ``reason`` holds steering words as well, ``edited`` a prompt or a source, and ``round`` the
+    revision to branch from or to select (−1 for none). The actions ``merge`` and ``merging``, the preview
+    of a merge, also have ``revisions``, as `%cutegen merge` takes them. ``select`` and ``restore`` also have
+    ``attempt``, the index of a version of the round's kernel (−1 for the last).
     """
 
     _esm = _STATIC / "panel.js"
     _css = _STATIC / "panel.css"
 
     view = traitlets.Dict().tag(sync=True)
-    """Header, rounds, what is going on and what is waited for."""
+    """Header, rounds, progress and open gate, from `view.overview`."""
     detail = traitlets.Dict().tag(sync=True)
-    """The round that is looked at."""
+    """Selected round, or the prompt at its gate, from `view.detail`."""
+    population = traitlets.Dict().tag(sync=True)
+    """Kernels, epochs and open gate of a population, from `population_view`; empty for a chain."""
     roofline = traitlets.Dict().tag(sync=True)
-    """Its picture and the same in words; drawn while it is looked at."""
+    """Picture of the roofline and its description; drawn only while its tab is open."""
     looking = traitlets.Dict().tag(sync=True)
-    """The tab that is open and whether the page is dark; set by the page."""
+    """Open tab (``tab``) and colour scheme of the page (``dark``); set by the page."""
     action = traitlets.Dict().tag(sync=True)
-    """What a person did last; set by the page."""
+    """Latest action of a person; set by the page."""
     draft = traitlets.Dict().tag(sync=True)
-    """What a person has typed and not sent, kept for a page that is loaded again; set by the page."""
+    """Text that a person has typed and not sent, kept for a reload; set by the page."""
     merging = traitlets.Dict().tag(sync=True)
-    """A merge that is being thought about: the hunks there are, and what it would make."""
+    """Preview of a merge, from `merging.merge_view`."""
+    request = traitlets.Dict().tag(sync=True)
+    """Request that a person carries to a model: its ``id`` and ``text``; empty while there is none."""
+    checked = traitlets.Dict().tag(sync=True)
+    """Result of the check of a pasted reply: its ``question``, ``ok`` and ``words``."""
+    page = traitlets.Float().tag(sync=True)
+    """Time origin of the page that shows the panel, which differs after a reload; set by the page."""
+    saved = traitlets.Dict().tag(sync=True)
+    """Outputs for the notebook file, once a page was loaded again: the page writes them into its cells,
+    because the kernel's updates no longer reach them. Members: ``id``, ``record`` and ``panel``."""
     answer = traitlets.Dict().tag(sync=True)
-    """What became of an action: its number, and a sentence when it was refused or failed."""
+    """Reply to an action: its ``id``, and under ``refused`` a sentence if it was refused or failed."""
     closed = traitlets.Unicode().tag(sync=True)
-    """Why nothing can be decided here any more; empty while it can."""
+    """Reason that the panel takes no more decisions; empty while it takes them."""
 
     def __init__(self, post: Post, name: str = "") -> None:
-        """`name` is the session's, for the time before it is open."""
+        """Make a panel; `name` is the session's, shown until the session is open."""
         super().__init__()
         self._post = post
         self._name = name
@@ -65,30 +86,37 @@ class Panel(anywidget.AnyWidget):
         self._drawn: tuple[object, ...] | None = None
         self._pictured: tuple[object, ...] | None = None
         self._session: Session | None = None
+        self.is_reloaded = False
+        """True once the panel was shown by a second page, as after a reload."""
+        self.observe(self._loaded, names="page")
         self.observe(self._acted, names="action")
         self.observe(self._looked, names="looking")
 
     def __repr__(self) -> str:
-        """What stands in its place where no widget can be shown: where the session is, and what next."""
+        """Return the text shown where widgets are not supported: state of the session and next commands."""
         return panel_text(self.view, self.closed, self._name)
 
-    def show(self, session: Session | None, live: Live, selected: int | None) -> None:
-        """Show a session; `selected` is the round to look at, None for the one being worked on."""
-        number = len(session.rounds) if session else 0
+    def show(
+        self, session: Session | None, live: Live, selected: int | None, version: int | None = None
+    ) -> None:
+        """Show a session; `selected` and `version` are a round and an attempt of it, None for the newest."""
+        question = live.question(session)
         with self._lock:
-            self._question, self._answered = gate_id(live, number), ""
-        # Kept by identity: progress is shown every second, and a round's views cost some 20 ms to make.
-        drawn = (session, live.gate, live.prompt, live.attempts, live.comparison, live.ended, selected)
+            self._question, self._answered = question, ""
+        # Compared by identity: progress changes every second, and the detail of a round takes some 20 ms.
+        drawn = (session, live.gate, live.carried, live.ended, selected, version)
         if not _same(drawn, self._drawn):
-            self.detail = detail(session, live, selected)
+            self.detail = detail(session, live, selected, version)
+            self.request = {"id": question, "text": request_text(live.carried)} if live.carried else {}
+            self.population = population_view(session, live.gate)
             self._drawn = drawn
         shown = {"name": self._name, **overview(session, live, selected)}
         self.view = {**shown, "sent_at": time.time()}
         self._session = with_pending(session, live) if session else None
-        self._draw((session.rounds if session else None, live.attempts if live.gate == "revision" else ()))
+        self._draw((session.rounds if session else None, live.gate.attempts if live.gate else ()))
 
     def _draw(self, shown: tuple[object, ...]) -> None:
-        """Draw the roofline when somebody looks at it and it would not be the same."""
+        """Draw the roofline if its tab is open and its rounds or colours have changed."""
         is_dark = bool(self.looking.get("dark"))
         wanted = (*shown, is_dark)
         self._shown = shown
@@ -98,7 +126,7 @@ class Panel(anywidget.AnyWidget):
         self._pictured = wanted
 
     def _looked(self, _: dict[str, object]) -> None:
-        """A tab was opened, or the page's colours changed."""
+        """Handle a change of the open tab or of the page's colours."""
         try:
             self._draw(self._shown)
         except Exception as fault:  # noqa: BLE001 - the panel callback: nobody else would see it
@@ -107,12 +135,18 @@ class Panel(anywidget.AnyWidget):
                 "refused": f"The roofline could not be drawn: {type(fault).__name__}: {fault}",
             }
 
+    def _loaded(self, change: dict[str, object]) -> None:
+        """Handle a page that shows the panel; a second one asks for the outputs of the notebook file."""
+        if change["old"]:
+            self.is_reloaded = True
+            self._post({"action": "reloaded"})
+
     def close_with(self, sentence: str) -> None:
-        """Show why there is nothing left to decide here; every button goes out of use."""
+        """Disable every button and show `sentence` as the reason."""
         self.closed = sentence
 
     def _acted(self, change: dict[str, object]) -> None:
-        """A person did something. What a widget's callback raises is swallowed, so the panel shows it."""
+        """Handle an action. Errors become a reply in the panel, because traitlets swallows them."""
         sent = change["new"]
         if not isinstance(sent, dict) or not sent:
             return
@@ -123,7 +157,7 @@ class Panel(anywidget.AnyWidget):
         self.answer = {"id": sent.get("id"), "refused": refused}
 
     def _hand_over(self, sent: dict[str, object]) -> str:
-        """Post the action; why not, when it answers another question than the one that is asked."""
+        """Pass the action on; return the reason if it is refused, such as an answer to an old question."""
         kind, question = str(sent.get("action", "")), str(sent.get("question", ""))
         if self.closed:
             return self.closed
@@ -139,11 +173,16 @@ class Panel(anywidget.AnyWidget):
         number = sent.get("round", -1)
         message: dict[str, object] = {
             "action": kind,
-            "gate": question.partition(":")[0] if kind in _AT_GATE else "",
+            "gate": question.partition(":")[0] if kind in _DECISIONS else "",
             "reason": str(sent.get("reason", "")),
             "edited": str(sent.get("edited", "")),
             "round": number if isinstance(number, int) else -1,
         }
+        if kind in _VERSIONED:
+            attempt = sent.get("attempt", -1)
+            message |= {"attempt": attempt if isinstance(attempt, int) else -1}
+        if kind == "checking":
+            message |= {"question": question}
         if kind in _MERGES:
             named = sent.get("revisions")
             message |= {"revisions": [str(one) for one in named] if isinstance(named, list) else []}
@@ -153,7 +192,7 @@ class Panel(anywidget.AnyWidget):
 
 
 def _same(one: tuple[object, ...], other: tuple[object, ...] | None) -> bool:
-    """Whether two tuples hold the same objects; words and numbers are compared by value."""
+    """Return whether two tuples hold the same objects; strings and integers are compared by value."""
     return other is not None and len(one) == len(other) and all(map(_alike, one, other))
 
 

@@ -1,4 +1,4 @@
-"""A session at work: the loop's coroutine on the engine, and what is going on in it as one value."""
+"""Running session of a notebook: the loop's coroutine on the engine's thread, with its live state."""
 
 from __future__ import annotations
 
@@ -10,109 +10,136 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
-from cutegen_nb.core.errors import CutegenError, UsageError
+from cutegen_nb.core.errors import CutegenError, Declined, UsageError
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.round import Effects
-from cutegen_nb.loop.session import Replan, open_session, run_session
-from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover
-from cutegen_nb.notebook.engine import Engine
-from cutegen_nb.notebook.faults import as_sentence
+from cutegen_nb.loop.session import Replan, open_session
+from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, restoring
+from cutegen_nb.notebook.carrying import lacking
+from cutegen_nb.notebook.engine import EventLoopThread
+from cutegen_nb.notebook.faults import as_notebook_error
 from cutegen_nb.notebook.merging import merge_answer
-from cutegen_nb.notebook.record import record, waiting
+from cutegen_nb.notebook.saved_record import record, waiting
 from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.wiring import Settings, make_effects, repairs_of
+from cutegen_nb.wiring import Settings, make_effects, max_repairs
 
-_CARRY = f"{WAITING}: `%cutegen prompt` shows the prompt, a cell under `%%cutegen reply` answers it"
-"""What is told while a person carries a prompt to a model."""
+_WAITING_FOR_REPLY = (
+    f"{WAITING}: copy the request from the panel or `%cutegen prompt`, and paste the reply there or into a "
+    "cell under `%%cutegen reply`"
+)
+"""Progress text while the author ``manual`` waits for a reply that a person brings."""
 _STARTING = "starting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What a cell asked for."""
+class SessionRequest:
+    """Request of a cell for a session."""
 
     problem: Problem
-    """Named as the session is to be."""
+    """Problem under the name that the session shall have."""
     settings: Settings
-    """Author, device, policy, folder."""
+    """Author, device, policy and folder."""
     budget: Budget
-    """When to stop."""
+    """Limits on rounds, tokens, dollars and time."""
     plan: Replan | None
-    """What changes in how it goes from stage to stage; None for nothing."""
+    """Function that changes the plan of stages; None for no change."""
     attended: bool
-    """Whether a panel shows it, for a person who is there."""
+    """True if a panel shows the session to a person."""
     store: SqliteStore
-    """Leased from the engine; given back at the session's end."""
+    """Store leased from the engine; the session returns it at its end."""
 
 
 class RunningSession:
-    """One session of this kernel, from its order to its end. Made on the main thread, works on the engine's.
+    """Session from its request to its end; made on the main thread, executed on the engine's.
 
-    `session`, `live` and `shown` are replaced whole, never changed, so that any thread may look at them.
+    `session`, `live` and `shown` are replaced whole and never mutated, so any thread may read them.
     """
 
-    def __init__(self, order: Order, engine: Engine, on_change: Callable[[], None]) -> None:
-        """`on_change` is called from any thread. Raises ConfigurationError for a setting the author lacks."""
+    def __init__(self, order: SessionRequest, engine: EventLoopThread, on_change: Callable[[], None]) -> None:
+        """Prepare the session; `on_change` is called from any thread.
+
+        Raises ConfigurationError when the author lacks a setting.
+        """
         self.order = order
         self.session: Session | None = None
-        self.live = Live(doing=_STARTING, since=time.time())
+        self.live = Live(doing=_STARTING, since=time.time(), began=time.time())
         self.shown = waiting(order.problem.name, f"{_STARTING} …")
-        """The durable record as it stands, by MIME type."""
+        """Latest record for the notebook file, by MIME type."""
         self.error: Exception | None = None
-        """Why the session could not go on, when that was our fault or its request's."""
+        """Exception that ended the session; None for a normal end or a stop."""
         self.ended = threading.Event()
         self._engine = engine
         self._on_change = on_change
         self._approver = PanelApprover(person=order.settings.person, on_gate=self._gate)
-        self.replies: asyncio.Queue[str] = asyncio.Queue()
-        """Replies that a person brought from elsewhere, for the author ``manual``."""
+        self.replies: asyncio.Queue[str | Declined] = asyncio.Queue()
+        """Replies that a person brought from a model, or brings no more, for the author ``manual``."""
         self._effects = self._make_effects()
         self._stop_words: str | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
-        """The session's name; the asked-for one until it is open."""
+        """Name of the session; the requested name until the session is open."""
         return self.session.name if self.session else self.order.problem.name
 
     @property
     def gate(self) -> Gate | None:
-        """The decision that is waited for."""
+        """Open gate; None while no decision is pending."""
         return self._approver.gate
 
     @property
     def asked(self) -> Prompt | None:
-        """The prompt that a person is to carry to a model, or is to decide on now."""
+        """Prompt that a person is to carry to a model or to decide on; None if there is none."""
         author = self._effects.author
         carried = author.asked if isinstance(author, ManualAuthor) else None
         return carried or (self.gate.prompt if self.gate else None)
 
     def take_reply(self, text: str) -> str:
-        """Take a reply that a person brought, and say so. Raises UsageError when none is waited for."""
+        """Pass a person's reply to the author ``manual`` and return a confirmation.
+
+        Raises UsageError when the author waits for none, or with what the reply lacks.
+        """
 
         async def taking() -> str:
-            author = self._effects.author
-            if not isinstance(author, ManualAuthor) or author.asked is None or not self.replies.empty():
-                raise UsageError(
-                    f"{self.name} waits for no reply now: `%cutegen status` says what it does, and only "
-                    "--author manual takes replies"
-                )
-            self.replies.put_nowait(text)
-            number = len(self.session.rounds) if self.session else 0
-            return f"Taken: {len(text):,} characters as the reply of r{number}."
+            said = self._reply(text)
+            self._change(notice=said)
+            return said
 
         return self._engine.result(taking())
 
+    def _reply(self, text: str) -> str:
+        asked = self.live.carried
+        if asked is None or not self.replies.empty():
+            raise UsageError(
+                f"{self.name} waits for no reply now: `%cutegen status` says what it does, and only "
+                "--author manual takes replies"
+            )
+        missing = lacking(asked, text, self.order.problem.library)
+        if missing:
+            raise UsageError(f"the reply was not taken: {missing}")
+        self.replies.put_nowait(text)
+        number = len(self.session.rounds) if self.session else 0
+        return f"Taken: {len(text):,} characters as the reply of r{number}."
+
+    def _skip_repair(self) -> str:
+        """End the wait for a repair: the revision that did not pass goes to its gate. Raises UsageError."""
+        asked = self.live.carried
+        if asked is None or asked.purpose != "repair" or not self.replies.empty():
+            raise UsageError(f"{self.name} waits for no repair now, so that there is none to leave out")
+        self.replies.put_nowait(Declined("the person asked for no repair"))
+        return "No repair: the kernel is decided upon as it is."
+
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the coroutine and return at once."""
         future: Future[None] = self._engine.submit(self._run())
         future.add_done_callback(self._finished)
 
     async def _run(self) -> None:
-        """Everything, on a store that `start` leased."""
+        """Run the session to its end, then return the store's lease; a stop is recorded."""
         self._task = asyncio.current_task()
         try:
             await self._refine()
@@ -128,71 +155,70 @@ class RunningSession:
         effects = self._effects
         session = await open_session(order.problem, effects, order.store, order.budget, plan=order.plan)
         self._keep(session)
-        session = await run_session(
+        session = await refine(
             session,
             effects,
             order.store,
             on_round=lambda whole, _: self._keep(whole),
-            repairs=repairs_of(order.settings),
+            repairs=max_repairs(order.settings),
+            on_slots=lambda slots: self._change(slots=slots),
+            on_epoch=lambda whole, _: self._keep(whole),
         )
         self._keep(session, ended=session.stopped)
 
     def _make_effects(self) -> Effects:
         settings = self.order.settings
-        # The policy here only keeps make_effects from building an approver for a terminal.
+        # With any other policy, make_effects would build an approver for a terminal.
         effects = make_effects(
             replace(settings, policy="auto"), _Person(self), self._engine.evaluator(settings)
         )
         return replace(effects, approver=self._approver) if settings.policy == "ask" else effects
 
     def _record_stop(self, words: str) -> None:
-        """A stop in mid-round: the round in flight is not kept, who stopped it is."""
+        """Store the reason of a stop within a round; the unfinished round is dropped."""
         if self.session is None:
-            self._change(doing="", ended=words)
+            self._change(doing="", ended=words, carried=None)
             self._draw()
             return
         self.order.store.stop(self.session.name, words)
         self._keep(replace(self.session, stopped=words), ended=words)
 
     def _finished(self, future: Future[None]) -> None:
-        """Called when the coroutine is over, however it ended."""
+        """Handle the end of the coroutine: finished, failed or cancelled."""
         fault = None if future.cancelled() else future.exception()
         if isinstance(fault, Exception):
             self.error = fault
-            self._change(doing="", gate="", ended=str(as_sentence(fault)))
+            self._change(doing="", gate=None, carried=None, ended=str(as_notebook_error(fault)))
             self._draw()
         elif not self.live.ended:
-            self._change(doing="", gate="", ended="the kernel ended it; finished rounds are kept")
+            self._change(
+                doing="", gate=None, carried=None, ended="the kernel ended it; finished rounds are kept"
+            )
         self.ended.set()
         self._on_change()
 
     def progress(self, text: str) -> None:
-        """What is being done now."""
-        text = _CARRY if text == WAITING else text
-        if text != self.live.doing:
-            self._change(doing=text, since=time.time())
+        """Set the progress text and its start time, if the text is new."""
+        author = self._effects.author
+        carried = author.asked if text == WAITING and isinstance(author, ManualAuthor) else None
+        text = _WAITING_FOR_REPLY if text == WAITING else text
+        if text != self.live.doing or carried is not self.live.carried:
+            self._change(doing=text, since=time.time(), carried=carried)
 
     def say(self, text: str) -> None:
-        """Sentences for the person, a line each; a panel shows them in one paragraph."""
+        """Show a notice to the person; several lines become sentences of one paragraph."""
         sentences = " ".join(f"{line.rstrip('.')}." for line in text.splitlines())
         self._change(notice=sentences if "\n" in text else text)
 
     def _gate(self, gate: Gate | None) -> None:
         if gate is None:
-            self._change(gate="", prompt=None, attempts=(), comparison=None)
-            return
-        self._change(
-            doing="",
-            since=time.time(),
-            gate=gate.kind,
-            prompt=gate.prompt,
-            attempts=gate.attempts,
-            comparison=gate.comparison,
-        )
+            self._change(gate=None, began=time.time())
+        else:
+            self._change(doing="", since=time.time(), gate=gate, carried=None)
 
     def _keep(self, session: Session, *, ended: str = "") -> None:
         self.session = session
-        self.live = replace(self.live, doing="", ended=ended)
+        self.live = replace(self.live, doing="", ended=ended, carried=None)
         self._draw()
 
     def _change(self, **members: object) -> None:
@@ -200,7 +226,7 @@ class RunningSession:
         self._on_change()
 
     def _draw(self) -> None:
-        """Draw the record: after each round and at the end, for it takes a good part of a second."""
+        """Draw the record. Called after each round and at the end only, as it takes part of a second."""
         if self.session is None:
             self.shown = waiting(self.name, self.live.ended)
         else:
@@ -209,17 +235,27 @@ class RunningSession:
         self._on_change()
 
     def post(self, message: dict[str, object]) -> None:
-        """Take what a person did in the panel. From any thread; only hands over."""
+        """Pass an action of the panel to the engine's loop. May be called from any thread."""
         self._engine.loop.call_soon_threadsafe(self._posted, message)
 
     def _posted(self, message: dict[str, object]) -> None:
         try:
-            self._change(notice=self._decide(self._meant(message)))
+            self._change(notice=self._done(message))
         except CutegenError as refusal:
             self._change(notice=str(refusal))
 
+    def _done(self, message: dict[str, object]) -> str:
+        """Carry out an action of the panel and return a confirmation. Raises UsageError."""
+        if message.get("action") == "reply":
+            return self._reply(str(message.get("edited", "")))
+        if message.get("action") == "skip":
+            return self._skip_repair()
+        return self._decide(self._meant(message))
+
     def _meant(self, message: dict[str, object]) -> Answer:
-        """An answer from what the panel sent. Raises UsageError for what makes none."""
+        """Convert a decision of the panel, a merge included, to an answer. Raises UsageError."""
+        if message.get("action") == "restore":
+            return restoring(self.gate, message.get("attempt"))
         if message.get("action") != "merge":
             return _answer(message)
         named = message.get("revisions")
@@ -227,7 +263,7 @@ class RunningSession:
         return merge_answer(self.gate, revisions, self.name)
 
     def decide(self, answer: Answer) -> str:
-        """What a line magic decided; the sentence that says what it did. Raises UsageError."""
+        """Apply the decision of a line magic and return a confirmation. Raises UsageError."""
 
         async def deciding() -> str:
             said = self._decide(answer)
@@ -247,7 +283,7 @@ class RunningSession:
         return self._approver.take(answer)
 
     def _stop_now(self, reason: str) -> str:
-        """Cancel what is being done: its worker is killed, and no signal goes to the kernel."""
+        """Cancel the session's task, which kills its worker; the notebook's kernel gets no signal."""
         assert self._task is not None
         number = len(self.session.rounds) if self.session else 0
         words = f": {reason.strip()}" if reason.strip() else ""
@@ -257,7 +293,10 @@ class RunningSession:
         return f"Stopped in round {number}{doing}; finished rounds are kept."
 
     def stop_and_wait(self, reason: str, timeout_s: float) -> bool:
-        """Stop whatever is going on, from the main thread, and wait; False if it had ended by itself."""
+        """Stop the session and wait `timeout_s` seconds at most; False if it had ended by itself.
+
+        Called from the main thread.
+        """
 
         async def stopping() -> bool:
             if self.ended.is_set() or self.live.ended:
@@ -271,24 +310,32 @@ class RunningSession:
 
 
 class _Person:
-    """How an author speaks to the person of a notebook: through the panel; nobody types at a terminal."""
+    """Person of a notebook, as `wiring.Person`: addressed through the panel, with no terminal input."""
 
     def __init__(self, running: RunningSession) -> None:
         self.progress = running.progress
         self.say = running.say
-        self.paste: Callable[[], Awaitable[str | None]] | None = running.replies.get
+        self._replies = running.replies
+        self.paste: Callable[[], Awaitable[str | None]] | None = self._reply
+
+    async def _reply(self) -> str:
+        """Wait for a reply from the panel or a cell. Raises Declined when the person brings none."""
+        brought = await self._replies.get()
+        if isinstance(brought, Declined):
+            raise brought
+        return brought
 
     async def read_line(self, question: str) -> str | None:  # noqa: ARG002 - the protocol's
-        """Nobody reads questions here."""
+        """Return None: a notebook asks no questions in a terminal."""
         return None
 
     async def edit_text(self, text: str, suffix: str) -> str | None:  # noqa: ARG002 - the protocol's
-        """Nobody edits here."""
+        """Return None: a notebook opens no editor."""
         return None
 
 
 def _answer(message: dict[str, object]) -> Answer:
-    """An answer from what the panel sent. Raises UsageError for an unknown action."""
+    """Convert an action of the panel to an answer. Raises UsageError for an unknown action."""
     word, number = str(message.get("action", "")), message.get("round", -1)
     if word not in set(Action):
         raise UsageError(f"the panel sent an unknown action {word!r}: load the page again")

@@ -1,4 +1,4 @@
-"""A model's words as HTML that can do nothing but be read: no script, link, picture, style or class."""
+"""Conversion of a model's Markdown to safe HTML, without script, link, picture, style or class."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def _parser() -> MarkdownIt:
 
 @functools.lru_cache(maxsize=64)
 def markdown_html(text: str) -> str:
-    """Markdown as HTML of the tags above without attributes; a link keeps its words, a picture nothing."""
+    """Convert Markdown to HTML of `_TAGS` without attributes; a link keeps its text, a picture nothing."""
     rendered: str = _parser().render(visible(text))
     return nh3.clean(rendered, tags=_TAGS, attributes={}, url_schemes=set(), link_rel=None)

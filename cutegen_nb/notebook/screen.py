@@ -1,6 +1,6 @@
-"""What a running session puts on the page: the live panel, and the durable record as an output of its own.
+"""Outputs of a running session in the notebook: the live panel, and below it the record.
 
-Everything here happens on the kernel's main thread; a running session only asks for it.
+All drawing happens on the kernel's main thread; a running session only requests it.
 """
 
 from __future__ import annotations
@@ -8,28 +8,30 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import uuid
 from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
+from cutegen_nb.notebook.carrying import lacking, reply_words
 from cutegen_nb.notebook.merging import merge_view
 from cutegen_nb.notebook.running import RunningSession
-from cutegen_nb.report.markup import safe, visible
+from cutegen_nb.report.markup import Style, fill, visible
 
 if TYPE_CHECKING:
     from cutegen_nb.notebook.panel import Panel
 
 _MORE = 3
-"""Rounds that are proposed to a person who wants to go on."""
+"""Rounds that the suggested `resume` command adds."""
 _INTERVAL_S = 0.15
-"""Between two redrawings: a streamed reply reports its growth far more often than anybody can read."""
+"""Delay of a redrawing in seconds; it merges the frequent progress reports of a streamed reply."""
 
 
 class Screen:
-    """The outputs of one session in this kernel."""
+    """Outputs of one session in this kernel."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """`loop` is the kernel's, for a session whose cell returns at once; None when the cell waits."""
+        """Make a screen; `loop` is the kernel's event loop, None when the cell waits for the end."""
         self._loop = loop
         self._context = contextvars.copy_context()
         self._asked = threading.Event()
@@ -39,11 +41,15 @@ class Screen:
         self._record_output: DisplayHandle | None = None
         self._recorded: dict[str, str] | None = None
         self._selected: int | None = None
+        self._version: tuple[int, str] | None = None
         self._merging: tuple[tuple[str, ...], str] | None = None
+        self._checking: tuple[str, str] | None = None
+        self._id = uuid.uuid4().hex
+        self._ended: dict[str, str] = {}
         self._closed = False
 
     def request(self) -> None:
-        """Ask for a redrawing. From any thread."""
+        """Request a redrawing. May be called from any thread."""
         if self._asked.is_set():
             return
         self._asked.set()
@@ -55,12 +61,12 @@ class Screen:
         self._loop.call_later(_INTERVAL_S, self.refresh, context=self._context)
 
     def open(self, running: RunningSession, *, panel: bool) -> None:
-        """Show the session in the cell that runs now; a second call shows it in another cell as well."""
-        # One that has ended is looked at, and stays: whoever asked for it wants to go through its rounds.
+        """Show the session in the running cell; a second call shows it in another cell as well."""
+        # The panel of an ended session stays open: the person wants to browse its rounds.
         self._running, self._closed = running, running.ended.is_set()
         if panel:
             self._open_panel(running)
-        self._record_output = _shown(running.shown)
+        self._record_output = _shown(running.shown, self._mark("record"))
         self._recorded = running.shown
 
     def _open_panel(self, running: RunningSession) -> None:
@@ -75,62 +81,95 @@ class Screen:
         if self._panel is None:
             self._panel = Panel(self._post, running.name)
         self._panel.show(running.session, running.live, self._selected)
-        self._panel_output = display(self._panel, display_id=True)
+        self._panel_output = display(self._panel, display_id=True, metadata=self._mark("panel"))
+
+    def _mark(self, part: str) -> dict[str, object]:
+        """Return metadata by which a page that was loaded again finds an output of this session."""
+        return {"cutegen_nb": {"id": self._id, "part": part}}
 
     def _post(self, message: dict[str, object]) -> None:
-        """What a person did in the panel; looking at another round, or at a merge, decides nothing."""
+        """Handle an action of the panel: a selection or merge preview here, a decision in the session."""
         assert self._running is not None
         kind = message.get("action")
         if kind == "select":
             number = message.get("round")
             self._selected = number if isinstance(number, int) and number >= 0 else None
+            attempt = message.get("attempt")
+            self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
+        elif kind == "checking":
+            self._checking = (str(message.get("edited", "")), str(message.get("question", "")))
         elif kind == "merging":
             named = message.get("revisions")
             revisions = tuple(str(one) for one in named) if isinstance(named, list) else ()
             self._merging = (revisions, str(message.get("question", "")))
-        else:
+        elif kind != "reloaded":
             self._running.post(message)
             return
         self.request()
 
+    def _question(self) -> str:
+        """Identifier of the open question; a chosen version of a kernel counts until it changes."""
+        return self._running.live.question(self._running.session) if self._running else ""
+
     def refresh(self) -> None:
-        """Show what has changed. On the main thread."""
+        """Redraw the outputs that have changed. Called on the main thread only."""
         running = self._running
         if running is None or not self._asked.is_set():
             return
         self._asked.clear()
         if self._panel is not None:
-            self._panel.show(running.session, running.live, self._selected)
+            if self._version is not None and self._version[1] != self._question():
+                self._version = None
+            version = self._version[0] if self._version else None
+            self._panel.show(running.session, running.live, self._selected, version)
+            self._check_reply(self._panel, running)
             merging, self._merging = self._merging, None
             if merging is not None:
                 self._panel.merging = merge_view(running.gate, *merging)
         if self._record_output is not None and self._recorded is not running.shown:
             self._recorded = running.shown
-            self._record_output.update(running.shown, raw=True)
+            self._record_output.update(running.shown, raw=True, metadata=self._mark("record"))
         if running.ended.is_set() and not self._closed:
             self._close(running)
+        if self._panel is not None and self._panel.is_reloaded:
+            self._panel.saved = {"id": self._id, "record": running.shown, "panel": self._ended}
+
+    def _check_reply(self, panel: Panel, running: RunningSession) -> None:
+        """Show in the panel what a pasted reply lacks, if it is for the present request."""
+        checking, self._checking = self._checking, None
+        asked = running.live.carried
+        if checking is None or asked is None or checking[1] != self._question():
+            return
+        missing = lacking(asked, checking[0], running.order.problem.library)
+        words = missing or reply_words(asked, checking[0])
+        panel.checked = {
+            "question": checking[1],
+            "text": checking[0],
+            "ok": not missing,
+            "words": visible(words),
+        }
 
     def _close(self, running: RunningSession) -> None:
-        """Put a sentence in the panel's place: a saved widget shows an error where there is no kernel."""
+        """Replace the panel by text, because a saved widget shows an error without a kernel."""
         self._closed = True
         if self._panel_output is None:
             return
         ended = f"{running.name} has ended: {running.live.ended.rstrip('.')}. Its record is below."
         steps = _next_steps(running)
-        html = "".join(f"<li><code>{safe(typed)}</code> {safe(does)}</li>" for typed, does in steps)
+        html = fill("ended", Style.RECORD, ended=ended, steps=steps)
         text = "".join(f"\n  {typed}  {does}" for typed, does in steps)
-        shown = {"text/html": f"<p>{safe(ended)}</p><ul>{html}</ul>", "text/plain": visible(f"{ended}{text}")}
-        self._panel_output.update(shown, raw=True)
-        self._panel_output = None
+        shown: dict[str, str] = {"text/html": html, "text/plain": visible(f"{ended}{text}")}
+        self._panel_output.update(shown, raw=True, metadata=self._mark("panel"))
+        self._panel_output, self._ended = None, shown
 
     def close_with(self, sentence: str) -> None:
-        """Say why nothing can be decided here any more."""
+        """Disable the panel and show `sentence` as the reason."""
         if self._panel is not None:
             self._panel.close_with(sentence)
 
 
 def _next_steps(running: RunningSession) -> list[tuple[str, str]]:
-    """What can be typed now, and what it does."""
+    """Return commands for an ended session, each with its effect."""
     name, session = running.name, running.session
     steps = [(f"%cutegen panel {name}", "opens the panel again, to look at")]
     if session is None:
@@ -148,7 +187,7 @@ def _next_steps(running: RunningSession) -> list[tuple[str, str]]:
     return steps
 
 
-def _shown(bundle: dict[str, str]) -> DisplayHandle:
-    handle = display(bundle, raw=True, display_id=True)
+def _shown(bundle: dict[str, str], metadata: dict[str, object]) -> DisplayHandle:
+    handle = display(bundle, raw=True, display_id=True, metadata=metadata)
     assert handle is not None
     return handle

@@ -1,4 +1,4 @@
-"""``%%simulate``: a cell, or a file, as a whole program on the simulator."""
+"""``%%simulate`` and ``%simulate``: a cell or a file run as a whole program on the simulator."""
 
 from __future__ import annotations
 
@@ -17,55 +17,57 @@ from typing import Any
 
 from IPython.display import display
 
-from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.simulation import Launches, ProgramRun
 from cutegen_nb.notebook import arguments
-from cutegen_nb.notebook.desk import Desk
 from cutegen_nb.notebook.faults import NotebookUsageError
-from cutegen_nb.notebook.handle import Shown
-from cutegen_nb.report.simulation import outcome, text
-from cutegen_nb.report.simulation_page import record_of
-from cutegen_nb.simulator.script_run import Program, Streams, run_program
+from cutegen_nb.notebook.handle import DisplayResult
+from cutegen_nb.notebook.session_registry import SessionRegistry
+from cutegen_nb.report.program.page import record_of
+from cutegen_nb.report.program.text import outcome, text
+from cutegen_nb.simulator.script.run import Script, Streams, run_program
 
 _SLICE_S = 0.05
+"""Seconds between two looks at the program's output."""
 _STOP_S = 10.0
+"""Seconds that an interrupted cell waits for the program to end."""
 _SHOWN_BYTES = 1 << 20
-"""Most of a program's output that a cell shows: more makes a notebook unusable."""
+"""Bytes of a program's output that a cell shows at most; more makes a notebook unusable."""
 _CELL_FILE = "cell.py"
 
 
-class SimulatedRun(Shown):
-    """What a program did on the simulator, as a variable."""
+class SimulatedRun(DisplayResult):
+    """Result of a simulated program, as a variable of the notebook."""
 
     def __init__(self, found: ProgramRun) -> None:
         super().__init__({"text/html": record_of(found), "text/plain": text(found)})
         self.found = found
-        """All of it."""
+        """Complete record of the run."""
 
     @property
     def launches(self) -> tuple[Launches, ...]:
-        """Launches by kernel and configuration, with their counts."""
+        """Launches by kernel and configuration, with their counters."""
         return self.found.launches
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the checks found."""
+        """Findings of the simulator's checks."""
         return self.found.findings
 
     @property
     def counters(self) -> Counters:
-        """Simulated counts of all launches together."""
+        """Sum of the simulated counters over all launches."""
         return self.found.profile.counters
 
 
 def help_text() -> str:
-    """Help of the cell's form, and what the line's form adds."""
+    """Return the help of ``%%simulate``, which also names ``%simulate``."""
     return arguments.SIMULATE_CELL.format_help().rstrip()
 
 
-def run(desk: Desk, line: str, cell: str | None) -> SimulatedRun | None:
-    """Run the cell, or the file that the line names, and give what came of it.
+def run(desk: SessionRegistry, line: str, cell: str | None) -> SimulatedRun | None:
+    """Run the cell, or the file that the line names; None for a request for help.
 
     Raises UsageError for a wrong request, and with ``--strict`` where the program fails or a finding stands.
     """
@@ -76,7 +78,7 @@ def run(desk: Desk, line: str, cell: str | None) -> SimulatedRun | None:
     _check_free(desk, options.name)
     limits = {"architecture": options.arch, "max_ctas": options.max_ctas, "deadline_s": options.deadline}
     if cell is None:
-        program = Program(script=options.script, arguments=tuple(options.arguments), **limits)
+        program = Script(script=options.script, arguments=tuple(options.arguments), **limits)
         shown = SimulatedRun(_executed(desk, program))
     elif cell.strip():
         shown = SimulatedRun(_of_cell(desk, cell, limits))
@@ -94,16 +96,16 @@ def _failed(found: ProgramRun) -> bool:
     return bool(found.decided or found.not_simulated or found.exit_status)
 
 
-def _of_cell(desk: Desk, cell: str, limits: dict[str, Any]) -> ProgramRun:
-    """The cell as a file, whose lines have the numbers that the editor shows: the magic is the first."""
+def _of_cell(desk: SessionRegistry, cell: str, limits: dict[str, Any]) -> ProgramRun:
+    """Run the cell from a file; the magic is its line 1, so line numbers agree with the editor."""
     with tempfile.TemporaryDirectory(prefix="cutegen-") as folder:
         path = Path(folder) / _CELL_FILE
         path.write_text(f"# %%simulate\n{cell}", encoding="utf-8")
-        return _executed(desk, Program(script=str(path), folder=os.getcwd(), **limits))  # noqa: PTH109
+        return _executed(desk, Script(script=str(path), folder=os.getcwd(), **limits))  # noqa: PTH109
 
 
-def _executed(desk: Desk, program: Program) -> ProgramRun:
-    """Run it on the engine's loop and show its output here, in the cell's thread, as it comes."""
+def _executed(desk: SessionRegistry, program: Script) -> ProgramRun:
+    """Run the program on the engine's loop and show its output from the cell's thread as it arrives."""
     output: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     streams = Streams(stdin=asyncio.subprocess.DEVNULL, on_output=output.put)
     future = desk.engine.submit(run_program(program, streams))
@@ -123,7 +125,7 @@ def _executed(desk: Desk, program: Program) -> ProgramRun:
 
 
 class _Screen:
-    """Shows what a program printed, up to a bound."""
+    """Output of a program in a cell, up to `_SHOWN_BYTES`."""
 
     def __init__(self, output: queue.SimpleQueue[bytes]) -> None:
         self._output = output
@@ -132,7 +134,7 @@ class _Screen:
         self._dropped = 0
 
     def show(self, *, last: bool = False) -> None:
-        """Show what has come since."""
+        """Show the output since the previous call; `last` also reports the bytes left out."""
         while not self._output.empty():
             chunk = self._output.get()
             kept = chunk[: self._left]
@@ -146,8 +148,8 @@ class _Screen:
         sys.stdout.flush()
 
 
-def _check_free(desk: Desk, name: str | None) -> None:
-    """A variable for the result: a name of Python's own, or one that holds something else, is left alone."""
+def _check_free(desk: SessionRegistry, name: str | None) -> None:
+    """Raise UsageError if the result's variable is a name of Python or holds another object."""
     if name is None:
         return
     if not name.isidentifier() or keyword.iskeyword(name) or hasattr(builtins, name):

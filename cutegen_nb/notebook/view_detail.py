@@ -1,60 +1,102 @@
-"""One round, or the prompt that would be asked for it, as the panel shows it."""
+"""Detail view of one round, or of the prompt for the next one, for the panel."""
 
 from __future__ import annotations
 
-from cutegen_nb.analysis.diagnose import diagnose
-from cutegen_nb.analysis.quantity import duration, moment
-from cutegen_nb.analysis.roofline import place
-from cutegen_nb.analysis.spent import usage_words
-from cutegen_nb.analysis.summary import decision, deed, parent_candidate, parent_round, revision, rows, who
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import replace
+
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose
+from cutegen_nb.analysis.figures.quantity import duration, moment
+from cutegen_nb.analysis.figures.spending import usage_words
+from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.fewest_flops import fewest_flops
+from cutegen_nb.analysis.history.summary import (
+    decision,
+    decision_word,
+    parent_candidate,
+    parent_round,
+    revision,
+    rows,
+    who,
+)
+from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.report import correctness_view, counts_view, layout_view, line_view, rounds, timing_view
-from cutegen_nb.report.markup import visible
+from cutegen_nb.report.html import correctness, counts, layouts, rounds, timing
+from cutegen_nb.report.html import lines as line_view
+from cutegen_nb.report.markup import headline, visible
 
 _LONGEST = 200_000
-"""Characters of one text: more is in the store, and would only make the page slow."""
+"""Characters of one text at most, so that the page stays fast; the store holds all of it."""
 
 _UNDECIDED = ("No decision was asked for", "It ended before there was anything to decide on")
-"""With a candidate, without one."""
+"""Note for a round without a decision: with a candidate, and without one."""
+_WIDEST = 0xFFFF
+"""Greatest code point that is one unit in UTF-16."""
+_VERSION = {
+    "generate": "first kernel",
+    "optimise": "kernel",
+    "reply": "kernel",
+    "edit": "edit",
+    "restore": "kernel",
+}
+"""Name of a version of a round's kernel, by the purpose of its attempt."""
 _TITLE = 80
-"""Characters of a name in a heading."""
+"""Characters of a strategy's name in a heading at most."""
 
 
 def plain(text: str) -> str:
-    """Text as it is, but for unpaired surrogates, which no message can carry."""
+    """Escape unpaired surrogates, which UTF-8 cannot encode; other text is unchanged."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def named(strategy: str) -> str:
-    """A strategy's name for a heading: a model may give it pages."""
+    """Return a strategy's name for a heading, cut to `_TITLE` characters."""
     shown = visible(strategy).strip()
     return shown if len(shown) <= _TITLE else f"{shown[:_TITLE].rstrip()} …"
 
 
-def prompt_detail(session: Session, prompt: Prompt, key: str) -> dict[str, object]:
-    """The request that waits to be sent."""
+def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool) -> dict[str, object]:
+    """Return the view of a prompt that waits: `editable` for approval, else for a reply to it."""
     number = len(session.rounds)
-    parent = f"r{_number_of(session, prompt.parent)}" if prompt.parent else ""
+    parent = session.round_of(prompt.parent.digest) if prompt.parent else None
     return {
         "kind": "prompt",
         "key": key,
         "round": number,
         "title": f"Request for r{number}",
         "author": visible(session.author),
-        "from": parent,
+        "from": revision(parent) if parent else "",
         "strategy": _strategy(prompt.strategy),
         "system": visible(prompt.system),
         "user": plain(prompt.user),
+        "editable": editable,
     }
 
 
-def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> dict[str, object]:
-    """Everything that is known of one round; `editable` while it waits for a decision."""
+def round_detail(
+    session: Session, item: Round, key: str, *, editable: bool, version: int | None = None
+) -> dict[str, object]:
+    """Return the view of one round; `editable` while the round waits for a decision.
+
+    `version` is the index of an attempt whose candidate is shown instead of the last one.
+    """
+    made, is_pending = _versions(item), editable
+    versions = [
+        _version(item, index, shown=index == (version if version in made else made[-1])) for index in made
+    ]
+    is_old = version in made[:-1]
+    if is_old and version is not None:
+        item = replace(item, attempts=item.attempts[: version + 1], comparison=None)
+        session = replace(
+            session, rounds=(*session.rounds[: item.number], item, *session.rounds[item.number + 1 :])
+        )
+        key, editable = f"{key} version {version}", False
     candidate, evaluation = item.candidate, item.evaluation
     row = rows(session)[item.number]
     parent, origin = parent_candidate(session, item), parent_round(session, item)
@@ -63,12 +105,12 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "key": key,
         "round": item.number,
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
-        "verdict": row.verdict,
+        "verdict": row.verdict_words,
         "good": row.passed,
         "relation": row.relation,
-        "reason": visible(row.reason),
+        "reason": visible(headline(row.reason)),
         "best": row.best,
-        "strategy": _unless_said(item.strategy, candidate),
+        "strategy": _strategy_unless_repeated(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
         "rationale_by": visible(_author(candidate)) if candidate else "",
         "old": plain(parent.source) if parent else "",
@@ -77,24 +119,61 @@ def round_detail(session: Session, item: Round, key: str, *, editable: bool) -> 
         "new_name": row.revision,
         "has_source": candidate is not None,
         "editable": editable and candidate is not None,
+        "versions": versions if len(versions) > 1 else [],
+        "is_old": is_old,
+        "changes": _changes(parent, candidate),
         "tabs": _tabs(session, item, candidate, evaluation),
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
-        "spent": "" if editable else _spent(item),
+        "spent": "" if is_pending else _spent(item),
     }
 
 
+def _versions(item: Round) -> list[int]:
+    """Return the indices of the attempts that gave a candidate; of equal candidates the last one's."""
+    last = {
+        attempt.candidate.digest: index for index, attempt in enumerate(item.attempts) if attempt.candidate
+    }
+    return sorted(last.values())
+
+
+def _version(item: Round, index: int, *, shown: bool) -> dict[str, object]:
+    """Return one version of a round's kernel as an entry of a selection."""
+    attempt = item.attempts[index]
+    candidate, evaluation = attempt.candidate, attempt.evaluation
+    assert candidate is not None
+    return {
+        "attempt": index,
+        "label": visible(f"{_VERSION.get(attempt.purpose, attempt.purpose)} by {_author(candidate)}"),
+        "verdict": evaluation.verdict_words if evaluation else "not evaluated",
+        "good": bool(evaluation and evaluation.passed),
+        "shown": shown,
+    }
+
+
+def _changes(parent: Candidate | None, candidate: Candidate | None) -> list[tuple[int, int, int, int]]:
+    """Return what differs from the parent, in the offsets of a script: UTF-16, with line ends of one unit."""
+    if parent is None or candidate is None:
+        return []
+    old, new = (plain(one.source).replace("\r\n", "\n").replace("\r", "\n") for one in (parent, candidate))
+    at_old, at_new = _script_offsets(old), _script_offsets(new)
+    return [(at_old(a), at_old(b), at_new(c), at_new(d)) for a, b, c, d in changed_ranges(old, new)]
+
+
+def _script_offsets(text: str) -> Callable[[int], int]:
+    """Return a function from an index in `text` to that in JavaScript, where some characters count twice."""
+    wide = [index for index, mark in enumerate(text) if ord(mark) > _WIDEST]
+    return lambda index: index + bisect_left(wide, index)
+
+
 def _author(candidate: Candidate) -> str:
-    """Who wrote it, as elsewhere on the page: a person by name, an author as it is called."""
+    """Return the author of a candidate: the login of a person, or the name of an author."""
     return who(candidate.author) if candidate.author.startswith("person:") else candidate.author
 
 
-def _number_of(session: Session, candidate: Candidate) -> int:
-    known = (r.number for r in session.rounds if r.candidate and r.candidate.digest == candidate.digest)
-    return next(known, 0)
-
-
-def _unless_said(strategy: Strategy | None, candidate: Candidate | None) -> dict[str, str] | None:
-    """The strategy, unless the rationale below it says the same again; its name is in the title."""
+def _strategy_unless_repeated(
+    strategy: Strategy | None, candidate: Candidate | None
+) -> dict[str, str] | None:
+    """Return the strategy; None if the candidate's rationale repeats its statement."""
     is_said = strategy is not None and candidate is not None and strategy.statement in candidate.rationale
     return None if is_said else _strategy(strategy)
 
@@ -118,31 +197,29 @@ def _tabs(
         {
             "id": "correctness",
             "title": "Correctness",
-            "body_html": correctness_view.render(evaluation, candidate.source),
+            "body_html": correctness.render(evaluation, candidate.source),
         }
     ]
     if evaluation.timing:
         roof = place(session.facts, session.device, evaluation)
-        tabs.append(
-            {"id": "times", "title": "Times", "body_html": timing_view.render(evaluation.timing, roof)}
-        )
+        tabs.append({"id": "times", "title": "Times", "body_html": timing.render(evaluation.timing, roof)})
     if evaluation.profile:
         origin = parent_round(session, item)
         before = origin.evaluation.profile if origin and origin.evaluation else None
         names = (revision(origin) if origin else "parent", revision(item))
-        body = counts_view.render(evaluation.profile, parent=before, names=names)
-        body += counts_view.compiled(evaluation.profile)
+        body = counts.render(evaluation.profile, parent=before, names=names)
+        body += counts.compiled(evaluation.profile)
         tabs.append({"id": "counts", "title": "Counts", "body_html": body})
     found = None
     if evaluation.passed and (evaluation.profile or evaluation.timing):
-        found = diagnose(session.facts, evaluation, session.device)
+        found = diagnose(session.facts, evaluation, session.device, fewest_flops(session))
         tabs.append({"id": "diagnosis", "title": "Diagnosis", "body_html": rounds.diagnosis(found)})
     if evaluation.profile:
         lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found)
         tabs.append({"id": "lines", "title": "Lines", "body_html": lines})
     if evaluation.layouts:
         origin = parent_round(session, item)
-        body = layout_view.render(
+        body = layouts.render(
             evaluation,
             parent=origin.evaluation if origin else None,
             names=(revision(origin) if origin else "parent", revision(item)),
@@ -153,9 +230,10 @@ def _tabs(
 
 
 def _exchange(attempt: Attempt) -> dict[str, object]:
-    """One exchange with the author: what was asked, what came back, what became of it."""
+    """Return one exchange with the author: prompt, reply, evaluation and cost."""
     evaluation, reply = attempt.evaluation, attempt.reply
     label = evaluation.label if evaluation else ("no usable reply" if attempt.problem else "words only")
+    label = attempt.ended.end.value if attempt.ended else label
     prompt = f"{attempt.prompt.system}\n\n{attempt.prompt.user}".strip()
     source = attempt.candidate.source if attempt.candidate else ""
     told = usage_words(reply.usage) if reply else ""
@@ -163,13 +241,13 @@ def _exchange(attempt: Attempt) -> dict[str, object]:
         "purpose": visible(attempt.purpose),
         "label": label,
         "good": bool(evaluation and evaluation.passed),
-        "words": visible(attempt.problem or (evaluation.summary if evaluation else "")),
+        "words": visible(headline(attempt.problem or (evaluation.summary if evaluation else ""))),
         "cost": visible("; ".join((f"{told}, {duration(reply.usage.seconds)}", *reply.notes)))
         if reply and told
         else "",
         "prompt": _cut(prompt),
         "reply": _cut(reply.text if reply else source if attempt.purpose == "edit" else ""),
-        "findings_html": correctness_view.findings(evaluation.findings, source)
+        "findings_html": correctness.findings(evaluation.findings, source, told=evaluation.summary)
         if evaluation and evaluation.findings and not evaluation.passed
         else "",
     }
@@ -183,7 +261,11 @@ def _cut(text: str) -> str:
 def _spent(item: Round) -> str:
     made = decision(item)
     said = f"“{made.reason}”" if made and made.reason else ""
-    done = f"{deed(made).capitalize()} by {who(made.by)}" if made else _UNDECIDED[item.candidate is None]
+    done = (
+        f"{decision_word(made).capitalize()} by {who(made.by)}"
+        if made
+        else _UNDECIDED[item.candidate is None]
+    )
     return visible(
         " ".join(
             part

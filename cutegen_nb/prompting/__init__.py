@@ -1,1 +1,1 @@
-"""Values to text and back: prompts, replies, edits. Pure; jinja2 is the only package it needs."""
+"""Prompt rendering and reply parsing: values to text and back. Pure; jinja2 is the only dependency."""

@@ -1,15 +1,20 @@
-"""The lines of a candidate that cost most, in each unit that can be the limit, as text for a prompt."""
+"""Costliest lines of a candidate, by each resource that can be the limit, as text for a prompt."""
 
 from __future__ import annotations
 
 from cutegen_nb.core.profile import Counters, Profile
 
 _SHOWN = 5
+"""Number of lines shown for global memory sectors."""
 _SHOWN_BESIDE = 3
+"""Number of lines shown for any other resource."""
 
 
 def costly_text(profile: Profile, source: str) -> list[str]:
-    """Lines by global sectors, shared wavefronts, instructions and, measured, stalls; the author's alone."""
+    """List the costliest lines by global sectors, shared wavefronts, instructions and measured stalls.
+
+    Only the author's lines count, not those of a library.
+    """
     own: dict[int, Counters] = {}
     for launch in profile.launches:
         for item in launch.lines:
@@ -24,7 +29,7 @@ def costly_text(profile: Profile, source: str) -> list[str]:
 
 
 def _ranked(figures: dict[int, int], most: int) -> list[tuple[int, int, str]]:
-    """Line, figure and share of the sum, the largest first."""
+    """Return line, figure and share of the total, largest figure first; equal figures by line."""
     whole = sum(figures.values())
     ordered = sorted(
         ((line, value) for line, value in figures.items() if value), key=lambda one: (-one[1], one[0])

@@ -1,4 +1,4 @@
-"""Search/replace edits anchored on text: each must match exactly once."""
+"""Search/replace edits of a reply; the text of each search must occur exactly once in the file."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ import itertools
 import re
 from dataclasses import dataclass
 
+# Models vary the number of marks, so five to nine are accepted.
 _OPENING = re.compile(r"[ \t]*<{5,9} ?SEARCH[ \t]*")
 _MIDDLE = re.compile(r"[ \t]*={5,9}[ \t]*")
 _END = re.compile(r"[ \t]*>{5,9} ?REPLACE[ \t]*")
 _COMPARED_LINES = 30
 _COMPARED_CHARACTERS = 2000
-"""Of a text that is nowhere in the file, what is compared with each of its places."""
+"""Limits on the part of a search text that is compared with each place in the file, to find the nearest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Replace one run of whole lines by another."""
+    """Replacement of one run of whole lines."""
 
     search: str
-    """Lines as they are in the file, each ended by a newline."""
+    """Lines to find, each ended by a newline, exactly as in the file."""
     replace: str
-    """Lines as they should be; empty deletes."""
+    """Replacement lines; empty to delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditFault:
-    """Why edits could not be applied."""
+    """Reason why edits could not be applied."""
 
     reason: str
-    """One or a few sentences for the author, with the nearest place where the text was not found."""
+    """Sentences for the author, with the nearest place in the file where the text was not found."""
 
 
 def find_edits(text: str) -> tuple[Edit, ...] | EditFault:
-    """The edits of a reply, in order; an empty tuple when there is none."""
+    """Return the edits of a reply, in order; an empty tuple without any, a fault for an incomplete one."""
     edits: list[Edit] = []
     openings = 0
     search: list[str] | None = None
     replace: list[str] | None = None
-    # Line by line: an expression over the whole reply takes hours where a model repeats itself.
+    # Read line by line: a regular expression over the whole reply takes hours where a model repeats itself.
     for line in text.split("\n"):
         opens = _OPENING.fullmatch(line) is not None
         openings += opens
@@ -61,10 +62,10 @@ def find_edits(text: str) -> tuple[Edit, ...] | EditFault:
 
 
 def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
-    """`source` with every edit carried out.
+    """Apply every edit to `source`, or return the fault.
 
-    Each anchor is sought in the source as it was given, so that the order of the edits does not matter;
-    anchors that meet are refused.
+    Each search text is located in the original source, so the order of the edits does not matter. Overlapping
+    edits are a fault.
     """
     text = source if source.endswith("\n") else source + "\n"
     spans: list[tuple[int, int, str]] = []
@@ -77,6 +78,7 @@ def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
     for (_, end, _), (start, _, _) in itertools.pairwise(spans):
         if start < end:
             return EditFault(reason="Two edits change the same lines: join them into one.")
+    # From the end, so that earlier positions stay valid.
     for start, end, replacement in reversed(spans):
         text = text[:start] + replacement + text[end:]
     return text
@@ -85,7 +87,7 @@ def apply_edits(source: str, edits: tuple[Edit, ...]) -> str | EditFault:
 def _place(text: str, edit: Edit, number: int) -> tuple[int, int] | EditFault:
     if not edit.search.strip():
         return EditFault(reason=f"Edit {number} has nothing after SEARCH: give the lines it replaces.")
-    # Looking ahead finds places that overlap each other, too: of three equal lines two are a pair twice.
+    # The lookahead also finds overlapping places: three equal lines hold a pair of equal lines twice.
     starts = [m.start() for m in re.finditer(rf"^(?={re.escape(edit.search)})", text, re.MULTILINE)]
     if len(starts) == 1:
         return starts[0], starts[0] + len(edit.search)
@@ -102,7 +104,7 @@ def _place(text: str, edit: Edit, number: int) -> tuple[int, int] | EditFault:
 
 
 def _nearest(text: str, search: str) -> str:
-    """The lines of `text` most like `search`, with their number, as they are."""
+    """Return the lines of `text` most similar to `search`, with their line number."""
     lines, wanted = text.splitlines(), search.splitlines()
     height = min(len(wanted), _COMPARED_LINES)
     compared = "\n".join(wanted[:height]).strip()[:_COMPARED_CHARACTERS]
@@ -110,6 +112,7 @@ def _nearest(text: str, search: str) -> str:
     best_share, best_start = 0.0, 0
     for start in range(max(1, len(lines) - height + 1)):
         matcher.set_seq1("\n".join(lines[start : start + height]).strip()[:_COMPARED_CHARACTERS])
+        # Upper bounds on ratio(), cheaper to compute, rule out most places.
         if matcher.real_quick_ratio() <= best_share or matcher.quick_ratio() <= best_share:
             continue
         share = matcher.ratio()

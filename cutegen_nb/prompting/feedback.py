@@ -1,4 +1,4 @@
-"""What was found of a candidate, as text for the next prompt, with as much detail as the stage asks for."""
+"""Evaluation of a candidate as text for the next prompt, at the stage's level of detail."""
 
 from __future__ import annotations
 
@@ -6,33 +6,41 @@ import re
 from pathlib import PurePosixPath
 
 from cutegen_nb.core.candidate import FILE_NAME, Candidate
-from cutegen_nb.core.evaluation import Evaluation, Finding, OutputComparison, Severity, Timing
+from cutegen_nb.core.estimate import FullSizeSample
+from cutegen_nb.core.evaluation import Evaluation, OutputComparison
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.profile import Counters, Profile, ProfileSource, is_own
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.timing import Timing
 from cutegen_nb.prompting.costly import costly_text
 from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
 from cutegen_nb.prompting.wrong import wrong_text
 
 _MANGLED = re.compile(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*")
+"""Kernel name that the DSL makes from a function's name and the types of its arguments."""
 _FINDINGS = 8
+"""Largest number of findings in a prompt."""
 _WITH_LINES = {Stage.PROFILE, Stage.TUNE}
+"""Stages whose prompts show counts by launch and line."""
 
 
 def evaluation_text(evaluation: Evaluation, candidate: Candidate, stage: Stage | None = None) -> str:
-    """Verdict, evidence with the candidate's lines, errors against the reference, counts and times.
+    """Format verdict, findings with the candidate's lines, errors against the reference, counts and times.
 
-    `stage` bounds the counters: before PROFILE only the totals by which a simulated kernel is judged, from
-    then on each launch and its costliest lines. None gives everything.
+    `stage` limits the counters. Before PROFILE only the totals appear that decide on a simulated kernel; from
+    PROFILE on each launch and its costliest lines. None shows everything.
     """
-    parts = [f"{evaluation.label} on {evaluation.device}. {evaluation.summary}"]
+    parts = [f"{evaluation.verdict_words} on {evaluation.device}. {evaluation.summary}"]
     told = evaluation.summary
     parts += [_finding_text(finding, candidate.source, told) for finding in _ordered(evaluation)[:_FINDINGS]]
     if evaluation.correctness and not evaluation.passed:
         parts += [_output_text(output) for output in evaluation.correctness.outputs if not output.matches]
+    if evaluation.work and evaluation.work.sentence:
+        parts.append(f"- {evaluation.work.sentence}")
     if evaluation.timing:
         parts += _times(evaluation.timing)
     if evaluation.profile and evaluation.passed:
-        parts += _counts(evaluation.profile, candidate.source, stage)
+        parts += _counts(evaluation.profile, evaluation.full_size, candidate.source, stage)
     if evaluation.log and not evaluation.passed:
         log = reduced_log(evaluation.log)
         parts += ["It printed, at the end:\n" + _indented(log)] if log else []
@@ -56,7 +64,7 @@ def _times(timing: Timing) -> list[str]:
 
 
 def _ordered(evaluation: Evaluation) -> list[Finding]:
-    """What decides first; flags after it."""
+    """Sort the findings: deciding ones first, then flags."""
     return sorted(evaluation.findings, key=lambda item: item.severity is not Severity.DECIDES)
 
 
@@ -71,7 +79,7 @@ def _indented(text: str) -> str:
 
 
 def _finding_text(finding: Finding, source: str, told: str) -> str:
-    """`told` was said before: a finding that is the summary adds its place only."""
+    """Format a finding; a message that `told` contains already is left out."""
     text = f"- {finding.kind}" + ("" if finding.message in told else f": {finding.message}")
     if finding.cta is not None and "CTA" not in finding.message:
         text += f" CTA {finding.cta}, thread {finding.thread}."
@@ -86,7 +94,7 @@ def _finding_text(finding: Finding, source: str, told: str) -> str:
 
 
 def _other_places(finding: Finding, source: str) -> str:
-    """The other lines of the file that a message names, as the first access of a race, in their own words."""
+    """Quote the other lines of the file that a message names, such as the first access of a race."""
     name = re.escape(PurePosixPath(finding.file).name if finding.file else FILE_NAME)
     named = {int(number) for number in re.findall(rf"\b{name}:(\d+)", finding.message)} - {finding.line}
     lines = ((number, source_line(source, number)) for number in sorted(named))
@@ -107,7 +115,7 @@ def _output_text(output: OutputComparison) -> str:
 
 
 def counters_text(counters: Counters) -> str:
-    """The counts a strategy is judged by, in one line with their units."""
+    """Format the counts that decide on a strategy, in one line with their units."""
     text = (
         f"{counters.gmem_sectors:,} global 32-byte sectors ({counters.gmem_ideal_sectors:,} would carry "
         "the bytes), "
@@ -122,9 +130,13 @@ def counters_text(counters: Counters) -> str:
     return text
 
 
-def _counts(profile: Profile, source: str, stage: Stage | None) -> list[str]:
+def _counts(profile: Profile, sample: FullSizeSample | None, source: str, stage: Stage | None) -> list[str]:
+    """Format the counts at full size where they were sampled, and those of the size that was run."""
+    at_full_size = _full_size_lines(sample) if sample is not None and sample.launches else []
     if stage is None or stage in _WITH_LINES:
-        return _profile_lines(profile, source)
+        return [*at_full_size, *_profile_lines(profile, source)]
+    if at_full_size:
+        return at_full_size
     if profile.source is not ProfileSource.SIMULATED:
         return []
     launches = f"{len(profile.launches)} launch{'' if len(profile.launches) == 1 else 'es'}"
@@ -135,14 +147,24 @@ def _counts(profile: Profile, source: str, stage: Stage | None) -> list[str]:
     return [heading, f"- {counters_text(profile.counters)}"]
 
 
+def _full_size_lines(sample: FullSizeSample) -> list[str]:
+    counters = sum((one.profile.counters for one in sample.launches), Counters())
+    launches = f"{len(sample.launches)} launch{'' if len(sample.launches) == 1 else 'es'}"
+    return [
+        f"Counts of one call at full size (a sample of its CTAs; {launches}), from which time is estimated:",
+        f"- {counters_text(counters)}",
+    ]
+
+
 def _name(kernel: str) -> str:
-    """The name in the source, as far as the DSL's longer one lets it be seen."""
+    """Function name in the source, where it can be read from the DSL's longer kernel name."""
     found = _MANGLED.fullmatch(kernel)
     return found[1] if found else kernel
 
 
 def _profile_lines(profile: Profile, source: str) -> list[str]:
-    lines = [f"Counts of one call ({profile.source.value}, {profile.device}):"]
+    size = " at the size that is run" if profile.source is ProfileSource.SIMULATED else ""
+    lines = [f"Counts of one call{size} ({profile.source.value}, {profile.device}):"]
     lines += [
         f"- kernel `{_name(launch.kernel)}`, grid {launch.grid}, block {launch.block}: "
         f"{counters_text(launch.counters)}"

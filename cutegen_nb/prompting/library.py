@@ -1,9 +1,9 @@
-"""Where prompt templates and the strategy library come from.
+"""Prompt templates and the strategy library, from the shipped folder or a person's own.
 
-Templates are files, one purpose each, rendered strictly: a name the caller did not give is an error,
-and a template can neither run Python nor read other files.  They live in ``prompts/`` of the source
-tree and in ``cutegen_nb/prompts`` of the wheel.  A person's own folder may hold some of the same names:
-each file there stands for the shipped one, and the rest is shipped.
+Each purpose has one template file. Templates are rendered strictly: an undefined name is an error, and a
+template can neither run Python nor read other files. The shipped files are in ``prompts/`` of the source tree
+and in ``cutegen_nb/prompts`` of the wheel. A file in a person's own folder replaces the shipped file of the
+same name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -22,15 +22,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import Bound, Condition, Direction, ExpectedEffect, Optimisation, Strategy
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def prompts_folder() -> Path:
-    """The folder of the shipped templates: the wheel's, else the source tree's.
+    """Return the folder of the shipped templates: the wheel's, else the source tree's.
 
-    Raises ConfigurationError when neither is there.
+    Raises ConfigurationError when neither exists.
     """
     for folder in (_PACKAGE / "prompts", _PACKAGE.parent / "prompts"):
         if (folder / "contract.md.jinja").is_file():
@@ -40,24 +40,24 @@ def prompts_folder() -> Path:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """`text` in a fenced block whose fence is longer than any run of backticks inside it."""
+    """Fence `text` as a code block; the fence is longer than any run of backticks inside."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
 def quoted(text: str) -> str:
-    """`text` as a Markdown quotation, so that a person's words are told apart from ours."""
+    """Format `text` as a Markdown quotation, to mark a person's words."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines()) + "\n"
 
 
 class PromptLibrary:
-    """Templates and strategies, the shipped ones or, file by file, a person's own."""
+    """Templates and strategies: the shipped files, or file by file a person's own."""
 
     def __init__(self, folder: Path | None = None, own: Path | None = None) -> None:
-        """Read from `folder` (the shipped one unless given), and first from `own`.
+        """Read from `folder` (the shipped one by default), and first from `own`.
 
-        Raises ConfigurationError when `own` is no folder or holds a file that stands for no template.
+        Raises ConfigurationError when `own` is no folder or holds a file that replaces no template.
         """
         self.folder = folder or prompts_folder()
         self.own = own
@@ -75,7 +75,7 @@ class PromptLibrary:
 
     @property
     def own_digest(self) -> str:
-        """SHA-256 over the names and contents of the person's own files; empty without any."""
+        """SHA-256 over names and contents of the person's own files; empty without any."""
         if self.own is None or not self.own_files:
             return ""
         digest = hashlib.sha256()
@@ -84,12 +84,12 @@ class PromptLibrary:
         return digest.hexdigest()
 
     def has(self, template: str) -> bool:
-        """Whether there is a template ``TEMPLATE.md.jinja``."""
+        """Return whether there is a template ``TEMPLATE.md.jinja``."""
         name = f"{template}.md.jinja"
         return name in self.own_files or (self.folder / name).is_file()
 
     def render(self, template: str, **values: Any) -> str:  # noqa: ANN401 - templates take any value
-        """Text of the template ``TEMPLATE.md.jinja``.
+        """Render the template ``TEMPLATE.md.jinja``.
 
         Raises ConfigurationError, naming the template and the line, when it is missing or wrong.
         """
@@ -110,7 +110,7 @@ class PromptLibrary:
         return text
 
     def text(self, name: str) -> str:
-        """A file of the folder as it is. Raises ConfigurationError when it cannot be read."""
+        """Read a file of the folder unchanged. Raises ConfigurationError when it cannot be read."""
         path = (self.own if self.own and name in self.own_files else self.folder) / name
         try:
             return path.read_text(encoding="utf-8")
@@ -122,12 +122,12 @@ class PromptLibrary:
             raise ConfigurationError(message) from error
 
     def chapters(self) -> dict[str, str]:
-        """The CuTe DSL guide's chapters by file name. Raises ConfigurationError."""
+        """Read the chapters of the CuTe DSL guide, by file name. Raises ConfigurationError."""
         names = sorted(path.name for path in (self.folder / "guide").glob("*.md"))
         return {name: self.text(f"guide/{name}") for name in names}
 
     def strategies(self) -> tuple[Strategy, ...]:
-        """Every strategy of ``strategies.toml``, in order.
+        """Read every strategy of ``strategies.toml``, in order.
 
         Raises ConfigurationError naming the entry that does not fit.
         """
@@ -141,10 +141,11 @@ class PromptLibrary:
     def menu(
         self, workload_class: WorkloadClass, parts: tuple[WorkloadClass, ...] = ()
     ) -> tuple[Strategy, ...]:
-        """Strategies that fit a workload class, or the first of its `parts`, in the order to try them.
+        """List the strategies for a workload class, or the first of its `parts`, in the order to try them.
 
-        What is for the whole class alone comes first where the graph has several parts to arrange, and last
-        where it has one: the rest of the graph is its epilogue. Then what is for the part that dominates.
+        Strategies for the whole class alone come first where the graph has several parts to arrange. They
+        come last where it has one part, because the rest of the graph is then its epilogue. Strategies for
+        the dominant part precede the others.
         """
         dominant = set(parts[:1])
         fits = [s for s in self.strategies() if not s.classes or {workload_class, *dominant} & set(s.classes)]
@@ -160,7 +161,7 @@ class PromptLibrary:
 
 
 def _own_files(own: Path, shipped: Path) -> tuple[str, ...]:
-    """Names of a person's files, relative to their folder, in order."""
+    """Names of a person's files, relative to their folder, in order. Raises ConfigurationError."""
     if not own.is_dir():
         message = f"--prompts {str(own)!r} is no folder: make it and copy the templates to change into it"
         raise ConfigurationError(message)
@@ -176,6 +177,22 @@ def _own_files(own: Path, shipped: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
+_Name = TypeVar("_Name", Optimisation, Condition)
+
+
+def _names(kind: type[_Name], entry: dict[str, Any], key: str) -> tuple[_Name, ...]:
+    """Read the predicates under `key`. Raises ConfigurationError naming an unknown one."""
+    known = {item.value: item for item in kind}
+    for name in entry.get(key, ()):
+        if name not in known:
+            nearest = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(map(repr, known))}"
+            entry_name = entry.get("name", entry)
+            message = f"strategies.toml: {key} of {entry_name!r} names {name!r}, which is unknown; {hint}"
+            raise ConfigurationError(message)
+    return tuple(known[name] for name in entry.get(key, ()))
+
+
 def _strategy(entry: dict[str, Any]) -> Strategy:
     try:
         return Strategy(
@@ -184,6 +201,10 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
             classes=tuple(WorkloadClass(item) for item in entry.get("classes", ())),
             bounds=tuple(Bound(item) for item in entry.get("bounds", ())),
             preconditions=tuple(entry.get("needs", ())),
+            absent=_names(Optimisation, entry, "absent"),
+            excludes=_names(Optimisation, entry, "excludes"),
+            present=_names(Optimisation, entry, "present"),
+            requires=_names(Condition, entry, "requires"),
             stage=Stage(entry.get("stage", Stage.STRUCTURE)),
             dtypes=tuple(entry.get("dtypes", ())),
             architectures=tuple(entry.get("architectures", ())),
@@ -199,5 +220,5 @@ def _strategy(entry: dict[str, Any]) -> Strategy:
 
 @cache
 def shipped_library() -> PromptLibrary:
-    """The library of the shipped folder, read once."""
+    """Library of the shipped folder, cached."""
     return PromptLibrary()

@@ -1,7 +1,7 @@
-"""What a session remembers in a prompt: what was tried, what came of it, and what people said.
+"""Session memory in a prompt: earlier strategies, their outcomes, and the remarks of people.
 
-Bounded: the newest rounds are told in full; what is older shrinks to a line for each strategy, and a
-person's words are kept, shortened, however old they are.
+The length is bounded. The newest rounds appear in full; older ones shrink to one line for each strategy. A
+person's remarks are kept, shortened, whatever their age, as far as half the limit permits.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from cutegen_nb.core.round import Action, Decision, Round
 from cutegen_nb.core.session import Session
 
 CHARACTERS_A_TOKEN = 4
-"""Of English and of code, about; good enough to bound a text by."""
+"""Characters of English or code in a token, roughly; precise enough to bound a text."""
 MEMORY_TOKENS = 2000
-"""What the rounds before may take of a prompt."""
+"""Token limit for the earlier rounds in a prompt."""
 _OLD_WORDS = 200
-"""Characters kept of what a person said in a round that is summarised."""
+"""Characters kept of a person's remark in a summarised round."""
 _ALWAYS_FULL = 2
-"""Newest rounds that are told in full whatever they take."""
+"""Number of newest rounds that appear in full whatever their length."""
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text takes."""
+    """Estimate the number of tokens of a text, rounded up."""
+    # Division rounded up.
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 def round_label(item: Round) -> str:
-    """The verdict of a round, or why it has none."""
+    """Verdict of a round, or the reason for having none."""
     if item.evaluation is not None:
         return item.evaluation.label
     last = next((a.evaluation for a in reversed(item.attempts) if a.evaluation), None)
@@ -37,24 +38,40 @@ def round_label(item: Round) -> str:
 def tried_text(
     session: Session, scores: Mapping[int, Sequence[str]] | None = None, *, tokens: int = MEMORY_TOKENS
 ) -> str:
-    """One entry a finished round; those that do not fit `tokens` summarised, oldest first.
+    """Format one entry for each finished round; rounds beyond `tokens` are summarised, oldest first.
 
-    `scores` are lines on what came of a round's claims, by its number.
+    `scores` holds lines on the outcome of a round's predictions, by its number.
     """
     rounds = [item for item in session.rounds if item.attempts]
+    asked = requests_by_round(session)
     entries: list[str] = []
     left = tokens
     for item in reversed(rounds):
-        entry = _entry(item, (scores or {}).get(item.number, ()))
+        entry = _entry(item, (scores or {}).get(item.number, ()), asked.get(item.number, ""))
         left -= tokens_of(entry)
         if left < 0 and len(entries) >= _ALWAYS_FULL:
             break
         entries.append(entry)
     old = rounds[: len(rounds) - len(entries)]
-    return _summary(old, tokens) + "".join(reversed(entries))
+    return _summary(old, tokens, asked) + "".join(reversed(entries))
 
 
-def _entry(item: Round, scores: Sequence[str]) -> str:
+def requests_by_round(session: Session) -> dict[int, str]:
+    """Return a person's requests by the number of the round that was to carry them out.
+
+    A request at the gate of a revision is for the next round, one at the gate of a prompt for its own.
+    """
+    found: dict[int, str] = {}
+    pending: list[str] = []
+    for item in session.rounds:
+        steers = [d for d in item.decisions if d.action is Action.STEER and d.reason.strip()]
+        said = [*pending, *(d.reason.strip() for d in steers if d.gate == "prompt")]
+        found |= {item.number: "\n".join(said)} if said else {}
+        pending = [d.reason.strip() for d in steers if d.gate == "revision"]
+    return found
+
+
+def _entry(item: Round, scores: Sequence[str], asked: str) -> str:
     text = f"- r{item.number}, {_name(item)}: {round_label(item)}"
     if item.comparison:
         text += f", {item.comparison.relation.value} ({item.comparison.reason.rstrip('.')})"
@@ -63,23 +80,38 @@ def _entry(item: Round, scores: Sequence[str]) -> str:
     elif item.note:
         text += f" ({item.note.rstrip('.')})"
     text += "; kept\n" if item.approved else "; not kept\n"
+    text += "".join(f"  - not tried, {ended.text}\n" for ended in item.ended)
+    text += _asked(asked)
     text += "".join(f"  - {line}\n" for line in scores)
     text += "".join(f"  - flagged: {line}\n" for line in _flags(item))
     return text + "".join(_words(decision) for decision in item.decisions)
 
 
+def _asked(asked: str, most: int | None = None, where: str = "") -> str:
+    """Quote a person's request in the round that carried it out, so that it stands beside what came of it."""
+    return "".join(
+        f"  > {where}the person had asked: {line}\n" for line in _shortened(asked, most).splitlines()
+    )
+
+
+def _shortened(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else f"{text[:most].rstrip()} …"
+
+
 def _flags(item: Round) -> list[str]:
-    """What a repair gave up: the author is told, so that it does not do so again."""
+    """Flags of a repair that simplified the kernel, shown so that the author does not repeat it."""
     evaluation = item.evaluation
     return [f.message for f in evaluation.findings if f.kind == "simplified"] if evaluation else []
 
 
 def _name(item: Round) -> str:
-    return item.strategy.name if item.strategy else "first kernel"
+    if item.ended and item.ended[-1] == item.attempts[-1].ended:
+        return "no strategy carried out"
+    return item.title
 
 
-def _summary(rounds: Sequence[Round], tokens: int) -> str:
-    """A line for each strategy of the older rounds, and people's words in short, the newest of them first."""
+def _summary(rounds: Sequence[Round], tokens: int, asked: Mapping[int, str]) -> str:
+    """Summarise older rounds: a line for each strategy, and people's remarks shortened."""
     if not rounds:
         return ""
     by_name: dict[str, list[Round]] = {}
@@ -87,25 +119,31 @@ def _summary(rounds: Sequence[Round], tokens: int) -> str:
         by_name.setdefault(_name(item), []).append(item)
     lines = [f"- r{rounds[0].number} to r{rounds[-1].number}, in short:\n"]
     lines += [f"  - {name}: {_outcomes(items)}\n" for name, items in by_name.items()]
-    return "".join(lines) + _old_words(rounds, tokens)
+    over = [ended.text for item in rounds for ended in item.ended]
+    lines += [f"  - not tried, {text}\n" for text in over]
+    return "".join(lines) + _old_words(rounds, tokens, asked)
 
 
 def _outcomes(rounds: Sequence[Round]) -> str:
-    """``3× same work, 1× less work; kept r4``: how often what came of it, and the last that was kept."""
+    """Format ``3× same work, 1× less work; kept r4``: outcomes with their counts, and the last kept round."""
     relations = [item.comparison.relation.value if item.comparison else round_label(item) for item in rounds]
     said = ", ".join(f"{relations.count(word)}× {word}" for word in dict.fromkeys(relations))
     kept = [item.number for item in rounds if item.approved]
     return f"{said}; kept r{kept[-1]}" if kept else said
 
 
-def _old_words(rounds: Sequence[Round], tokens: int) -> str:
+def _old_words(rounds: Sequence[Round], tokens: int, asked: Mapping[int, str]) -> str:
     said = [
         text
         for item in rounds
-        for decision in item.decisions
-        if (text := _words(decision, _OLD_WORDS, f"r{item.number}: "))
+        for text in (
+            _asked(asked.get(item.number, ""), _OLD_WORDS, f"r{item.number}: "),
+            *(_words(decision, _OLD_WORDS, f"r{item.number}: ") for decision in item.decisions),
+        )
+        if text
     ]
     kept, left = 0, tokens // 2
+    # The newest remarks are kept first.
     for text in reversed(said):
         left -= tokens_of(text)
         if left < 0:
@@ -117,18 +155,17 @@ def _old_words(rounds: Sequence[Round], tokens: int) -> str:
 
 
 def _words(decision: Decision, most: int | None = None, where: str = "") -> str:
-    if not decision.reason or not decision.by.startswith("person:") or decision.action is Action.STOP:
+    # A request stands in the round that carries it out, and the newest in the prompt's own part.
+    if decision.action in {Action.STOP, Action.STEER} or not decision.by.startswith("person:"):
         return ""
-    verbs = {Action.REJECT: "rejected it", Action.STEER: "asked", Action.OVERRULE: "overruled the verdict"}
+    verbs = {Action.REJECT: "rejected it", Action.OVERRULE: "overruled the verdict"}
     verb = verbs.get(decision.action, "said")
-    reason = decision.reason.strip()
-    if most is not None and len(reason) > most:
-        reason = f"{reason[:most].rstrip()} …"
+    reason = _shortened(decision.reason.strip(), most)
     return "".join(f"  > {where}the person {verb}: {line}\n" for line in reason.splitlines())
 
 
 def steering_text(session: Session) -> str:
-    """What a person asked for at the end of the last round: it holds for the next one."""
+    """Return a person's request at the end of the last round, which applies to the next one."""
     if not session.rounds:
         return ""
     wanted = [

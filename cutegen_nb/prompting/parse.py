@@ -1,80 +1,78 @@
-"""A reply → a proposal, or why it cannot be used."""
+"""Parser of replies: a proposal with source and rationale, a strategy that is over, or a fault."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 
-from cutegen_nb.core.round import Prediction, Reply
+from cutegen_nb.core.round import Prediction, Reply, StrategyEnd
 from cutegen_nb.prompting.edits import EditFault, apply_edits, find_edits
 from cutegen_nb.prompting.predicted import predicted
+from cutegen_nb.prompting.reply_faults import (
+    UNPRINTED,
+    ReplyFault,
+    ReplyForm,
+    Unusable,
+    excerpt,
+    fault_of_call,
+    fault_of_refusal,
+    fault_of_whole,
+    is_cut_short,
+    split_thoughts,
+    truncated,
+)
 
-MAX_REPLY_CHARACTERS = 400_000
-"""Longer replies are refused unread: no kernel needs a hundred thousand tokens."""
+_WHOLE_FILE = ReplyForm(
+    wanted="Send the whole file in one block",
+    task="Write the kernel that is asked for.",
+    briefer="Answer more briefly: two sentences of rationale, then the code, or only the edits.",
+    characters="Use plain ASCII in code.",
+)
+"""Form of a reply to a request without a file."""
+_EDITS = replace(
+    _WHOLE_FILE,
+    wanted="Send the edits, each between its SEARCH and REPLACE lines, or the whole file in one block",
+)
+"""Form of a reply to a request that gives a file."""
+_NO_USE = {_WHOLE_FILE: "defines class ModelNew", _EDITS: "is an edit or defines class ModelNew"}
+"""End of the sentence on code blocks of no use, by the form that was asked for."""
 _RATIONALE_CHARACTERS = 4000
+"""Characters kept of a rationale."""
 
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})(?P<language>[^`\n]*)$")
+"""Opening or closing line of a fenced block (CommonMark)."""
 _DEFINES = re.compile(r"^class\s+ModelNew\b", re.MULTILINE)
-_THOUGHT = re.compile(
-    r"\A\s*<(?P<tag>think|thinking|thought|reasoning)>(?P<text>.*?)(?:</(?P=tag)>|\Z)",
-    re.DOTALL | re.IGNORECASE,
+_ENDED = re.compile(
+    r"^\W*Strategy\W*:\W*(?P<end>already done|cannot apply)\b[\s*_`.,:;–—-]*(?:because\b)?[\s*_`,:–—-]*"
+    r"(?P<reason>.*(?:\n(?!\s*\n|\W*\w+ ?\w*:).*)*)",
+    re.MULTILINE | re.IGNORECASE,
 )
-_THOUGHT_END = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
-_FINAL_CHANNEL = "<|channel|>final<|message|>"
-_CHANNEL_WORDS = re.compile(r"<\|(?:start|end|return|channel|message)\|>(?:assistant|analysis|commentary)?")
-_REFUSAL = re.compile(
-    r"\b(I('m| am) sorry|I (can('|no)t|won't|will not|am unable to)|as an AI)\b", re.IGNORECASE
-)
-_CUT_SHORT = frozenset({"length", "incomplete", "max_tokens"})
-_CALLED = frozenset({"tool_calls", "function_call"})
-_CALL_TAG = re.compile(
-    r"<(tool_call|function_calls?|function=|invoke\b)|<\|(tool_call|python_tag)", re.IGNORECASE
-)
-_CALL_WORDS = frozenset({"tool_calls", "function_call", "arguments", "parameters", "tool", "function"})
-_UNPRINTED = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
-"""Control characters, and those that make a line read otherwise than it runs (CVE-2021-42574)."""
-_REFUSED = frozenset({"content_filter", "refusal"})
-
-
-class ReplyFault(StrEnum):
-    """What is wrong with a reply that cannot be used."""
-
-    EMPTY = "empty"
-    PROSE = "prose only"
-    TRUNCATED = "truncated"
-    REFUSED = "refused"
-    OVER_LONG = "over-long"
-    NO_MODEL_NEW = "no ModelNew"
-    SEVERAL_FILES = "several files"
-    EDIT_MISMATCH = "edit mismatch"
-    UNREADABLE = "unreadable"
-    TOOL_CALL = "tool call"
-    REASONING_ONLY = "reasoning only"
+"""Line ``Strategy: already done — because …``; its reason may go on to the end of the paragraph."""
+_REASON_CHARACTERS = 400
+"""Characters kept of the reason why a strategy is over: a sentence or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What an author answered, taken apart."""
+    """Parsed reply."""
 
     source: str
-    """The whole file, edits applied, ended by a newline."""
+    """Whole source file with edits applied, ended by a newline."""
     rationale: str
-    """The words before the code."""
+    """Text before the code."""
     prediction: Prediction | None = None
-    """What the line after ``Predicted effect:`` says; None when there is none."""
+    """Prediction in the line ``Predicted effect:``; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unusable:
-    """Why a reply gives no proposal."""
+class StrategyOver:
+    """Answer that a strategy is carried out already or cannot apply, instead of code."""
 
-    fault: ReplyFault
-    """Its kind."""
+    end: StrategyEnd
+    """Kind of the answer."""
     reason: str
-    """One or a few sentences: what was seen, and what to send instead."""
+    """Reason in the author's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +82,24 @@ class _Block:
     closed: bool
 
 
-def parse_reply(reply: Reply, parent_source: str | None) -> Proposal | Unusable:
-    """Take a reply apart. `parent_source` is what edits apply to; None when no file was given."""
+def parse_reply(
+    reply: Reply, parent_source: str | None, *, may_end: bool = False
+) -> Proposal | StrategyOver | Unusable:
+    """Parse a reply. `parent_source` is the file that edits apply to; None when there is none.
+
+    With `may_end`, a reply without code may say that the strategy is over; code counts before such words.
+    """
     thoughts, text = split_thoughts(reply.text.replace("\r\n", "\n"))
-    fault = _fault_of_whole(reply, text, thought=len(reply.reasoning) + len(thoughts))
+    form = _WHOLE_FILE if parent_source is None else _EDITS
+    fault = fault_of_whole(reply, text, form, thoughts)
     if fault is not None:
         return fault
     blocks = _blocks(text)
     files = [block for block in blocks if _DEFINES.search(block.text) and "<<<<<<<" not in block.text]
     if files:
-        return _from_files(text, files, reply.finish_reason)
-    if reply.finish_reason in _CUT_SHORT:
-        return _truncated(len(text))
+        return _from_files(text, files, reply, form)
+    if is_cut_short(reply):
+        return truncated(text, form)
     edits = find_edits(text)
     if isinstance(edits, EditFault):
         return Unusable(fault=ReplyFault.EDIT_MISMATCH, reason=edits.reason)
@@ -103,93 +107,29 @@ def parse_reply(reply: Reply, parent_source: str | None) -> Proposal | Unusable:
         return _from_edits(text, parent_source)
     if _is_file(text):
         return _proposal(text, "")
-    if reply.finish_reason in _CALLED or _is_call(text):
+    ended = _ENDED.search(text) if may_end else None
+    if ended:
+        return _over(ended)
+    return fault_of_call(reply, text, form) or _no_code(text, blocks, form)
+
+
+def _over(ended: re.Match[str]) -> StrategyOver | Unusable:
+    reason = " ".join(ended["reason"].split()).strip("*_` ")
+    end = StrategyEnd(ended["end"].lower())
+    if not reason:
         return Unusable(
-            fault=ReplyFault.TOOL_CALL,
-            reason=f"The answer calls a tool ({_excerpt(text)!r}) and there are none. Send the whole file in "
-            "one block, as text.",
+            fault=ReplyFault.NO_REASON,
+            reason=f"The line `Strategy: {end.value}` gives no reason. Add it in a sentence, with the line "
+            "of the kernel or the figure that shows it.",
         )
-    return _no_code(text, blocks)
-
-
-def split_thoughts(text: str) -> tuple[str, str]:
-    """What a reasoning model thought in its answer, by the marks models use, and the answer without it."""
-    if _FINAL_CHANNEL in text:
-        thoughts, _, text = text.rpartition(_FINAL_CHANNEL)
-        return _CHANNEL_WORDS.sub("", thoughts).strip(), _CHANNEL_WORDS.sub("", text)
-    thoughts = ""
-    while match := _THOUGHT.match(text):
-        thoughts, text = f"{thoughts}\n{match['text']}".strip(), text[match.end() :]
-    end = _THOUGHT_END.search(text)
-    if end and not thoughts and "<think" not in text[: end.start()].lower():
-        # Some servers put the opening mark into the prompt: only the closing one is in the answer.
-        return text[: end.start()].strip(), text[end.end() :]
-    return thoughts, text
-
-
-def _is_call(text: str) -> bool:
-    """Whether an answer is a call of a tool in words: tags, or one JSON object with a call's members."""
-    if _CALL_TAG.search(text[:2000]):
-        return True
-    bare = re.sub(r"\A\s*```\w*\n|\n```\s*\Z", "", text).strip()
-    if not bare.startswith(("{", "[")):
-        return False
-    try:
-        found = json.loads(bare)
-    except (ValueError, RecursionError):
-        return False
-    first = found[0] if isinstance(found, list) and found else found
-    return isinstance(first, dict) and bool(_CALL_WORDS & first.keys())
-
-
-def _fault_of_whole(reply: Reply, text: str, thought: int) -> Unusable | None:
-    if reply.finish_reason in _REFUSED:
-        return Unusable(
-            fault=ReplyFault.REFUSED,
-            reason=f"The server ended the answer as {reply.finish_reason!r}. Write the kernel that is "
-            "asked for.",
-        )
-    if len(text) > MAX_REPLY_CHARACTERS:
-        return Unusable(
-            fault=ReplyFault.OVER_LONG,
-            reason=f"The answer has {len(text):,} characters and at most {MAX_REPLY_CHARACTERS:,} are "
-            "read. Send the "
-            "file once, without repetition.",
-        )
-    if not text.strip():
-        if thought:
-            return Unusable(
-                fault=ReplyFault.REASONING_ONLY,
-                reason=f"The answer ended after {thought:,} characters of reasoning, before a word of the "
-                "reply. Think more briefly, then send the whole file in one block.",
-            )
-        if reply.finish_reason in _CUT_SHORT:
-            return _truncated(0)
-        return Unusable(
-            fault=ReplyFault.EMPTY, reason="The answer was empty. Send the whole file in one block."
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return Unusable(
-            fault=ReplyFault.UNREADABLE,
-            reason=f"Character {error.start} of the answer is not text ({error.reason}). Use plain "
-            "ASCII in code.",
-        )
-    return None
-
-
-def _truncated(length: int) -> Unusable:
-    return Unusable(
-        fault=ReplyFault.TRUNCATED,
-        reason=f"The answer was cut off after {length:,} characters. Answer more briefly: two sentences "
-        "of rationale, "
-        "then the code, or only the edits.",
-    )
+    return StrategyOver(end=end, reason=reason[:_REASON_CHARACTERS])
 
 
 def _blocks(text: str) -> list[_Block]:
-    """Fenced blocks, in order. A fence closes at the same character, at least as long, with no language."""
+    """Return the fenced blocks, in order.
+
+    As in CommonMark, a closing fence has the same character, at least the same length, and no language.
+    """
     blocks: list[_Block] = []
     fence, start, lines = "", 0, list[str]()
     position = 0
@@ -208,15 +148,15 @@ def _blocks(text: str) -> list[_Block]:
     return blocks
 
 
-def _from_files(text: str, files: list[_Block], finish_reason: str) -> Proposal | Unusable:
+def _from_files(text: str, files: list[_Block], reply: Reply, form: ReplyForm) -> Proposal | Unusable:
     if len(files) > 1 and len({block.text for block in files}) > 1:
         return Unusable(
             fault=ReplyFault.SEVERAL_FILES,
             reason=f"{len(files)} different blocks define ModelNew. Send one file.",
         )
     block = files[0]
-    if not block.closed and (finish_reason in _CUT_SHORT or not _is_file(block.text)):
-        return _truncated(len(text))
+    if not block.closed and (is_cut_short(reply) or not _is_file(block.text)):
+        return truncated(text, form)
     return _proposal(block.text, text[: block.start])
 
 
@@ -244,32 +184,20 @@ def _is_file(text: str) -> bool:
     return True
 
 
-def _no_code(text: str, blocks: list[_Block]) -> Unusable:
+def _no_code(text: str, blocks: list[_Block], form: ReplyForm) -> Unusable:
     if blocks:
         return Unusable(
             fault=ReplyFault.NO_MODEL_NEW,
-            reason=f"None of the {len(blocks)} code blocks defines class ModelNew. Send the whole file "
-            "in one block.",
+            reason=f"None of the {len(blocks)} code blocks {_NO_USE[form]}. {form.wanted}.",
         )
-    if _REFUSAL.search(text[:400]):
-        return Unusable(
-            fault=ReplyFault.REFUSED,
-            reason=f"The answer declines ({_excerpt(text)!r}). Write the kernel that is asked for.",
-        )
-    return Unusable(
+    return fault_of_refusal(text, form) or Unusable(
         fault=ReplyFault.PROSE,
-        reason=f"The answer holds no code, only words ({_excerpt(text)!r}). Send the whole file in one "
-        "block.",
+        reason=f"The answer holds no code, only words ({excerpt(text)!r}). {form.wanted}.",
     )
 
 
-def _excerpt(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 80 else words[:77] + "…"  # noqa: PLR2004 - one line of a terminal
-
-
 def _proposal(source: str, words: str) -> Proposal | Unusable:
-    unprinted = _UNPRINTED.search(source)
+    unprinted = UNPRINTED.search(source)
     if unprinted:
         line = source.count("\n", 0, unprinted.start()) + 1
         return Unusable(

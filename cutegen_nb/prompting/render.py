@@ -1,32 +1,35 @@
-"""Session, strategy and evidence → the prompt of a request.
+"""Prompt builder: the prompt of a request from session, strategy and evaluation.
 
-What a model is told keeps one order: contract, reference, workload, device, work and roof, what the class of
-work asks for, the parent and its numbers, what was tried, the person's words, chapters of the guide, the one
-strategy of the round. Counters and their diagnosis enter with the stage that asks for them.
+The order is that of use: contract, the person's words, the task of the round, what was found about this
+kernel (verdict, counts, registers, diagnosis, earlier rounds), its source, the problem and the device, advice
+for the workload class, and last the chapters of the guide. Counters by line and their diagnosis enter with
+the stage that shows them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
-from cutegen_nb.core.ports import Guide
+from cutegen_nb.core.ports import Guide, GuideRequest
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Prompt
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.session import PromptPart, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import Bound, Strategy
-from cutegen_nb.prompting.facts import device_text, work_text, workload_text
+from cutegen_nb.core.strategy import Strategy, StrategySource
+from cutegen_nb.prompting.facts import device_text, library_parts, work_text, workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import tried_text
-from cutegen_nb.prompting.parse import split_thoughts
+from cutegen_nb.prompting.reply_faults import split_thoughts
 
 _TEMPLATES = {Stage.STRUCTURE: "optimise", Stage.PROFILE: "profile", Stage.TUNE: "tune"}
-"""The request of each stage that works on a parent."""
+"""Template of each stage that works on a parent."""
 _FAULTS = {
     "compile": {Verdict.SCREENED_OUT, Verdict.COMPILE_FAILED},
     "run_time": {Verdict.CRASHED, Verdict.EXITED, Verdict.TIMED_OUT, Verdict.OUT_OF_MEMORY},
@@ -39,124 +42,142 @@ _FAULTS = {
         Verdict.DEADLOCK,
         Verdict.ASYNC_HAZARD,
     },
+    "own_work": {Verdict.NOT_OWN_WORK},
     "contract": {Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED, Verdict.CHEATED},
 }
-"""Which template says how such a failure is found."""
-_FIRST_KERNEL = "launch a grid, guard the tail of the last CTA, compile once with dynamic shapes"
-"""What a first kernel asks of the guide, beside the class of work."""
+"""Verdicts of each template in ``faults/``, which says how to find such a fault."""
 _DIAGNOSIS_CHARACTERS = 6000
-"""Ten sentences were asked for; a model that repeats itself gives hundreds of thousands of characters."""
+"""Characters kept of a diagnosis. Ten sentences are asked for; a model that repeats itself sends hundreds of
+thousands of characters."""
+_ANSWER_CHARACTERS = 6000
+"""Characters quoted of an unusable answer, enough for a rationale and the beginning and end of its code."""
 
 
-def no_guide(source: str, strategy: str, error: str) -> str:  # noqa: ARG001 - the port's
-    """A guide with no chapter."""
+def no_guide(request: GuideRequest) -> str:  # noqa: ARG001 - the port's
+    """Guide without any chapter."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
-    """What every prompt of a round rests on."""
+class PromptContext:
+    """Facts that all prompts of a round share."""
 
     library: PromptLibrary
-    """Templates."""
+    """Prompt templates."""
     session: Session
-    """Problem, device, and the rounds so far."""
-    floor_ms: float
-    """Least time of the full size, from the roofline."""
-    bound: Bound
-    """What sets that floor."""
+    """Session with problem, device and the rounds so far."""
+    device: Device | None = None
+    """Device whose figures are stated; None for the session's. Without a GPU times are estimated for it."""
+    floors: tuple[str, ...] = ()
+    """Sentences on the least time at the full size."""
+    zone: str = ""
+    """Sentence on the problem's zone of the roofline and its meaning; empty where no device tells it."""
+    ceilings: tuple[str, ...] = ()
+    """Lines on the device's peaks at the problem's precision, and on the limits of a multiprocessor."""
+    extents: Mapping[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Extents at full size that the advice reckons with, by the names in `analysis/problem/extents.py`."""
+    steering: str = ""
+    """The person's words for this round; they outrank its strategy."""
     diagnosis: tuple[str, ...] = ()
-    """What limits the parent and why, in lines; shown from PROFILE on."""
+    """Lines on the parent's limit and its cause; shown from PROFILE on."""
     resources: tuple[str, ...] = ()
-    """Registers, spills and occupancy of the parent, in lines; shown from PROFILE on."""
+    """Lines on the parent's registers, spills and occupancy; shown in every stage."""
     scores: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """What came of the claims of each round, in lines, by its number."""
+    """Lines on the outcome of each round's predictions, by the number of the round."""
     guide: Guide = no_guide
-    """Chapters of the CuTe DSL guide for a request."""
+    """CuTe DSL guide: sections for a request."""
+    knowledge: tuple[str, ...] = ()
+    """Lines on strategies that were tried on like problems before, with their effects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """The revision a round starts from."""
+class ParentRevision:
+    """Revision that a round starts from."""
 
     revision: str
-    """``r3``."""
+    """Name of the revision: ``r3``."""
     candidate: Candidate
-    """Its source."""
+    """Candidate of the revision."""
     evaluation: Evaluation
-    """What was found of it, with the counters that are known."""
+    """Evaluation of the revision, with the counters known so far."""
 
 
 def prompt_digest(system: str, user: str) -> str:
-    """SHA-256 of both parts, hexadecimal."""
+    """SHA-256 of system and user message, hexadecimal."""
     return hashlib.sha256(f"{system}\0{user}".encode(errors="surrogatepass")).hexdigest()
 
 
-def first_prompt(background: Background, steering: str) -> Prompt:
-    """Ask for a first kernel that passes; later rounds make it fast."""
-    wanted = _wanted(background, _FIRST_KERNEL)
+def first_prompt(background: PromptContext) -> Prompt:
+    """Ask for a first kernel that passes; later rounds optimise it."""
+    names = _classes(background)
     user = background.library.render(
         "generate",
-        **_problem(background),
-        **_history(background, steering, "", wanted),
-        advice=_class_advice(background),
+        **problem_values(background),
+        **_history(background, "", f"A first kernel: {', '.join(names)}."),
+        advice=class_advice(background),
     )
-    return _prompt(background, user, purpose="generate", stage=Stage.CORRECT)
+    return contract_prompt(background, user, purpose="generate", stage=Stage.CORRECT)
 
 
-def optimise_prompt(  # noqa: PLR0913 - what a round is, each named at its two calls
-    background: Background,
-    given: Given,
+def optimise_prompt(  # noqa: PLR0913 - what a round is told, each named at its only call
+    background: PromptContext,
+    given: ParentRevision,
     strategy: Strategy,
-    steering: str,
     *,
     stage: Stage = Stage.STRUCTURE,
     because: str = "",
+    in_slot: bool = False,
 ) -> Prompt:
-    """Ask for one strategy on the parent, in the words of `stage`; `because` says what brought it there."""
-    wanted = _wanted(background, f"{strategy.name}: {strategy.statement}")
+    """Ask for one strategy on the parent, with the template of `stage`; `because` says why it began.
+
+    In a slot of a population no other strategy follows one that the author ends.
+    """
+    asked = f"{strategy.name}: {strategy.statement}"
+    # Without counters by line the figures are those of the stage before.
+    detail = stage if background.session.plan.shows_counters(stage) else Stage.STRUCTURE
     user = background.library.render(
         _TEMPLATES[stage],
-        **_problem(background),
-        **_history(background, steering, given.candidate.source, wanted),
-        advice=_class_advice(background),
+        **problem_values(background),
+        **_history(background, given.candidate.source, f"{asked} {background.steering}"),
+        advice=class_advice(background),
         revision=given.revision,
         parent=given.candidate.source,
-        evaluation=evaluation_text(given.evaluation, given.candidate, stage),
+        evaluation=evaluation_text(given.evaluation, given.candidate, detail),
         diagnosis="\n".join(background.diagnosis),
         resources="\n".join(f"- {line}" for line in background.resources),
         because=because,
         strategy=strategy,
+        in_slot=in_slot,
+        strategy_decides=strategy.source != StrategySource.LIBRARY,
     )
-    return _prompt(
+    return contract_prompt(
         background, user, purpose="optimise", strategy=strategy, parent=given.candidate, stage=stage
     )
 
 
 def diagnose_prompt(
-    background: Background,
+    background: PromptContext,
     failed: Candidate,
     evaluation: Evaluation,
     *,
     strategy: Strategy | None,
-    steering: str,
 ) -> Prompt:
-    """Ask what is wrong with a failed candidate, in words."""
+    """Ask for the fault of a failed candidate, in words."""
     found = evaluation_text(evaluation, failed)
     user = background.library.render(
         "diagnose",
-        **_problem(background),
+        **problem_values(background),
         failed=failed.source,
         evaluation=found,
         advice=_advice(background, f"faults/{fault_of(evaluation)}"),
-        guide=background.guide(failed.source, "", found),
-        steering=steering,
+        guide=_cure(background, failed, found),
+        steering=background.steering,
     )
-    return _prompt(background, user, purpose="diagnose", strategy=strategy, parent=failed)
+    return contract_prompt(background, user, purpose="diagnose", strategy=strategy, parent=failed)
 
 
 def repair_prompt(  # noqa: PLR0913 - what a repair is told, each named at its two calls
-    background: Background,
+    background: PromptContext,
     failed: Candidate,
     evaluation: Evaluation,
     *,
@@ -164,42 +185,50 @@ def repair_prompt(  # noqa: PLR0913 - what a repair is told, each named at its t
     diagnosis: str,
     flagged: Sequence[str] = (),
 ) -> Prompt:
-    """Ask for the cure that a diagnosis names; `flagged` is what earlier repairs gave up."""
+    """Ask for the repair that a diagnosis suggests; `flagged` lists simplifications of earlier repairs."""
     found = evaluation_text(evaluation, failed)
     user = background.library.render(
         "repair",
-        **_problem(background),
+        **problem_values(background),
         failed=failed.source,
         evaluation=found,
         diagnosis=_diagnosis(diagnosis),
         flagged=tuple(flagged),
-        guide=background.guide(failed.source, "", found),
+        guide=_cure(background, failed, found),
+        steering=background.steering,
         strategy=strategy,
     )
-    return _prompt(background, user, purpose="repair", strategy=strategy, parent=failed)
+    return contract_prompt(background, user, purpose="repair", strategy=strategy, parent=failed)
 
 
-def retry_prompt(background: Background, prompt: Prompt, reason: str) -> Prompt:
-    """The same request again, with why the last answer could not be used."""
-    user = background.library.render("retry", request=prompt.user.rstrip(), reason=reason)
+def retry_prompt(background: PromptContext, prompt: Prompt, reason: str, answer: str) -> Prompt:
+    """Repeat a request, with the unusable answer and the reason; a long answer is quoted at both ends."""
+    if len(answer) > _ANSWER_CHARACTERS:
+        half = _ANSWER_CHARACTERS // 2
+        left_out = len(answer) - 2 * half
+        answer = f"{answer[:half]}\n[… {left_out:,} characters left out …]\n{answer[-half:]}"
+    answer = answer.encode(errors="replace").decode()
+    user = background.library.render(
+        "retry", request=prompt.user.rstrip(), reason=reason, answer=answer.strip()
+    )
     return _as(prompt, user, purpose="reply")
 
 
 def edited_prompt(prompt: Prompt, text: str) -> Prompt:
-    """The same request in a person's words."""
+    """Replace a request by a person's text."""
     return _as(prompt, text, purpose=prompt.purpose)
 
 
 def _diagnosis(reply: str) -> str:
-    """What a diagnosis says, without what its author thought before, cut where it does not end."""
+    """Text of a diagnosis, without reasoning and cut to `_DIAGNOSIS_CHARACTERS`; may be empty."""
     text = split_thoughts(reply.encode(errors="replace").decode())[1].strip()
     if len(text) > _DIAGNOSIS_CHARACTERS:
         return f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut here: it had {len(text):,} characters)"
-    return text or "(none was given)"
+    return text
 
 
 def fault_of(evaluation: Evaluation) -> str:
-    """The kind of failure, as ``faults/`` names its templates; ``run_time`` for one without a verdict."""
+    """Name of the failure's template in ``faults/``. A failure without a verdict takes ``run_time``."""
     if not isinstance(evaluation.outcome, Judged):
         return "run_time"
     verdict = evaluation.outcome.verdict
@@ -207,22 +236,29 @@ def fault_of(evaluation: Evaluation) -> str:
 
 
 def class_template(workload_class: WorkloadClass) -> str:
-    """The template on what a class of work asks for."""
+    """Name of the template with advice for a workload class."""
     name = workload_class.value.replace("element-wise", "elementwise").replace(" ", "_")
     return f"classes/{name}"
 
 
-def _prompt(  # noqa: PLR0913 - what a prompt is
-    background: Background,
+def contract_prompt(  # noqa: PLR0913 - what a prompt is
+    background: PromptContext,
     user: str,
     *,
     purpose: str,
     strategy: Strategy | None = None,
     parent: Candidate | None = None,
     stage: Stage | None = None,
+    crossed: tuple[str, ...] = (),
+    is_code: bool = True,
 ) -> Prompt:
+    """Build a prompt of a rendered user message and the contract for code, or a short one for words."""
     library = background.library
-    system = library.render("contract", example=library.text("example_add.py.txt"))
+    policy = library_parts(background.session.problem.library)
+    if is_code:
+        system = library.render("contract", example=library.text("example_add.py.txt"), library=policy)
+    else:
+        system = library.render("words", library=policy)
     return Prompt(
         system=system,
         user=user,
@@ -232,11 +268,13 @@ def _prompt(  # noqa: PLR0913 - what a prompt is
         parent=parent,
         stage=stage,
         templates=library.own_digest,
+        steering=background.steering,
+        crossed=crossed,
     )
 
 
 def _as(prompt: Prompt, user: str, *, purpose: str) -> Prompt:
-    """`prompt` with another request."""
+    """Copy of `prompt` with another user message."""
     return Prompt(
         system=prompt.system,
         user=user,
@@ -246,43 +284,92 @@ def _as(prompt: Prompt, user: str, *, purpose: str) -> Prompt:
         parent=prompt.parent,
         stage=prompt.stage,
         templates=prompt.templates,
+        steering=prompt.steering,
+        crossed=prompt.crossed,
     )
 
 
-def _class_advice(background: Background) -> str:
-    """What the class asks for; of a fused graph also what its dominant part does."""
+def class_advice(background: PromptContext) -> str:
+    """Advice for the workload class; for a fused graph also for its dominant part."""
     facts = background.session.facts
     texts = [_advice(background, class_template(kind)) for kind in (facts.workload_class, *facts.parts[:1])]
     return "\n".join(texts)
 
 
-def _advice(background: Background, template: str) -> str:
-    facts, device = background.session.facts, background.session.device
-    return background.library.render(template, dtype=facts.dtype, architecture=device.architecture)
+def _stated(background: PromptContext) -> Device:
+    """Device whose figures the request states."""
+    return background.device or background.session.device
 
 
-def _wanted(background: Background, asked: str) -> str:
-    """What the guide is searched for: the class of work, tensors that are no numbers, and what is `asked`."""
+def _classes(background: PromptContext) -> tuple[str, ...]:
+    """Workload class of the problem and of its dominant part."""
     facts = background.session.facts
-    masks = "mask bool tensor " if any(item.spec.dtype == "bool" for item in facts.full.graph.inputs) else ""
-    kinds = " ".join(kind.value for kind in (facts.workload_class, *facts.parts[:1]))
-    return f"{kinds}: {masks}{asked}"
+    return tuple(kind.value for kind in (facts.workload_class, *facts.parts[:1]))
 
 
-def _history(background: Background, steering: str, source: str, wanted: str) -> dict[str, str]:
-    """What was tried, what a person asks for, and the guide's chapters for what is `wanted` of `source`."""
+def _dtypes(background: PromptContext) -> tuple[str, ...]:
+    return tuple(sorted({item.spec.dtype for item in background.session.facts.full.graph.inputs}))
+
+
+def _advice(background: PromptContext, template: str) -> str:
+    session = background.session
+    return background.library.render(
+        template,
+        dtype=session.facts.dtype,
+        architecture=session.device.architecture,
+        library=library_parts(session.problem.library),
+        sms=_stated(background).sm_count,
+        extents=background.extents,
+    )
+
+
+def _cure(background: PromptContext, failed: Candidate, found: str) -> str:
+    """Sections of the guide for the failure `found` of a candidate, none of another class or dtype."""
+    request = GuideRequest(
+        source=failed.source,
+        error=found,
+        classes=_classes(background),
+        dtypes=_dtypes(background),
+        architecture=background.session.device.architecture,
+    )
+    return background.guide(request)
+
+
+def guide_sections(background: PromptContext, source: str, asked: str) -> str:
+    """Sections of the guide for workload class, dtypes, device, and the request `asked` about `source`."""
+    request = GuideRequest(
+        source=source,
+        strategy=asked,
+        classes=_classes(background),
+        dtypes=_dtypes(background),
+        architecture=background.session.device.architecture,
+    )
+    return background.guide(request)
+
+
+def knowledge_text(background: PromptContext) -> str:
+    """Format the lines on like problems as a list; empty without any."""
+    return "".join(f"- {line}\n" for line in background.knowledge)
+
+
+def _history(background: PromptContext, source: str, asked: str) -> dict[str, str]:
+    """Values for a template: earlier rounds and sessions, the person's request, sections of the guide."""
+    without_history = PromptPart.HISTORY in background.session.plan.without
     return {
-        "tried": tried_text(background.session, background.scores),
-        "steering": steering,
-        "guide": background.guide(source, wanted, ""),
+        "knowledge": knowledge_text(background),
+        "tried": "" if without_history else tried_text(background.session, background.scores),
+        "steering": background.steering,
+        "guide": guide_sections(background, source, asked),
     }
 
 
-def _problem(background: Background) -> dict[str, str]:
+def problem_values(background: PromptContext) -> dict[str, str]:
+    """Values for a template: the reference, its tensors, the device, and what is known of the work."""
     facts, device = background.session.facts, background.session.device
+    estimated_for = None if device.kind is DeviceKind.GPU else _stated(background)
     return {
         "reference": background.session.problem.source,
         "workload": workload_text(facts, device),
-        "device": device_text(device),
-        "work": work_text(facts, floor_ms=background.floor_ms, bound=background.bound),
+        "device": device_text(device, background.ceilings, estimated_for),
+        "work": work_text(facts, background.floors),
     }

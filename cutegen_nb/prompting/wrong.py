@@ -1,4 +1,4 @@
-"""A pattern of wrong values as lines of text: what it is, where it lies, where such things come from."""
+"""Pattern of wrong values as text: number of elements, location by tile, usual cause."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from cutegen_nb.core.wrong_values import WrongValues
 
 
 def wrong_text(wrong: WrongValues | None) -> str:
-    """Lines that follow the sentence on an output, each begun by a line break; empty without a pattern."""
+    """Format the pattern as list lines after an output's sentence; empty without a pattern."""
     return "".join(f"\n  - {line}" for line in wrong_lines(wrong))
 
 
 def wrong_lines(wrong: WrongValues | None) -> tuple[str, ...]:
-    """How many elements, where by tile, and the usual cause: what a prompt and a report say alike."""
+    """Number of wrong elements, worst tiles and usual cause, as prompts and reports both show them."""
     if wrong is None:
         return ()
     lines = []

@@ -1,1 +1,1 @@
-"""A session as a page, a picture and a table. The renderers also serve the notebook."""
+"""Renderers of sessions as HTML pages, pictures and terminal tables. The notebook uses them too."""

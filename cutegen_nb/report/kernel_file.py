@@ -1,7 +1,7 @@
-"""A kernel as a Python file of its own: importable, and able to be judged again years later.
+"""Exported kernel files: a kernel as an importable Python file that can be verified later.
 
-Above the kernel stand a few lines of comment for whoever opens it; below it, as comments too, what
-``cutegen-nb verify`` needs: the problem it was written for, the DSL's version and the kernel's digest.
+A few comment lines for readers stand above the kernel. Below it, also as comments, stands the data that
+``cutegen-nb verify`` needs: the problem, the DSL's version and the kernel's digest.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.problem import Problem
 
 _BEGIN, _END = "# /// cutegen-nb", "# ///"
+"""Marks around the comment block."""
 FORMAT = 1
+"""Version of the comment block's format."""
 DSL = "nvidia-cutlass-dsl"
+"""Package name of the CuTe DSL, as a key of the environment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFile:
-    """An exported kernel, read back."""
+    """Exported kernel, read back from its file."""
 
     source: str
-    """The kernel, without the comments around it."""
+    """Kernel source, without the comments around it."""
     problem: Problem
-    """What it was written for."""
+    """Problem that the kernel was written for."""
     edited: bool
-    """Whether the kernel is another one than was exported."""
+    """True if the kernel differs from the one that was exported."""
     revision: str
-    """Its name: ``r3 of softmax``."""
+    """Name of the revision: ``r3 of softmax``."""
     environment: dict[str, str]
-    """Versions it was judged with."""
+    """Package versions that the kernel was judged with."""
 
 
 def kernel_file(
     source: str, problem: Problem, *, revision: str, judged: str, environment: Mapping[str, str]
 ) -> str:
-    """The text of the file. `judged` says in a sentence how the kernel was judged."""
+    """Format the file. `judged` tells in a sentence how the kernel was judged."""
     version = environment.get(DSL)
     head = (
         f"# {revision}, exported by cutegen-nb. {judged}\n"
@@ -53,7 +56,7 @@ def kernel_file(
         "kernel_sha256": source_digest(source),
         "head_lines": head.count("\n"),
         "environment": dict(environment),
-        # Where it lay is nobody's business elsewhere.
+        # The path on the exporting machine is private and of no use elsewhere.
         "problem": {**encode(replace(problem, path="")), "source": problem.source.split("\n")},
     }
     block = "\n".join(f"# {line}" for line in json.dumps(facts, indent=1).split("\n"))
@@ -61,7 +64,7 @@ def kernel_file(
 
 
 def read_kernel_file(text: str, name: str) -> KernelFile:
-    """An exported kernel from its text. Raises UsageError when `name` was not exported by us."""
+    """Parse an exported kernel. Raises UsageError if `name` is no exported kernel or its block is damaged."""
     before, mark, rest = text.rpartition(f"\n{_BEGIN}\n")
     block, end, _ = rest.partition(f"\n{_END}")
     if not mark or not end:
@@ -83,6 +86,7 @@ def _read(before: str, facts: dict[str, Any]) -> KernelFile:
     if facts["format"] != FORMAT:
         message = f"format {facts['format']!r}, and this cutegen-nb reads format {FORMAT}"
         raise ValueError(message)
+    # Only the comment lines above the kernel are cut, so that the kernel's own text stays exact.
     source = before.split("\n", int(facts["head_lines"]))[-1]
     problem = {**facts["problem"], "source": "\n".join(facts["problem"]["source"])}
     return KernelFile(

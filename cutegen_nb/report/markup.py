@@ -1,18 +1,26 @@
-"""Text made safe for HTML, and the two ways to dress it.
+"""HTML templates, whose values are escaped, and the two styles of output: CSS classes or inline styles.
 
-PAGE uses the classes of the standalone page (``page.css``), which has light and dark
-colours. RECORD uses inline styles with literal colours only and sets no text colour: this is what a
-notebook's sanitiser leaves standing, readable on either background.
+PAGE uses the classes of the standalone page (``page.css``), which has light and dark colours. RECORD uses
+inline styles with literal colours only and sets no text colour. Notebook sanitisers keep such styles, and the
+text is readable on light and dark.
 """
 
 from __future__ import annotations
 
-import html
+import functools
 import unicodedata
+from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from cutegen_nb.analysis.figures.quantity import count, duration, error, moment, scaled, share
+from cutegen_nb.analysis.history.summary import decision_word, who
 
 _ADDED, _REMOVED = "#0072B2", "#D55E00"
-"""Blue and vermillion of the Okabe–Ito palette: told apart by every kind of colour vision."""
+"""Blue and vermilion of the Okabe–Ito palette, distinct for every kind of colour vision."""
 
 _MONO = "font-family:monospace;font-size:13px;line-height:1.45"
 _CELL = "padding:0 6px;text-align:left;vertical-align:top;border:0"
@@ -62,28 +70,33 @@ _INLINE: dict[str, str] = {
     "k": "font-weight:700",
     "c": "font-style:italic;opacity:0.8",
 }
+"""Inline style of each element name, for RECORD."""
 
 
 class Style(StrEnum):
-    """How the HTML is dressed."""
+    """Style of the HTML output."""
 
     PAGE = "page"
     RECORD = "record"
 
 
-def look(style: Style, name: str) -> str:
-    """The attribute, with a space before it, that dresses an element as `name`; empty where plain."""
+@functools.cache
+def look(style: Style, name: str) -> Markup:
+    """Return the attribute, with a leading space, that styles an element as `name`.
+
+    Empty for a plain element.
+    """
     if style is Style.PAGE:
-        return f' class="{name}"'
+        return Markup(' class="{}"').format(name)
     inline = _INLINE.get(name, "")
-    return f' style="{inline}"' if inline else ""
+    return Markup(' style="{}"').format(inline) if inline else Markup()
 
 
 def visible(text: str) -> str:
-    """Text with the characters that hide or reorder others written out as ``⟨U+202E⟩``.
+    """Write invisible and reordering characters out, as ``⟨U+202E⟩``.
 
     Control, format (bidirectional overrides, zero-width) and unpaired surrogate characters could show a
-    kernel otherwise than a compiler reads it. Tabs and line ends stay.
+    kernel differently from how a compiler reads it. Tabs and line ends stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -95,55 +108,59 @@ def visible(text: str) -> str:
     )
 
 
-def safe(text: object) -> str:
-    """Anything as text for an element or an attribute: made visible and escaped."""
-    return html.escape(visible(str(text)), quote=True)
+def fill(template: str, style: Style, /, **values: object) -> Markup:
+    """Fill ``templates/TEMPLATE.html.jinja``; every value is escaped, unless it is Markup."""
+    made = _environment(style).get_template(f"{template}.html.jinja").render(values)
+    return Markup(made.strip())  # noqa: S704 - the environment has escaped it
 
 
-def badge(style: Style, kind: str, words: str) -> str:
-    """A short status word; `kind` is ``good``, ``bad`` or ``neutral`` and never stands without the word."""
-    css = f' class="badge {kind}"' if style is Style.PAGE else look(style, kind)
-    return f"<span{css}>{safe(words)}</span>"
+def without_math(html: str) -> Markup:
+    """Wrap HTML for a notebook, so that MathJax leaves ``$0, $1`` of code as they are.
+
+    `html` is already escaped. The classes are those of MathJax 3 (JupyterLab) and 2 (nbconvert).
+    """
+    return Markup('<div class="mathjax_ignore tex2jax_ignore">{}</div>').format(Markup(html))  # noqa: S704
 
 
-def folded(style: Style, title: str, body: str, *, is_open: bool = False) -> str:
-    """A part that opens on demand; `body` is HTML, `title` text."""
-    opened = " open" if is_open else ""
-    css = look(style, "fold") if style is Style.PAGE else ""
-    return f"<details{css}{opened}><summary{look(style, 'summary')}>{safe(title)}</summary>{body}</details>"
+def headline(text: str) -> str:
+    """Return the first line of a message: a compiler's goes on with an excerpt."""
+    return text.strip().partition("\n")[0]
 
 
-def gap(style: Style, title: str, body: str) -> str:
-    """A stretch of a listing that is folded away; `body` is HTML, `title` text."""
-    head = f"<summary{look(style, 'summary')}>{safe(title)}</summary>"
-    return f"<details{look(style, 'gap')}>{head}{body}</details>"
+def below_headline(text: str) -> str:
+    """Return the lines of a message after the first; empty if it has one line."""
+    return text.strip().partition("\n")[2]
 
 
-def preformatted(style: Style, text: str) -> str:
-    """Text whose spaces and lines count."""
-    return f"<pre{look(style, 'text')}>{safe(text)}</pre>"
+def _shown(value: object) -> object:
+    """Write invisible characters of a value out; Markup has that behind it."""
+    return value if isinstance(value, Markup) else visible(str(value))
 
 
-def table(
-    style: Style, caption: str, columns: tuple[tuple[str, bool], ...], body: tuple[tuple[str, ...], ...]
-) -> str:
-    """A table of HTML cells; a column is its heading and whether it holds figures; first cells name rows."""
+def extents(shape: Iterable[int]) -> str:
+    """Format a shape, such as ``4,096 × 8``; ``scalar`` if it has no axis."""
+    return " × ".join(f"{extent:,}" for extent in shape) or "scalar"
 
-    def css(index: int, kind: str = "") -> str:
-        return look(style, f"{'figure' if columns[index][1] else 'cell'}{kind}")
 
-    # The page has rules for headings; elsewhere one may break, or it would be wider than its figures.
-    kind = "" if style is Style.PAGE else "-head"
-    head = "".join(
-        f'<th scope="col"{css(i, kind)}>{safe(title)}</th>' for i, (title, _) in enumerate(columns)
+def pixels(value: float) -> str:
+    """Format a length in pixels with one decimal, which an SVG needs no more of."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+@functools.cache
+def _environment(style: Style) -> jinja2.Environment:
+    """Return the environment of all templates; one a style, because a shared macro reads `look` from it."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
     )
-    lines = []
-    for cells in body:
-        first = f'<th scope="row"{css(0)}>{cells[0]}</th>'
-        rest = "".join(f"<td{css(i)}>{cell}</td>" for i, cell in enumerate(cells[1:], start=1))
-        lines.append(f"<tr{look(style, 'row')}>{first}{rest}</tr>")
-    whole = (
-        f"<table{look(style, 'data')}><caption{look(style, 'caption')}>{safe(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    )
-    return f"<div{look(style, 'wide')}>{whole}</div>"
+    environment.globals |= {"look": functools.partial(look, style), "is_page": style is Style.PAGE}
+    figures = (count, duration, error, moment, scaled, share, extents, pixels)
+    words = (who, decision_word, headline, below_headline)
+    environment.filters |= {figure.__name__: figure for figure in (*figures, *words)}
+    return environment

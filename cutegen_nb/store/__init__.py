@@ -1,1 +1,1 @@
-"""Where sessions are kept."""
+"""Session storage: SQLite database, writer lock and export bundles."""

@@ -1,12 +1,12 @@
-"""A session as one file that can be taken elsewhere: a zip of text.
+"""Export bundle: a session as one zip file of text that can be taken elsewhere.
 
-``session.json`` is the session as core.codec writes it: rounds, prompts, replies, sources, evaluations,
-profiles, measurements. ``manifest.json`` has the format, who made it, and each file's SHA-256. Beside them
-lie the problem and every kernel as files, for whoever opens the zip with something else. There is no key in
-it: a session holds none.
+``session.json`` is the session in the format of core.codec: rounds, prompts, replies, sources, evaluations,
+profiles, measurements. ``manifest.json`` holds the format, the versions that wrote it, and the SHA-256 of
+each file. The problem and every kernel are added as files, for readers of the zip without this package. A
+bundle never contains a key, because a session holds none.
 
-A bundle comes from somebody else. Nothing of it is run or unpacked to disk, its sizes are bounded, and what
-is read must be what the manifest says.
+A bundle may come from a stranger. Its contents are never run or unpacked to disk, sizes are bounded, and what
+is read must match the manifest.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.session import Session
 
 SUFFIX = ".cutegen"
+"""File suffix of a bundle."""
 FORMAT = 1
+"""Version of the bundle format."""
 LARGEST_BYTES = 512 << 20
-"""Of one file in a bundle, unpacked; a session of a hundred rounds has about 10 MB."""
+"""Largest unpacked size of one file in a bundle, in bytes. A session of a hundred rounds has about 10 MB."""
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+"""Time stamp of every entry, the earliest that zip can store, so that equal sessions give equal bytes."""
 _MANIFEST, _SESSION = "manifest.json", "session.json"
 
 
 def write_bundle(session: Session, path: Path, environment: Mapping[str, str]) -> None:
-    """Write a session to `path`; the same session gives the same bytes. Raises OSError.
+    """Write a session to `path`; the same session and versions give the same bytes. Raises OSError.
 
     `environment` names the versions that write it.
     """
@@ -55,7 +58,7 @@ def write_bundle(session: Session, path: Path, environment: Mapping[str, str]) -
 
 
 def read_bundle(path: Path) -> Session:
-    """The session of a bundle. Raises StoreError, in a sentence, when it cannot be had as it was written."""
+    """Read the session of a bundle. Raises StoreError for a missing, damaged or newer file."""
     try:
         with zipfile.ZipFile(path) as bundle:
             manifest = _json(path, _MANIFEST, _member(path, bundle, _MANIFEST))
@@ -96,7 +99,7 @@ def _member(path: Path, bundle: zipfile.ZipFile, name: str) -> bytes:
             f"{path} has no {name}, so that it is no bundle; `cutegen-nb export` writes one"
         ) from None
     with bundle.open(entry) as file:
-        # The size in the entry is only what the file claims.
+        # The size in the entry is only a claim of the file: read one byte more than allowed.
         data = file.read(LARGEST_BYTES + 1)
     if len(data) > LARGEST_BYTES:
         raise StoreError(f"{path}: {name} is over {LARGEST_BYTES >> 20} MiB unpacked, which no session is")

@@ -1,4 +1,4 @@
-"""One writer at a time, and the second is told who the first is."""
+"""Writer lock: one writer at a time; a second writer is told who holds the lock."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cutegen_nb.core.errors import StoreError
 
 
 class WriterLock:
-    """An advisory lock on a file beside the store; the kernel frees it however the process ends."""
+    """Advisory lock on a file beside the store; the kernel releases it however the process ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: TextIO | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises StoreError, naming the process that holds it."""
+        """Acquire the lock. Raises StoreError, naming the process that holds it."""
         try:
             file = self._path.open("a+", encoding="utf-8")
         except OSError as error:
@@ -42,7 +42,10 @@ class WriterLock:
         self._sign(file)
 
     def _sign(self, file: TextIO) -> None:
-        """Say who holds it. A disk too full for that is no reason to refuse: the lock itself is held."""
+        """Write the holder's process id to the file.
+
+        A full disk is no reason to fail: the lock itself is held.
+        """
         try:
             file.truncate(0)
             file.write(f"process {os.getpid()} ({Path(sys.argv[0]).name or 'python'})")
@@ -51,7 +54,7 @@ class WriterLock:
             return
 
     def release(self) -> None:
-        """Give the lock back; the file stays."""
+        """Release the lock; the file stays."""
         if self._file is not None:
             self._file.close()
             self._file = None

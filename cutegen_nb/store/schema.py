@@ -1,14 +1,54 @@
-"""Tables of the session store, and the version they have."""
+"""Schema of the session database, with its version and upgrades."""
 
 from __future__ import annotations
 
-VERSION = 2
-"""Raised with every change of the tables."""
+VERSION = 4
+"""Version of the schema, raised with every change of the tables."""
 
 APPLICATION_ID = 0x43754744
-"""``CuGD``: tells our files from other SQLite files."""
+"""SQLite application id, ``CuGD`` in ASCII, which tells the file from other SQLite databases."""
 
-_MEASUREMENTS = """
+_TABLES_OF_3 = """
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    stopped TEXT NOT NULL DEFAULT '',
+    head TEXT NOT NULL
+);
+CREATE TABLE rounds (
+    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (session_id, number)
+) WITHOUT ROWID;
+CREATE TABLE measurements (
+    id INTEGER PRIMARY KEY,
+    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    job TEXT NOT NULL,
+    device TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE UNIQUE INDEX measurements_once ON measurements (session_id, job, device);
+"""
+"""Statements that create the tables of version 3."""
+
+_EPOCHS = """
+CREATE TABLE epochs (
+    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (session_id, number)
+) WITHOUT ROWID;
+"""
+"""Statement that creates the table of a population's epochs, new in version 4."""
+
+CREATE = _TABLES_OF_3 + _EPOCHS
+"""Statements that create the tables. `head` is the session without its rounds, epochs and measurements,
+`body` a round, an epoch or a measurement, all in the format of core.codec. The other columns identify a
+row."""
+
+UPGRADES = {
+    1: """
 CREATE TABLE measurements (
     id INTEGER PRIMARY KEY,
     session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
@@ -19,41 +59,25 @@ CREATE TABLE measurements (
     body TEXT NOT NULL
 );
 CREATE UNIQUE INDEX measurements_once ON measurements (session_id, job, device);
-"""
-
-CREATE = (
-    """
-CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    problem_digest TEXT NOT NULL,
-    author TEXT NOT NULL,
-    device TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    stopped TEXT NOT NULL DEFAULT '',
-    head TEXT NOT NULL
-);
-CREATE TABLE rounds (
-    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    strategy TEXT NOT NULL,
-    verdict TEXT NOT NULL,
-    relation TEXT NOT NULL,
-    approved INTEGER NOT NULL,
-    candidate_digest TEXT NOT NULL,
-    parent_digest TEXT NOT NULL,
-    started_at TEXT NOT NULL,
-    seconds REAL NOT NULL,
-    body TEXT NOT NULL,
-    PRIMARY KEY (session_id, number)
-) WITHOUT ROWID;
-CREATE INDEX rounds_by_candidate ON rounds (candidate_digest);
-CREATE INDEX rounds_by_verdict ON rounds (verdict, strategy);
-"""
-    + _MEASUREMENTS
-)
-"""`head` is the session without its rounds, `body` a round, both as core.codec writes them; the other
-columns repeat parts of them so that they can be searched."""
-
-UPGRADES = {1: _MEASUREMENTS}
-"""What makes tables of an older version those of the next one."""
+""",
+    # Version 2 repeated parts of `head` and `body` in columns that no query read. The tables are made anew,
+    # because SQLite drops a column from 3.35 on only. The old children go first: dropping a table deletes
+    # its rows, and with them the rows that refer to them.
+    2: """
+DROP INDEX measurements_once;
+ALTER TABLE sessions RENAME TO old_sessions;
+ALTER TABLE rounds RENAME TO old_rounds;
+ALTER TABLE measurements RENAME TO old_measurements;
+"""  # noqa: S608 - the tables are a constant
+    + _TABLES_OF_3
+    + """
+INSERT INTO sessions SELECT id, name, stopped, head FROM old_sessions;
+INSERT INTO rounds SELECT session_id, number, body FROM old_rounds;
+INSERT INTO measurements SELECT id, session_id, job, device, body FROM old_measurements;
+DROP TABLE old_measurements;
+DROP TABLE old_rounds;
+DROP TABLE old_sessions;
+""",
+    3: _EPOCHS,
+}
+"""Statements that upgrade the tables of a version to the next one."""

@@ -1,4 +1,4 @@
-"""Sessions in one SQLite file: a transaction a round, nothing ever rewritten."""
+"""Session store in one SQLite file: append-only, with one transaction a round."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.errors import StoreError
-from cutegen_nb.core.measurement import Measurement
-from cutegen_nb.core.round import Round
+from cutegen_nb.core.errors import DamagedSession, StoreError
+from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
 FILE_NAME = "sessions.sqlite"
+"""Name of the database file in the store's folder."""
 _BUSY_S = 5.0
+"""Seconds to wait for another process's transaction."""
+_WITH_MEASUREMENTS, _WITH_EPOCHS = 2, 4
+"""Versions of the schema from which these tables exist."""
 _NAMED = 8
-"""Sessions that a message names, the newest first."""
+"""Number of sessions named in an error message, newest first."""
 
 
 class SqliteStore:
-    """The sessions of one folder.
+    """Sessions of one folder.
 
-    Opened for writing it holds a lock until it is closed; for reading it takes none and sees what is
-    committed. Every failure is a StoreError in one sentence.
+    A writable store holds a lock until it is closed. A readable store takes no lock and sees committed data.
+    Every failure is a StoreError in one sentence.
     """
 
     def __init__(self, folder: Path, *, writable: bool = True) -> None:
@@ -50,14 +54,15 @@ class SqliteStore:
         self._lock.acquire()
         try:
             connection = sqlite3.connect(
-                # A notebook without a person runs the session in a thread and joins it: one user at a time.
+                # A notebook without a person runs the session in another thread and joins it: one user at a
+                # time.
                 self.path,
                 timeout=_BUSY_S,
                 isolation_level=None,
                 check_same_thread=False,
             )
             connection.execute("PRAGMA journal_mode = WAL")
-            # FULL: a finished round survives a power cut too; there is one every few seconds at most.
+            # FULL: a finished round survives a power cut too; a round ends every few seconds at most.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             self._prepare(connection)
@@ -101,7 +106,7 @@ class SqliteStore:
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
                 tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             except sqlite3.OperationalError:
-                # A read-only folder holds no place for the shared index of WAL: read the file alone.
+                # In a read-only folder WAL cannot create its shared index: open the file as immutable.
                 connection.close()
                 continue
             if version == 0 and not tables:
@@ -113,68 +118,63 @@ class SqliteStore:
         raise StoreError(message)
 
     def create(self, session: Session) -> None:
-        """Add a session with the rounds and measurements it has, all of it or nothing."""
-        head = json.dumps(encode(replace(session, rounds=(), measurements=(), stopped="")))
-        row = (
-            session.name,
-            session.problem.digest,
-            session.author,
-            session.device.name,
-            session.created_at,
-            session.stopped,
-            head,
-        )
+        """Add a session with its rounds, epochs and measurements in one transaction."""
+        head = json.dumps(encode(replace(session, rounds=(), epochs=(), measurements=(), stopped="")))
         with self._transaction() as connection:
             connection.execute(
-                "INSERT INTO sessions (name, problem_digest, author, device, created_at, stopped, head) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
+                "INSERT INTO sessions (name, stopped, head) VALUES (?, ?, ?)",
+                (session.name, session.stopped, head),
             )
             for item in session.rounds:
                 self._insert_round(session.name, item)
+            for epoch in session.epochs:
+                self._insert_epoch(session.name, epoch)
             for measured in session.measurements:
                 self._insert_measurement(session.name, measured)
 
     def append(self, session_name: str, finished: Round) -> None:
-        """Add a finished round, whole or not at all."""
+        """Add a finished round in one transaction."""
         with self._transaction():
             self._insert_round(session_name, finished)
 
+    def append_epoch(self, session_name: str, finished: Epoch) -> None:
+        """Add a finished epoch in one transaction."""
+        with self._transaction():
+            self._insert_epoch(session_name, finished)
+
     def absorb(self, session_name: str, measurements: Sequence[Measurement]) -> None:
-        """Add what was measured elsewhere, all of it or nothing."""
+        """Add measurements made elsewhere in one transaction."""
         with self._transaction():
             for item in measurements:
                 self._insert_measurement(session_name, item)
 
     def _insert_round(self, session_name: str, finished: Round) -> None:
         self._connection.execute(
-            "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._id(session_name), *_columns(finished), json.dumps(encode(finished))),
+            "INSERT INTO rounds (session_id, number, body) VALUES (?, ?, ?)",
+            (self._id(session_name), finished.number, json.dumps(encode(finished))),
+        )
+
+    def _insert_epoch(self, session_name: str, finished: Epoch) -> None:
+        self._connection.execute(
+            "INSERT INTO epochs (session_id, number, body) VALUES (?, ?, ?)",
+            (self._id(session_name), finished.number, json.dumps(encode(finished))),
         )
 
     def _insert_measurement(self, session_name: str, item: Measurement) -> None:
         self._connection.execute(
-            "INSERT INTO measurements (session_id, job, candidate_digest, device, absorbed_at, body) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                self._id(session_name),
-                item.job,
-                item.candidate_digest,
-                item.device.name,
-                item.absorbed_at,
-                json.dumps(encode(item)),
-            ),
+            "INSERT INTO measurements (session_id, job, device, body) VALUES (?, ?, ?, ?)",
+            (self._id(session_name), item.job, item.device.name, json.dumps(encode(item))),
         )
 
     def stop(self, session_name: str, reason: str) -> None:
-        """Record why a session ended; an empty reason says that it goes on."""
+        """Record the reason for the end of a session; an empty reason marks the session as resumed."""
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE sessions SET stopped = ? WHERE id = ?", (reason, self._id(session_name))
             )
 
     def load(self, session_name: str) -> Session:
-        """Read a session with its rounds."""
+        """Read a session with its rounds, epochs and measurements."""
         with _foreign(self.path):
             head, stopped = self._connection.execute(
                 "SELECT head, stopped FROM sessions WHERE id = ?", (self._id(session_name),)
@@ -182,15 +182,27 @@ class SqliteStore:
             bodies = self._connection.execute(
                 "SELECT body FROM rounds WHERE session_id = ? ORDER BY number", (self._id(session_name),)
             ).fetchall()
+            closed = self._epochs(session_name)
             absorbed = self._absorbed(session_name)
         rounds = tuple(self._value(Round, body, session_name) for (body,) in bodies)
+        epochs = tuple(self._value(Epoch, body, session_name) for (body,) in closed)
         measurements = tuple(self._value(Measurement, body, session_name) for (body,) in absorbed)
         session: Session = self._value(Session, head, session_name)
-        return replace(session, rounds=rounds, measurements=measurements, stopped=stopped)
+        return replace(session, rounds=rounds, epochs=epochs, measurements=measurements, stopped=stopped)
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def _epochs(self, session_name: str) -> list[tuple[str]]:
+        if self._version() < _WITH_EPOCHS:
+            return []  # a store of before, opened for reading only
+        return self._connection.execute(
+            "SELECT body FROM epochs WHERE session_id = ? ORDER BY number", (self._id(session_name),)
+        ).fetchall()
 
     def _absorbed(self, session_name: str) -> list[tuple[str]]:
-        if self._connection.execute("PRAGMA user_version").fetchone()[0] == 1:
-            return []  # a store of before, opened for reading only
+        if self._version() < _WITH_MEASUREMENTS:
+            return []
         return self._connection.execute(
             "SELECT body FROM measurements WHERE session_id = ? ORDER BY id", (self._id(session_name),)
         ).fetchall()
@@ -201,8 +213,19 @@ class SqliteStore:
             rows = self._connection.execute("SELECT name FROM sessions ORDER BY id").fetchall()
         return tuple(name for (name,) in rows)
 
+    def load_all(self) -> tuple[tuple[Session, ...], dict[str, str]]:
+        """Return the readable sessions, oldest first, and the error of each unreadable one by name."""
+        found: list[Session] = []
+        damaged: dict[str, str] = {}
+        for name in self.names():
+            try:
+                found.append(self.load(name))
+            except StoreError as error:
+                damaged[name] = str(error)
+        return tuple(found), damaged
+
     def close(self) -> None:
-        """End the connection and give the lock back."""
+        """Close the connection and release the lock."""
         self._connection.close()
         self._lock.release()
 
@@ -221,7 +244,7 @@ class SqliteStore:
         return int(row[0])
 
     def _unknown(self, session_name: str) -> str:
-        """There is no session of that name: the nearest, and the newest of those that there are."""
+        """Message for an unknown name, with the nearest name and the newest sessions."""
         names = self.names()
         known = ", ".join(names[: -_NAMED - 1 : -1]) or "none yet"
         more = f" and {len(names) - _NAMED} older ones" if len(names) > _NAMED else ""
@@ -232,12 +255,12 @@ class SqliteStore:
     def _value(self, kind: type[Any], text: str, session_name: str) -> Any:  # noqa: ANN401 - `kind` says which
         try:
             return decode(kind, json.loads(text))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             message = (
                 f"session {session_name!r} in {self.path} cannot be read ({error}); "
                 "the rest of the store can: restore a copy of the file, or use another --name"
             )
-            raise StoreError(message) from error
+            raise DamagedSession(message) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -251,27 +274,9 @@ class SqliteStore:
                     self._connection.execute("ROLLBACK")
 
 
-def _columns(finished: Round) -> tuple[int, str, str, str, int, str, str, str, float]:
-    candidate, evaluation = finished.candidate, finished.evaluation
-    parent = finished.attempts[0].prompt.parent if finished.attempts else None
-    last = next((a.evaluation for a in reversed(finished.attempts) if a.evaluation), None)
-    shown = evaluation or last
-    return (
-        finished.number,
-        finished.strategy.name if finished.strategy else "",
-        shown.label if shown else "",
-        finished.comparison.relation.value if finished.comparison else "",
-        int(finished.approved),
-        candidate.digest if candidate else "",
-        parent.digest if parent else "",
-        finished.started_at,
-        finished.seconds,
-    )
-
-
 @contextmanager
 def _foreign(path: Path) -> Iterator[None]:
-    """Every error of SQLite as a StoreError that says what to do."""
+    """Convert every SQLite error to a StoreError that names the next step."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Shipped stand-ins for what a test cannot have: a model, a clock, and evaluations recorded before."""
+"""Test doubles shipped with the package: a scripted model, a fixed clock, a recorded evaluator."""
 
 from cutegen_nb.testing.clock import FixedClock
 from cutegen_nb.testing.scripted import RecordedEvaluator, ScriptedModel

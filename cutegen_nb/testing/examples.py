@@ -1,17 +1,39 @@
-"""Small values for tests: a problem with its facts, a device, evaluations."""
+"""Example values for tests: a problem with its facts, a device, evaluations, rounds and sessions."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.evaluation import Evaluation, Finding, Judged, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
-from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    Epoch,
+    Prompt,
+    Relation,
+    Reply,
+    Round,
+    Usage,
+)
+from cutegen_nb.core.search.population import Duel, MoveKind, Slot
+from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import (
+    Alignment,
+    Direction,
+    ExpectedEffect,
+    Optimisation,
+    Strategy,
+    StrategySource,
+)
 
 RELU_SOURCE = """import torch
 
@@ -30,10 +52,11 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+"""Problem file of `relu_problem`."""
 
 
 def relu_problem(name: str = "relu") -> Problem:
-    """ReLU over 2²⁰ floats."""
+    """Problem: ReLU over 2²⁰ floats."""
     return Problem(name=name, source=RELU_SOURCE, form=ProblemForm.KERNELBENCH, path="relu.py")
 
 
@@ -49,7 +72,7 @@ def _relu_workload(elements: int) -> Workload:
 
 
 def relu_facts() -> ProblemFacts:
-    """Its facts, scaled to 4096 elements."""
+    """Facts of `relu_problem`, scaled to 4096 elements on the simulator."""
     return ProblemFacts(
         workload_class=WorkloadClass.ELEMENTWISE,
         full=_relu_workload(1 << 20),
@@ -59,7 +82,7 @@ def relu_facts() -> ProblemFacts:
 
 
 def simulated_device() -> Device:
-    """The simulator with the ceilings of an A100's data sheet."""
+    """Simulator with the ceilings of an A100's data sheet."""
     return Device(
         kind=DeviceKind.SIMULATOR,
         name="NVIDIA A100",
@@ -71,12 +94,12 @@ def simulated_device() -> Device:
 
 
 def kernel_source(mark: str) -> str:
-    """A file that looks like a candidate; `mark` makes it differ from others."""
+    """Source that looks like a candidate; `mark` makes it different from others."""
     return f"# {mark}\nclass ModelNew:\n    pass\n"
 
 
 def passed(sectors: int, instructions: int = 1000) -> Evaluation:
-    """A passing evaluation with these counts."""
+    """Build a passing evaluation with these counts."""
     counters = Counters(
         gmem_load_sectors=sectors, gmem_ideal_sectors=sectors, gmem_requests=1, warp_instructions=instructions
     )
@@ -92,15 +115,20 @@ def passed(sectors: int, instructions: int = 1000) -> Evaluation:
 
 
 def failed(verdict: Verdict, summary: str, line: int = 0) -> Evaluation:
-    """An evaluation with another verdict."""
+    """Build an evaluation with a failing verdict and one finding."""
     finding = Finding(kind=verdict.value.lower(), message=summary, line=line)
+    accuses = verdict in {Verdict.CHEATED, Verdict.NOT_OWN_WORK}
     return Evaluation(
-        outcome=Judged(verdict=verdict), summary=summary, device="NVIDIA A100", findings=(finding,)
+        outcome=Judged(verdict=verdict),
+        summary=summary,
+        device="NVIDIA A100",
+        findings=(finding,),
+        exhibits=(Exhibit(kind=finding.kind, statement=summary),) if accuses else (),
     )
 
 
 def strategies() -> tuple[Strategy, ...]:
-    """A menu of three."""
+    """Menu of three strategies."""
     sectors = ExpectedEffect(counter="gmem_load_sectors", direction=Direction.DOWN)
     return (
         Strategy(name="coalesce", statement="Neighbours touch neighbours.", effects=(sectors,)),
@@ -110,7 +138,7 @@ def strategies() -> tuple[Strategy, ...]:
 
 
 def finished_round(number: int, relation: Relation = Relation.LESS_WORK) -> Round:
-    """A round whose candidate passed and was approved; each number has a source of its own."""
+    """Build a round whose candidate passed and was approved; each number has a source of its own."""
     strategy = strategies()[0]
     attempt = Attempt(
         purpose="optimise",
@@ -131,8 +159,45 @@ def finished_round(number: int, relation: Relation = Relation.LESS_WORK) -> Roun
     )
 
 
+def evolved_session(name: str = "relu", *, words: str = "the only one with tiles") -> Session:
+    """Build a population of two after one epoch: a first kernel, two slots that passed and one that failed.
+
+    `words` stand wherever an author or a person writes: names, statements, reasons.
+    """
+    made = session_of(Relation.FIRST, Relation.LESS_WORK, Relation.LESS_WORK, Relation.LESS_WORK, name=name)
+    first, *slots = made.rounds
+    assert first.candidate is not None
+    digest = first.candidate.digest
+    moves = (MoveKind.EXTEND, MoveKind.REQUEST, MoveKind.INVENT)
+    own = Strategy(name=f"own {words}", statement=f"Do {words}.", source=StrategySource.PERSON.value)
+    rounds = [replace(first, strategy=None)]
+    for number, (item, move) in enumerate(zip(slots, moves, strict=True), start=1):
+        slot = Slot(epoch=1, number=number, move=move, parents=(digest,))
+        rounds.append(replace(item, slot=slot, strategy=own, aligned=_aligned(words)))
+    rounds[3] = replace(rounds[3], attempts=(), strategy=None, comparison=None, aligned=None, note=words)
+    kept = [item.candidate.digest for item in rounds[:3] if item.candidate]
+    decided = (
+        Decision(gate="epoch", action=Action.PIN, by="person:ada", edited="r0", reason=words),
+        Decision(gate="epoch", action=Action.REQUEST, by="person:ada", edited=f"mine: {words}"),
+        Decision(gate="epoch", action=Action.APPROVE, by="person:ada"),
+    )
+    duel = Duel(challenger=kept[2], holder=kept[1], speedup=1.1, reason=words)
+    epoch = Epoch(number=1, members=(kept[2], kept[0]), duels=(duel,), decisions=decided)
+    plan = Plan(population=2)
+    return replace(made, rounds=tuple(rounds), epochs=(epoch,), plan=plan, budget=Budget(rounds=9, epochs=4))
+
+
+def _aligned(words: str) -> Alignment:
+    return Alignment(
+        statement=f"It does {words}.",
+        by="test",
+        in_force=(Optimisation.COALESCED,),
+        unfulfilled=(f"pipelined: {words}",),
+    )
+
+
 def session_of(*relations: Relation, name: str = "relu") -> Session:
-    """A session with an approved round of each relation."""
+    """Build a session with one approved round for each relation."""
     return Session(
         name=name,
         problem=relu_problem(name),

@@ -1,6 +1,6 @@
-"""A real HTTP server on loopback that speaks both model APIs, and misbehaves when it is told to.
+"""HTTP server on loopback with both model APIs, for tests; it can also misbehave on request.
 
-Each request takes the next `Behaviour` of the queue; when that is empty, the last one again.
+Each request takes the next `Behaviour` of the queue; the last one is repeated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 MODELS = ("small-coder", "large-coder", "chatter")
-"""What ``GET /models`` lists."""
+"""Model names in the answer to ``GET /models``."""
 
 
 class Exchange:
-    """One request, and the ways to answer it in the API it came by."""
+    """One request, with methods that answer it in its own API."""
 
     def __init__(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], server: ModelServer) -> None:
         self.body = body
@@ -29,7 +29,7 @@ class Exchange:
         self._handler = handler
 
     def begin(self, content_type: str = "text/event-stream", headers: dict[str, str] | None = None) -> None:
-        """Status 200 and the headers of a stream that ends with the connection."""
+        """Send status 200 and the headers of a stream that ends with the connection."""
         self._handler.send_response(200)
         self._handler.send_header("Content-Type", content_type)
         for name, value in (headers or {}).items():
@@ -37,17 +37,17 @@ class Exchange:
         self._handler.end_headers()
 
     def raw(self, data: bytes) -> None:
-        """Bytes as they are."""
+        """Send bytes unchanged."""
         self._handler.wfile.write(data)
         self._handler.wfile.flush()
 
     def event(self, data: dict[str, Any]) -> None:
-        """One event of the stream."""
+        """Send one event of the stream."""
         named = f"event: {data['type']}\n" if "type" in data else ""
         self.raw(f"{named}data: {json.dumps(data)}\n\n".encode())
 
     def delta(self, text: str = "", *, reasoning: str = "", refusal: str = "") -> None:
-        """More of the answer."""
+        """Send more text, reasoning or refusal of the answer."""
         if self.responses:
             for kind, words in (
                 ("response.output_text.delta", text),
@@ -61,7 +61,7 @@ class Exchange:
         self._chunk({"role": "assistant", **{name: words for name, words in parts.items() if words}})
 
     def call(self, name: str, arguments: str) -> None:
-        """A tool call in the answer."""
+        """Send a tool call."""
         if self.responses:
             item = {"type": "function_call", "name": name, "arguments": "", "call_id": "c", "id": "i"}
             self.event({"type": "response.output_item.added", "output_index": 0, "item": item})
@@ -73,7 +73,7 @@ class Exchange:
         self._chunk({"tool_calls": [call]})
 
     def end(self, reason: str = "stop", *, usage: bool = True) -> None:
-        """How the answer ended: ``stop``, ``length``, ``content_filter``, ``tool_calls``, ``failed``."""
+        """End the answer, with ``stop``, ``length``, ``content_filter``, ``tool_calls`` or ``failed``."""
         if self.responses:
             self._end_response(reason, usage=usage)
             return
@@ -99,7 +99,7 @@ class Exchange:
         self.event({**_CHUNK, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
     def whole(self, text: str, reason: str = "stop") -> None:
-        """The answer in one piece."""
+        """Send the answer in one piece."""
         if self.responses:
             content = [{"type": "output_text", "text": text, "annotations": []}]
             item = {
@@ -116,13 +116,13 @@ class Exchange:
         self.json({"id": "1", "object": "chat.completion", "choices": [choice], "usage": CHAT_USAGE})
 
     def json(self, data: object, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        """A JSON document."""
+        """Send a JSON document."""
         self.document(json.dumps(data).encode(), "application/json", status, headers)
 
     def document(
         self, data: bytes, content_type: str, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
-        """Any document."""
+        """Send a document of any type."""
         self._handler.send_response(status)
         self._handler.send_header("Content-Type", content_type)
         self._handler.send_header("Content-Length", str(len(data)))
@@ -132,20 +132,20 @@ class Exchange:
         self._handler.wfile.write(data)
 
     def cut(self) -> None:
-        """Close the connection where a chunked body has promised more."""
+        """Close the connection in the middle of a chunk."""
         self.raw(b"ffff\r\ndata: {")
         self._handler.connection.shutdown(socket.SHUT_RDWR)
 
     def begin_chunked(self) -> None:
-        """As `begin`, for a stream whose end would be seen."""
+        """Begin a chunked stream, in which the client can see a missing end."""
         self.begin(headers={"Transfer-Encoding": "chunked"})
 
     def chunked(self, data: bytes) -> None:
-        """One chunk of such a stream."""
+        """Send one chunk of a chunked stream."""
         self.raw(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def hold(self, seconds: float) -> bool:
-        """Say nothing for a while; True when the client went away before that, which the server notes."""
+        """Stay silent for `seconds`; return True, and set `disconnected`, if the client went away before."""
         deadline = time.monotonic() + seconds
         connection = self._handler.connection
         connection.settimeout(0.02)
@@ -164,6 +164,7 @@ class Exchange:
 
 
 Behaviour = Callable[[Exchange], None]
+"""Function that answers one request."""
 _CHUNK: dict[str, Any] = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 CHAT_USAGE = {
     "prompt_tokens": 1000,
@@ -172,6 +173,7 @@ CHAT_USAGE = {
     "prompt_tokens_details": {"cached_tokens": 600},
     "completion_tokens_details": {"reasoning_tokens": 50},
 }
+"""Token counts of every chat completion."""
 RESPONSE_USAGE = {
     "input_tokens": 1000,
     "output_tokens": 200,
@@ -179,10 +181,11 @@ RESPONSE_USAGE = {
     "input_tokens_details": {"cached_tokens": 600},
     "output_tokens_details": {"reasoning_tokens": 50},
 }
+"""Token counts of every response."""
 
 
 def answers(text: str, *, reasoning: str = "", reason: str = "stop", usage: bool = True) -> Behaviour:
-    """Stream a whole answer in a few pieces."""
+    """Behaviour that streams a whole answer in pieces of 200 characters."""
 
     def respond(exchange: Exchange) -> None:
         exchange.begin()
@@ -198,7 +201,7 @@ def answers(text: str, *, reasoning: str = "", reason: str = "stop", usage: bool
 def refuses(
     status: int, message: str = "no", *, headers: dict[str, str] | None = None, **more: str
 ) -> Behaviour:
-    """Answer with an error status and a sentence; `more` are members of the error."""
+    """Behaviour that answers with an error status and a sentence; `more` are members of the error."""
 
     def respond(exchange: Exchange) -> None:
         error = {"message": message, "type": "error", **more}
@@ -209,24 +212,24 @@ def refuses(
 
 @dataclass
 class ModelServer:
-    """Runs while it is entered."""
+    """Server that runs inside its ``with`` block."""
 
     behaviours: Iterable[Behaviour]
-    """What the requests are answered with, in order."""
+    """Behaviours for the requests, in order."""
     url: str = ""
-    """With ``/v1``."""
+    """Address of the API, with ``/v1``."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """Bodies of the requests."""
     keys: list[str] = field(default_factory=list)
-    """Their Authorization headers."""
+    """Authorization headers of the requests."""
     paths: list[str] = field(default_factory=list)
-    """What they asked for."""
+    """Paths of the requests."""
     disconnected: threading.Event = field(default_factory=threading.Event)
     """Set when a client went away while the server was silent."""
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server ends."""
     most_at_a_time: int = 0
-    """Requests that were in progress at one time, at most."""
+    """Largest number of concurrent requests so far."""
 
     def __post_init__(self) -> None:
         self._queue = list(self.behaviours)
@@ -237,7 +240,7 @@ class ModelServer:
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def then(self, *behaviours: Behaviour) -> None:
-        """Answer the next requests so."""
+        """Replace the queue of behaviours."""
         with self._lock:
             self._queue = list(behaviours)
 

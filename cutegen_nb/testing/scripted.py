@@ -1,4 +1,4 @@
-"""A model that says what it was told to say, and evaluations that were recorded before."""
+"""Scripted model and recorded evaluator for tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation, Tier
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
@@ -18,9 +19,9 @@ from cutegen_nb.core.strategy import Strategy
 
 
 class ScriptedModel:
-    """An author that answers from a list: a text, a whole reply, or an error to raise.
+    """Author that answers from a list: a text, a whole reply, or an error to raise.
 
-    Keeps the prompts it was given in `prompts`.  When the list is used up it declines.
+    `prompts` collects the prompts of all requests. Raises Declined when the list is used up.
     """
 
     def __init__(
@@ -34,12 +35,12 @@ class ScriptedModel:
         self._answers = iter(answers)
         self._menu = menu
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
-        """The menu it was made with."""
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
+        """Return the menu given to the constructor."""
         return self._menu
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:  # noqa: ARG002 - the port's
-        """The next answer of the list."""
+        """Return or raise the next answer of the list."""
         self.prompts.append(prompt)
         answer = next(self._answers, None)
         if answer is None:
@@ -52,7 +53,7 @@ class ScriptedModel:
 
 
 class RecordedEvaluator:
-    """Gives evaluations that were made before, by the digest of the source."""
+    """Evaluator that returns given evaluations, found by the digest of the candidate's source."""
 
     def __init__(
         self,
@@ -62,9 +63,10 @@ class RecordedEvaluator:
         closer: Mapping[str, Evaluation] | None = None,
         counted: Mapping[str, Profile] | None = None,
     ) -> None:
-        """Keep what is given out.
+        """Store the evaluations.
 
-        `closer` are the evaluations above tier A, where they differ; `counted` what a GPU's profiler gave.
+        `closer` holds evaluations above tier A, where they differ. `counted` holds counters of a GPU's
+        profiler.
         """
         self._facts = facts
         self._device = device
@@ -72,21 +74,22 @@ class RecordedEvaluator:
         self._closer = dict(closer or {})
         self._counted = dict(counted or {})
         self.tiers: list[Tier] = []
-        """Of every evaluation asked for, in order."""
+        """Tier of every requested evaluation, in order."""
         self.rivals: list[Candidate | None] = []
-        """Given with each of them."""
+        """Rival of every requested evaluation, in order."""
         self.profiled: list[str] = []
-        """Digests of the candidates that were judged and counted in one, in order."""
+        """Digests of the candidates evaluated with `profile`, in order."""
         self.counts: list[str] = []
-        """Digests of the candidates that were counted alone, in order."""
+        """Digests of the candidates passed to `count`, in order."""
         self.closed = False
+        """True once the evaluator was closed."""
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:  # noqa: ARG002 - the port's
-        """The facts it was made with."""
+        """Return the facts given to the constructor."""
         return self._facts
 
     async def device(self) -> Device:
-        """The device it was made with."""
+        """Return the device given to the constructor."""
         return self._device
 
     async def evaluate(  # noqa: PLR0913 - the port's
@@ -98,8 +101,9 @@ class RecordedEvaluator:
         *,
         profile: bool = False,
         rival: Candidate | None = None,
+        only_if_faster: bool = False,
     ) -> Evaluation:
-        """The recorded evaluation, that of `tier` where one was given. Raises EvaluatorError for neither."""
+        """Return the evaluation for `tier`, or else the one for tier A. Raises EvaluatorError for neither."""
         progress("looking up the recorded evaluation")
         if candidate.digest not in self._evaluations:
             message = f"no evaluation is recorded for candidate {candidate.digest[:12]}: evaluate it for real"
@@ -107,6 +111,8 @@ class RecordedEvaluator:
         self.tiers.append(tier)
         self.rivals.append(rival)
         found = self._evaluations[candidate.digest]
+        if only_if_faster and not self._is_faster(found, rival):
+            return replace(found, tier=Tier.A)
         if tier is not Tier.A:
             found = replace(self._closer.get(candidate.digest, found), tier=tier)
         if not profile:
@@ -114,13 +120,19 @@ class RecordedEvaluator:
         self.profiled.append(candidate.digest)
         return replace(found, profile=self._counted.get(candidate.digest, found.profile))
 
+    def _is_faster(self, found: Evaluation, rival: Candidate | None) -> bool:
+        before = self._evaluations.get(rival.digest) if rival else None
+        if before is None or before.timing is None or found.timing is None:
+            return True
+        return found.timing.median_ms < before.timing.median_ms
+
     async def count(
         self,
         problem: Problem,  # noqa: ARG002 - the port's
         candidate: Candidate,
         progress: Progress,
     ) -> Profile:
-        """The counters it was made with. Raises EvaluatorError for none."""
+        """Return the counters given to the constructor. Raises EvaluatorError without any."""
         progress("looking up the recorded counters")
         self.counts.append(candidate.digest)
         if candidate.digest not in self._counted:
@@ -129,5 +141,5 @@ class RecordedEvaluator:
         return self._counted[candidate.digest]
 
     async def close(self) -> None:
-        """Nothing to end; remembers that it was asked."""
+        """Record the call; there is nothing to close."""
         self.closed = True

@@ -1,5 +1,6 @@
 // The round that is looked at, in tabs; or the request that waits to be sent, in an editor.
 import { badge, button, folded, make, trusted } from "./dom.js";
+import { commentForm } from "./comment.js";
 import { sourceEditor, textEditor } from "./editor.js";
 
 export function detailView(panel) {
@@ -7,6 +8,7 @@ export function detailView(panel) {
   let editor = null;
   let shown = "";
   let tabs = null;
+  let verdict = null;
 
   function update() {
     const detail = panel.detail;
@@ -21,12 +23,41 @@ export function detailView(panel) {
     const focused = element.contains(root.activeElement) ? root.activeElement.dataset.cgnName : "";
     editor?.destroy();
     editor = null;
-    tabs = null;
+    tabs = verdict = null;
     const detail = panel.detail;
     if (detail.kind === "prompt") element.replaceChildren(...promptParts(detail));
     else if (detail.kind === "round") element.replaceChildren(...roundParts(detail));
     else element.replaceChildren(make("p", { class: "cgn-empty", textContent: detail.text ?? "" }));
+    markStale();
     if (focused) element.querySelector(`[data-cgn-name="${focused}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** A verdict under an edit that was not evaluated is of the version before it. */
+  function markStale() {
+    if (!verdict) return;
+    const isStale = panel.detail.editable && panel.hasEdit() && panel.draft.key === panel.detail.key;
+    verdict.classList.toggle("cgn-stale", isStale);
+    verdict.dataset.stale = isStale ? " of the version before your edit" : "";
+  }
+
+  /** The versions of a round's kernel: any can be looked at, and while the round waits also restored. */
+  function versionsBar(detail) {
+    const bar = make("div", { class: "cgn-tools cgn-versions", role: "group", "aria-label": "Versions of the kernel" });
+    bar.append(make("span", { class: "cgn-label", textContent: "Versions" }));
+    for (const [i, item] of detail.versions.entries()) {
+      const label = `${i + 1}. ${item.label}: ${item.verdict}`;
+      const show = button(label, () => panel.select(detail.round, item.attempt), { kind: "cgn-small" });
+      show.setAttribute("aria-pressed", String(item.shown));
+      show.dataset.cgnName = `version-${item.attempt}`;
+      bar.append(show);
+    }
+    const chosen = detail.versions.find((item) => item.shown);
+    if (detail.is_old && panel.view.gate?.gate === "revision" && panel.view.gate.round === detail.round) {
+      const restore = button("Restore this version", (self) => panel.settle("restore", { attempt: chosen.attempt }, self), {});
+      restore.title = "It takes the place of the last version, with the verdict that it has";
+      bar.append(restore);
+    }
+    return bar;
   }
 
   function promptParts(detail) {
@@ -34,14 +65,15 @@ export function detailView(panel) {
     if (detail.from) parts[0].append(make("span", { class: "cgn-muted", textContent: ` starting from ${detail.from}` }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     const box = make("div", { class: "cgn-editor" });
-    parts.push(
-      make("p", { class: "cgn-muted", textContent: `What the author (${detail.author}) is asked; you may change it here.` }),
-    );
+    const asked = detail.editable
+      ? `What the author (${detail.author}) is asked; you may change it here.`
+      : "What the model is asked. Copy the request above: it includes the standing instructions below.";
+    parts.push(make("p", { class: "cgn-muted", textContent: asked }));
     element.replaceChildren(...parts, box);
     editor = textEditor(box, {
-      text: panel.textOf(detail.key, detail.user),
-      label: `${detail.title}, editable`,
-      isEditable: !panel.isOver(),
+      text: detail.editable ? panel.textOf(detail.key, detail.user) : detail.user,
+      label: `${detail.title}${detail.editable ? ", editable" : ""}`,
+      isEditable: detail.editable && !panel.isOver(),
       onChange: (text) => panel.edit(detail.key, detail.user, text),
     });
     parts.push(box);
@@ -53,9 +85,11 @@ export function detailView(panel) {
   }
 
   function roundParts(detail) {
-    const head = make("h3", {}, `${detail.title} `, badge(detail.verdict, detail.good ? "good" : "bad"));
+    verdict = make("span", { class: "cgn-verdict" }, badge(detail.verdict, detail.good ? "good" : "bad"));
+    const head = make("h3", {}, `${detail.title} `, verdict);
     if (detail.best) head.append(" ", badge("best", "good"));
     const parts = [head];
+    if (detail.versions.length) parts.push(versionsBar(detail));
     const words = detail.relation ? `${detail.relation}: ${detail.reason}` : detail.reason;
     if (words && !detail.editable) parts.push(make("p", { textContent: words }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
@@ -136,8 +170,11 @@ export function detailView(panel) {
         toggle("Whole file", "whole", detail),
       );
     }
-    if (detail.editable) tools.append(make("span", { class: "cgn-muted", textContent: "You may edit the new source here." }));
-    const page = make("div", {}, tools, box);
+    const note = commentForm(panel, detail, () => editor?.selected());
+    if (detail.editable) {
+      tools.append(note.opener, make("span", { class: "cgn-muted", textContent: "You may edit the new source here." }));
+    }
+    const page = make("div", {}, tools, note.element, box);
     fillChange(box, detail);
     return page;
   }
@@ -147,6 +184,8 @@ export function detailView(panel) {
     box.replaceChildren();
     editor = sourceEditor(box, {
       old: detail.old,
+      evaluated: detail.new,
+      changes: detail.changes,
       text: panel.textOf(detail.key, detail.new),
       label: `Source of ${detail.new_name}${detail.editable ? ", editable" : ""}`,
       oldLabel: `Source of ${detail.old_name}`,
@@ -192,7 +231,7 @@ export function detailView(panel) {
   return {
     element,
     update,
-    text: () => editor?.text(),
+    markStale,
     replace: (text) => editor?.replace(text),
     /** Shows the editor of the change, where an edit is made. */
     refresh: (id) => {

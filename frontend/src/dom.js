@@ -29,30 +29,12 @@ export function enable(element, isEnabled) {
   else element.setAttribute("aria-disabled", "true");
 }
 
-const SETTLED_MS = 500;
-
-/** Hides an element, but not under a person's focus: then once the focus has gone. */
+/** Hides an element; a focus on it moves to the section around it, so that no dead button stays for its sake. */
 export function conceal(element, isConcealed) {
-  element.dataset.cgnConceal = isConcealed ? "yes" : "";
-  if (!isConcealed) {
-    element.hidden = false;
-    return;
+  if (isConcealed && element === element.getRootNode().activeElement) {
+    element.closest("section").focus({ preventScroll: true });
   }
-  if (element !== element.getRootNode().activeElement) {
-    element.hidden = true;
-    return;
-  }
-  enable(element, false);
-  element.addEventListener(
-    "blur",
-    () => {
-      // Later: were it gone between press and release, the next button would move from under the pointer.
-      setTimeout(() => {
-        if (element.dataset.cgnConceal) element.hidden = true;
-      }, SETTLED_MS);
-    },
-    { once: true },
-  );
+  element.hidden = isConcealed;
 }
 
 /** Sets text only when it differs: an unchanged live region must stay silent. */

@@ -6,6 +6,7 @@ import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { alignment } from "./align.js";
 import { button, keepKeys, make } from "./dom.js";
 import { editorTheme } from "./theme.js";
 
@@ -50,17 +51,19 @@ function common(label, isEditable, onChange, { code, wraps }) {
 }
 
 /**
- * A source, with its changes against `old` where there is one.
+ * A source, with its changes against `old` where there is one; `changes` are those of the text that was `evaluated`.
  * Returns the way to read, to replace and to remove it.
  */
-export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, isSplit, isWhole, onChange }) {
+export function sourceEditor(parent, { old, evaluated, changes, text, label, oldLabel, isEditable, isSplit, isWhole, onChange }) {
   const collapse = isWhole ? {} : { collapseUnchanged: COLLAPSE };
+  const diffConfig = { override: alignment(withoutReturns(old), withoutReturns(evaluated), changes) };
   if (old && isSplit) {
     const merge = new MergeView({
       a: { doc: old, extensions: common(oldLabel, false, onChange, { code: true, wraps: true }) },
       b: { doc: text, extensions: common(label, isEditable, onChange, { code: true, wraps: true }) },
       parent,
       gutter: true,
+      diffConfig,
       ...collapse,
     });
     reachCollapsed(merge.dom);
@@ -69,12 +72,17 @@ export function sourceEditor(parent, { old, text, label, oldLabel, isEditable, i
   const extensions = common(label, isEditable, onChange, { code: true, wraps: false });
   if (old) {
     extensions.push(
-      unifiedMergeView({ original: old, gutter: true, mergeControls: isEditable ? control : false, ...collapse }),
+      unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls: isEditable ? control : false, ...collapse }),
     );
   }
   const view = new EditorView({ doc: text, extensions, parent });
   reachCollapsed(view.dom);
   return handle(view, () => view.destroy());
+}
+
+// CodeMirror counts each end of a line as one character.
+function withoutReturns(text) {
+  return text.replace(/\r\n?/g, "\n");
 }
 
 /** Plain text, wrapped. */
@@ -85,11 +93,51 @@ export function textEditor(parent, { text, label, isEditable, onChange }) {
 }
 
 function handle(view, destroy) {
+  const forget = takeAll(view);
   return {
-    destroy,
-    text: () => view.state.doc.toString(),
+    destroy: () => {
+      forget();
+      destroy();
+    },
+    /** Numbers of the selected lines, and the first of them as text. */
+    selected: () => {
+      const { from, to } = view.state.selection.main;
+      const first = view.state.doc.lineAt(from);
+      const last = view.state.doc.lineAt(to > from && view.state.doc.lineAt(to).from === to ? to - 1 : to);
+      return { first: first.number, last: last.number, text: view.state.doc.sliceString(first.from, last.to) };
+    },
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
   };
+}
+
+// "Select all" of the browser takes what is rendered, and CodeMirror renders what is near. All of it is meant.
+function takeAll(view) {
+  const listener = (event) => {
+    const { main } = view.state.selection;
+    const isWhole = main.from === 0 && main.to === view.state.doc.length;
+    if (isWhole || !view.hasFocus || !coversLines(view)) return;
+    if (event.type === "selectionchange") event.stopImmediatePropagation();
+    view.dispatch({ selection: { anchor: 0, head: view.state.doc.length } });
+  };
+  // Both before CodeMirror's own listeners, which would take the part that is rendered.
+  document.addEventListener("selectionchange", listener, true);
+  view.contentDOM.addEventListener("beforeinput", listener, true);
+  return () => document.removeEventListener("selectionchange", listener, true);
+}
+
+/** Whether the page's selection reaches from the first rendered line to the last, and no text is left out. */
+function coversLines(view) {
+  const selection = document.getSelection();
+  const lines = view.contentDOM.querySelectorAll(".cm-line");
+  if (!lines.length || !selection.rangeCount || selection.isCollapsed) return false;
+  const range = selection.getRangeAt(0);
+  if (!range.intersectsNode(lines[0]) || !range.intersectsNode(lines[lines.length - 1])) return false;
+  const [before, after] = [document.createRange(), document.createRange()];
+  before.setStart(lines[0], 0);
+  before.setEnd(range.startContainer, range.startOffset);
+  after.setEnd(lines[lines.length - 1], lines[lines.length - 1].childNodes.length);
+  after.setStart(range.endContainer, range.endOffset);
+  return !before.toString() && !after.toString();
 }
 
 // Accepting a hunk here would only hide it; taking one back is an edit, which is evaluated before it counts.

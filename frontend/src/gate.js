@@ -30,63 +30,72 @@ export function gateBar(panel) {
   const text = make("p", { class: "cgn-gate-text" });
   const whyNot = make("p", { class: "cgn-gate-note" });
   const look = button("", () => panel.select(panel.view.gate.round), { kind: "cgn-link" });
-  const approve = button("Approve", () => panel.decide("approve"), { kind: "cgn-primary" });
+  const approve = button("Approve", (self) => panel.settle("approve", {}, self), { kind: "cgn-primary" });
   const reject = button("Reject…", (self) => turnTo(form, self, "reject"), { twin: "%cutegen reject WHY" });
   const steer = button("Steer…", (self) => turnTo(form, self, "steer"), { twin: "%cutegen steer WORDS" });
   const edit = button("", () => panel.decide("edit", { edited: panel.edited() }), { twin: "%cutegen edit" });
-  const restore = button("Undo my edit", () => panel.restore(), { kind: "cgn-quiet" });
+  const undo = button("Undo my edit", () => panel.undoEdit(), { kind: "cgn-quiet" });
   const branch = button("Branch…", (self) => turnTo(form, self, "branch"), { twin: "%cutegen branch r1" });
   const mix = button("Merge…", (self) => turnTo(merge, self), { twin: "%cutegen merge r3 r4:1,2" });
   const overrule = button("Overrule…", (self) => turnTo(form, self, "overrule"), { twin: "%cutegen overrule WHY" });
   const form = decisionForm(panel);
   const merge = mergeForm(panel);
+  const unsent = unsentForm(panel);
+  const forms = [form, merge, unsent];
   const buttons = make("div", { class: "cgn-buttons", role: "group" });
-  buttons.append(approve, reject, steer, edit, restore, branch, mix, overrule);
+  buttons.append(approve, edit, reject, steer, branch, mix, overrule, undo);
   const element = make("section", { class: "cgn-gate" }, title, text, whyNot, look, buttons);
-  element.append(form.element, merge.element);
+  element.tabIndex = -1; // takes the focus of a button that goes
+  element.append(...forms.map((item) => item.element));
   let question = "";
   let openedAt = 0;
 
-  /** Opens a form below the buttons in the place of the other. */
+  /** Opens a form below the buttons in the place of the others. */
   function turnTo(which, self, ...kind) {
-    (which === form ? merge : form).close(false);
+    for (const other of forms) if (other !== which) other.close(false);
+    panel.say("");
     which.open(...kind, self);
   }
 
   function update() {
-    const { gate, live } = panel.view;
+    const { gate, live, carry } = panel.view;
     const isOpen = Boolean(gate) && !panel.isOver();
     const isPrompt = gate ? gate.gate === "prompt" : live.gate === "prompt";
     element.classList.toggle("cgn-waiting", isOpen);
-    element.hidden = panel.isOver() && !element.contains(element.getRootNode().activeElement);
+    const isElsewhereAsked = live.gate === "epoch" || panel.view.slots?.length > 0; // the population's box asks
+    const isFocused = element.contains(element.getRootNode().activeElement);
+    element.hidden = panel.isOver() || Boolean(carry) || (isElsewhereAsked && !isFocused);
     if ((gate?.id ?? "") !== question) {
       question = gate?.id ?? "";
       openedAt = Date.now();
-      form.close(false);
-      merge.close(false);
+      for (const item of forms) item.close(false);
       if (isOpen) setTimeout(update, SETTLE_MS + 10);
     }
     const isReady = isOpen && !panel.isSending() && Date.now() - openedAt >= SETTLE_MS;
+    const isElsewhere = isOpen && panel.view.selected !== gate.round;
+    const isOld = isOpen && !isElsewhere && Boolean(panel.detail.is_old);
+    const isEdited = isOpen && panel.hasEdit();
     buttons.setAttribute("aria-label", isOpen ? `Decision on r${gate.round}` : "Decision");
     tell(title, isOpen ? `${gate.title} — ${isPrompt ? "send this request?" : "build on it?"}` : "Nothing to decide now");
-    tell(text, isOpen ? gate.text : "You are asked here before the next request and after each evaluation.");
-    tell(whyNot, isOpen ? gate.why_not : "");
-    whyNot.hidden = !isOpen || !gate.why_not;
-    const isElsewhere = isOpen && panel.view.selected !== gate.round;
-    tell(look, isOpen ? `Show r${gate.round}` : "");
-    conceal(look, !isElsewhere);
+    tell(text, isOpen ? `${isEdited && !isPrompt ? "Before your edit: " : ""}${gate.text}` : isElsewhereAsked ? "The end of the epoch is decided above." : IDLE);
+    text.classList.toggle("cgn-stale", isEdited && !isPrompt);
+    tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld }) : "");
+    whyNot.hidden = !whyNot.textContent;
+    tell(look, isOpen ? (isOld ? `Show the last version of r${gate.round}` : `Show r${gate.round}`) : "");
+    conceal(look, !isElsewhere && !isOld);
     if (isOpen) {
-      tell(approve, isPrompt ? "Ask" : "Approve");
-      approve.title = "Same as %cutegen approve";
+      tell(approve, `${isPrompt ? "Ask" : "Approve"}${isEdited ? " without my edit…" : ""}`);
+      approve.title = isEdited ? "Asks first: your edit would not be used" : "Same as %cutegen approve";
       tell(edit, isPrompt ? "Send edited" : "Evaluate my edit");
       conceal(reject, isPrompt);
       conceal(branch, isPrompt || !gate.branches.length);
       conceal(mix, isPrompt || !gate.merges.length);
       conceal(overrule, isPrompt || !gate.can_overrule);
     }
-    const isEdited = isOpen && !isElsewhere && panel.isEdited();
     edit.hidden = !edit.textContent;
-    enable(approve, isReady && gate.can_approve);
+    edit.classList.toggle("cgn-primary", isEdited);
+    approve.classList.toggle("cgn-primary", !isEdited);
+    enable(approve, isReady && gate.can_approve && !isOld);
     enable(reject, isReady && !isPrompt);
     enable(steer, isReady);
     enable(branch, isReady && !isPrompt && gate.branches.length > 0);
@@ -95,11 +104,82 @@ export function gateBar(panel) {
     enable(edit, isReady && isEdited);
     merge.update();
     edit.title = isEdited ? "Same as %cutegen edit" : "Change the text below first";
-    conceal(restore, !isEdited);
-    enable(restore, isEdited);
+    conceal(undo, !isEdited);
+    enable(undo, isEdited);
+    panel.parts?.bar.update();
   }
 
-  return { element, update };
+  return {
+    element,
+    update,
+    ask: (...what) => turnTo(unsent, what.pop(), ...what),
+    title: () => title.textContent,
+    answers: () => [edit, approve, reject, steer].filter((one) => !one.hidden && (one !== edit || panel.hasEdit())),
+  };
+}
+
+const IDLE = "You are asked here before the next request and after each evaluation.";
+
+/** What stands in the way of a decision, or is easily overlooked in it. */
+function note(gate, { isPrompt, isEdited, isOld }) {
+  if (isOld) return `You look at an earlier version of r${gate.round}. Restore it below to decide on it.`;
+  if (isEdited && isPrompt) return "You have changed the request and not sent it yet.";
+  if (isEdited) return `You have changed the source of r${gate.round} and not evaluated it yet. The verdict is of the version before.`;
+  return gate.why_not;
+}
+
+const LEFT_OUT = {
+  approve: { prompt: ["Ask", "the request is sent as it was"], revision: ["Approve", "the version before it is built upon"] },
+  reject: { revision: ["Reject", "the version before it is rejected"] },
+  overrule: { revision: ["Overrule", "the version before it is built upon"] },
+  branch: { revision: ["Branch", "the next round goes on from another revision"] },
+  merge: { revision: ["Merge", "the changes are put into the version before it"] },
+  steer: { prompt: ["Steer", "the request is written anew with your words"] },
+  restore: { revision: ["Restore", "the earlier version takes its place"] },
+  stop: { prompt: ["Stop", "the session ends"], revision: ["Stop", "the session ends"] },
+};
+
+/** Asks before a decision leaves out an edit that was neither evaluated nor sent. */
+function unsentForm(panel) {
+  const words = make("p", { class: "cgn-unsent-words" });
+  const use = button("", () => answer("edit", { edited: panel.edited() }), { kind: "cgn-primary" });
+  const drop = button("", () => answer(...wanted), {});
+  const cancel = button("Cancel", () => close(true), { kind: "cgn-quiet" });
+  const element = make("div", { class: "cgn-form", role: "alertdialog", hidden: true }, words, use, drop, cancel);
+  element.setAttribute("aria-label", "Your edit was not used yet");
+  let wanted = [];
+  let opener = null;
+
+  function open(kind, more, from) {
+    [wanted, opener] = [[kind, more], from];
+    const isPrompt = panel.view.gate.gate === "prompt";
+    const [name, effect] = LEFT_OUT[kind][panel.view.gate.gate];
+    tell(words, `Your edit was not ${isPrompt ? "sent" : "evaluated"} yet. Without it, ${effect}.`);
+    tell(use, isPrompt ? "Send edited" : "Evaluate my edit");
+    tell(drop, `${name} without my edit`);
+    element.hidden = false;
+    use.focus({ preventScroll: true });
+  }
+
+  function close(returnFocus) {
+    const isInside = element.contains(element.getRootNode().activeElement);
+    if (opener && (returnFocus || isInside)) opener.focus({ preventScroll: true });
+    element.hidden = true;
+    opener = null;
+  }
+
+  function answer(kind, more) {
+    panel.decide(kind, more);
+    close(true);
+  }
+
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    close(true);
+  });
+  return { element, open, close };
 }
 
 function decisionForm(panel) {
@@ -128,6 +208,7 @@ function decisionForm(panel) {
       ...gate.branches.map((item) => make("option", { value: String(item.round), textContent: item.label })),
     );
     if (gate.branches.length) choice.selectedIndex = gate.branches.length - 1;
+    words.value = panel.draftWords(which);
     element.hidden = false;
     (which === "branch" ? choice : words).focus({ preventScroll: true });
   }
@@ -139,21 +220,22 @@ function decisionForm(panel) {
     if (returnFocus || isInside) opener.focus({ preventScroll: true });
     element.hidden = true;
     [kind, opener] = ["", null];
+    panel.say("");
   }
 
   function send() {
     const reason = words.value.trim();
-    if (kind === "branch") panel.decide("branch", { round: Number(choice.value) });
-    else if (!reason) {
-      panel.say(FORMS[kind].missing);
+    const [which, from] = [kind, opener];
+    if (which !== "branch" && !reason) {
+      panel.say(FORMS[which].missing);
       words.focus({ preventScroll: true });
       return;
-    } else {
-      panel.decide(kind, { reason });
-      words.value = "";
     }
     close(true);
+    panel.settle(which, which === "branch" ? { round: Number(choice.value) } : { reason }, from);
   }
+
+  words.addEventListener("input", () => panel.keep({ words: { [kind]: words.value } }));
 
   element.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close(true);

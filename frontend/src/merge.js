@@ -106,8 +106,10 @@ export function mergeForm(panel) {
   }
 
   function send() {
-    panel.decide("merge", { revisions: revisions() });
+    const from = opener;
+    const chosen = revisions();
     close(true);
+    panel.settle("merge", { revisions: chosen }, from);
   }
 
   other.addEventListener("change", choose);

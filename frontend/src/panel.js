@@ -1,13 +1,21 @@
 // The panel of a refinement session. Everything it shows comes from the model's traits and survives a reload.
 import { button, enable, folded, keepKeys, make, tell } from "./dom.js";
+import { decisionBar } from "./bar.js";
+import { carryBar } from "./carry.js";
 import { detailView } from "./detail.js";
 import { gateBar } from "./gate.js";
+import { writeOutputs } from "./notebook_file.js";
+import { populationBox } from "./population.js";
 import { roundsTable } from "./rounds.js";
 
 const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
-const LOOKS = new Set(["select", "merging"]); // they decide nothing
-const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, selected: 0 };
+const LOOKS = new Set(["select", "merging", "checking"]); // they decide nothing
+const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair" };
+const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, carry: null, selected: 0 };
+const LOST =
+  "The kernel was restarted or is out of reach. If it still runs, load the page again. If not, finished rounds are " +
+  "kept: run %load_ext cutegen_nb and then ";
 
 class Panel {
   constructor(model, element) {
@@ -18,12 +26,18 @@ class Panel {
     this.message = "";
     this.skew = 0;
     this.draft = { ...model.get("draft") };
+    this.isLost = false;
     this.build();
     this.listeners = {
       "change:view": this.guarded(() => this.viewChanged()),
       "change:detail": this.guarded(() => this.refresh()),
+      "change:population": this.guarded(() => this.parts.population.update()),
       "change:roofline": this.guarded(() => this.parts.detail.refresh("roofline")),
       "change:merging": this.guarded(() => this.parts.gate.update()),
+      "change:checked": this.guarded(() => this.parts.carry.update()),
+      "change:saved": this.guarded(() => this.writeFile()),
+      // The manager of the widgets says so when their kernel has gone.
+      comm_live_update: this.guarded(() => this.lose()),
       "change:answer": this.guarded(() => this.answered()),
       "change:closed": this.guarded(() => this.refresh()),
     };
@@ -32,6 +46,11 @@ class Panel {
     this.theme = new MutationObserver(this.guarded(() => this.parts.detail.refresh("roofline")));
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
     this.guarded(() => this.refresh())();
+    this.guarded(() => this.writeFile())();
+    if (model.get("page") !== performance.timeOrigin) {
+      model.set("page", performance.timeOrigin);
+      model.save_changes();
+    }
   }
 
   // A widget manager swallows what a listener throws; here a person reads it.
@@ -55,6 +74,18 @@ class Panel {
     return this.model.get("detail") ?? {};
   }
 
+  get request() {
+    return this.model.get("request") ?? {};
+  }
+
+  get checked() {
+    return this.model.get("checked") ?? {};
+  }
+
+  get population() {
+    return this.model.get("population") ?? {};
+  }
+
   get merging() {
     return this.model.get("merging") ?? {};
   }
@@ -64,19 +95,23 @@ class Panel {
     const mark = make("span", { class: "cgn-mark" });
     const facts = make("p", { class: "cgn-facts" });
     const lead = make("p", { class: "cgn-lead" });
-    const stop = button("Stop", () => this.send("stop"), { kind: "cgn-stop", twin: "%cutegen stop" });
+    const stop = button("Stop", (self) => this.settle("stop", {}, self), { kind: "cgn-stop", twin: "%cutegen stop" });
     const dot = make("span", { class: "cgn-dot", "aria-hidden": "true" });
     const status = make("span", { class: "cgn-status", role: "status", "aria-live": "polite" });
     const doing = make("span", { class: "cgn-doing" });
     const elapsed = make("span", { class: "cgn-elapsed", "aria-hidden": "true" });
     const rounds = roundsTable(this);
+    const population = populationBox(this);
     const gate = gateBar(this);
+    const carry = carryBar(this);
+    const bar = decisionBar(this, [gate, carry]);
     const detail = detailView(this);
-    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, gate, detail };
+    const file = make("p", { class: "cgn-muted", hidden: true });
+    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, population, gate, carry, bar, detail, file };
     const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), stop);
     const line = make("div", { class: "cgn-line" }, dot, status, doing, elapsed);
     const header = make("header", { class: "cgn-header" }, top, facts, lead, line);
-    this.root = make("div", { class: "cgn-panel" }, header, rounds.element, gate.element, detail.element);
+    this.root = make("div", { class: "cgn-panel" }, header, rounds.element, population.element, gate.element, carry.element, detail.element, file, bar.element);
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "Kernel refinement session");
     // CodeMirror's scroller and whatever else takes the focus by a click: JupyterLab asks the element itself.
@@ -85,6 +120,7 @@ class Panel {
   }
 
   viewChanged() {
+    this.isLost = false;
     const { sent_at: sentAt } = this.view;
     if (sentAt) this.skew = Date.now() / 1000 - sentAt;
     const { live } = this.view;
@@ -105,31 +141,44 @@ class Panel {
     tell(parts.facts, session ? [...session.facts, session.used].join(" · ") : "");
     tell(parts.lead, session ? session.lead : "");
     parts.root = this.root;
-    this.root.dataset.state = this.isOver() ? "ended" : live.state;
+    this.root.dataset.state = this.isLost ? "lost" : this.isOver() ? "ended" : live.state;
     parts.rounds.update();
-    parts.gate.update();
+    parts.population.update();
     parts.detail.update();
     enable(parts.stop, !this.isOver() && live.state !== "idle");
-    parts.gate.update(); // an edit in the detail decides which buttons are of use
+    parts.gate.update(); // after the detail: an edit in it decides which buttons are of use
+    parts.carry.update();
+    parts.bar.update();
     this.showStatus();
     this.tick();
+  }
+
+  /** Whether a notice says where the files of the request are, which stands beside the request. */
+  isOfRequest(notice) {
+    return Boolean(this.view.carry) && notice.startsWith(`${this.view.carry.title}.`);
   }
 
   showStatus() {
     const { live } = this.view;
     const closed = this.model.get("closed");
-    const said = this.message || (this.noticed?.isOld ? "" : live.notice);
-    const state = closed || live.sentence;
-    tell(this.parts.status, said && said !== state ? `${said} ${state}`.trim() : state);
-    tell(this.parts.doing, live.state === "working" && !closed ? live.doing : "");
+    const said = this.message || (this.noticed?.isOld || this.isOfRequest(live.notice) ? "" : live.notice);
+    const state = closed || (this.isLost ? `${LOST}%cutegen resume ${this.view.session?.name ?? this.view.name ?? ""}` : live.sentence);
+    tell(this.parts.status, said && said !== state && !this.isLost ? `${said} ${state}`.trim() : state);
+    tell(this.parts.doing, live.state === "working" && !this.isOver() ? live.doing : "");
   }
 
   tick() {
     const { live } = this.view;
     const isTimed = live.since && !this.isOver() && live.state !== "idle";
-    const seconds = Math.max(0, Math.floor(Date.now() / 1000 - live.since - this.skew));
-    const words = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-    tell(this.parts.elapsed, isTimed ? words : "");
+    const step = this.elapsed(live.since);
+    const isLonger = live.state === "working" && live.began && live.since - live.began >= 1;
+    tell(this.parts.elapsed, !isTimed ? "" : isLonger ? `${step}, ${this.elapsed(live.began)} in all` : step);
+    this.parts.population.tick();
+  }
+
+  elapsed(since) {
+    const seconds = Math.max(0, Math.floor(Date.now() / 1000 - since - this.skew));
+    return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   }
 
   say(message) {
@@ -138,15 +187,56 @@ class Panel {
   }
 
   isOver() {
-    return Boolean(this.model.get("closed")) || this.view.live.state === "ended";
+    return this.isLost || Boolean(this.model.get("closed")) || this.view.live.state === "ended";
   }
 
   isSending() {
     return this.sent !== null && !LOOKS.has(this.sent.kind);
   }
 
-  select(number) {
-    if (number !== this.view.selected) this.send("select", { round: number });
+  lose() {
+    if (this.view.live.state === "ended") return;
+    this.isLost = true;
+    clearTimeout(this.sent?.timer);
+    this.sent = null;
+    this.refresh();
+  }
+
+  /** After a reload only the page itself can bring the notebook's outputs up to date. */
+  writeFile() {
+    const saved = this.model.get("saved");
+    if (!saved?.id) return;
+    const isWritten = writeOutputs(this.model, saved);
+    const name = this.view.session?.name ?? "";
+    tell(this.parts.file, `This page was loaded again: the record in the notebook is older. %cutegen report ${name} prints it anew.`);
+    this.parts.file.hidden = isWritten;
+  }
+
+  select(number, attempt = -1) {
+    if (number !== this.view.selected || attempt >= 0 || this.detail.is_old) this.send("select", { round: number, attempt });
+  }
+
+  /** A decision, once the person has said what becomes of an edit that it would leave out. */
+  settle(kind, more, from) {
+    // A revision that is steered still waits, and the edit with it.
+    const isKept = kind === "steer" && this.view.gate?.gate === "revision";
+    if (!isKept && this.warns(kind)) return;
+    if (this.view.gate && !this.isOver() && this.hasEdit() && !isKept) this.parts.gate.ask(kind, more, from);
+    else this.decide(kind, more);
+    if (isKept) this.keep({ words: { steer: "", comment: "" } });
+  }
+
+  /** Says once that words would be left out which were typed for something else and not sent. */
+  warns(kind) {
+    if (this.isOver() || this.draft.key !== this.view.live.id) return false;
+    const { words = {}, text } = this.draft;
+    const [name, unsent] = Object.entries(words).find(([other, one]) => other !== kind && one.trim()) ?? ["", ""];
+    const found = unsent ? `words for ${name}` : this.view.carry && text?.trim() ? "a reply" : "";
+    const now = JSON.stringify([this.draft.key, words, found]);
+    if (!found || this.warned === now) return false;
+    this.warned = now;
+    this.say(`You have typed ${found} and not sent ${unsent ? "them" : "it"}. Press ${NAMES[kind] ?? kind} again to go on without.`);
+    return true;
   }
 
   decide(kind, more = {}) {
@@ -178,39 +268,58 @@ class Panel {
     if (this.sent?.id !== id) return;
     this.sent = null;
     this.message =
-      "The kernel has not answered yet: it may be busy with a cell. If it was restarted, run %cutegen resume.";
+      "The kernel has not answered yet: it may be busy with a cell. If it was restarted, run %load_ext cutegen_nb and " +
+      `%cutegen resume ${this.view.session?.name ?? ""}.`.replace(" .", ".");
     this.refresh();
   }
 
   /** The text of an editor: what was typed for this question, else what it began with. */
   textOf(key, original) {
-    return this.draft.key === key ? this.draft.text : original;
+    return this.draft.key === key ? (this.draft.text ?? original) : original;
+  }
+
+  /** What was typed for the open question and not sent. */
+  draftText() {
+    return this.draft.key && this.draft.key === this.view.live.id ? this.draft.text : undefined;
+  }
+
+  draftWords(kind) {
+    return (this.draft.key === this.view.live.id && this.draft.words?.[kind]) || "";
   }
 
   edit(key, original, text) {
-    this.draft = text === original.replace(/\r\n?/g, "\n") ? {} : { key, text };
+    this.keep({ text: text === original.replace(/\r\n?/g, "\n") ? undefined : text }, key);
+    this.parts.detail.markStale();
     this.parts.gate.update();
+  }
+
+  /** Keeps what a person types for a question, so that a reload finds it. */
+  keep(typed, key = this.view.live.id) {
+    const before = this.draft.key === key ? this.draft : {};
+    this.draft = { ...before, key, ...typed, words: { ...before.words, ...typed.words } };
     clearTimeout(this.keeping);
     this.keeping = setTimeout(() => {
-      this.model.set("draft", { ...this.draft });
+      this.model.set("draft", JSON.parse(JSON.stringify(this.draft)));
       this.model.save_changes();
     }, DRAFT_MS);
   }
 
   edited() {
-    return this.draft.text ?? "";
+    return this.draftText() ?? "";
   }
 
-  isEdited() {
-    return this.draft.key !== undefined && this.draft.key === this.view.live.id && this.detail.key === this.draft.key;
+  hasEdit() {
+    return Boolean(this.view.gate) && this.draftText() !== undefined;
   }
 
-  restore() {
+  undoEdit() {
     const { detail } = this;
-    const original = detail.kind === "prompt" ? detail.user : detail.new;
-    this.parts.detail.replace(original);
-    this.draft = {};
-    this.edit(detail.key, original, original.replace(/\r\n?/g, "\n"));
+    const isShown = detail.key === this.draft.key;
+    this.draft = { ...this.draft, text: undefined };
+    if (isShown) this.parts.detail.replace(detail.kind === "prompt" ? detail.user : detail.new);
+    this.keep({});
+    this.parts.detail.markStale();
+    this.parts.gate.update();
   }
 
   /** Tells the kernel which tab is open: it draws the roofline only while somebody looks. */
@@ -256,6 +365,7 @@ class Panel {
     clearTimeout(this.sent?.timer);
     this.theme.disconnect();
     this.parts.detail.destroy();
+    this.parts.bar.destroy();
     this.root.remove();
   }
 }

@@ -33,9 +33,12 @@ export function roundsTable(panel) {
     if (head.children.length !== titles.length || head.children[4].textContent !== columns[0]) {
       head.replaceChildren(
         ...titles.map((title, i) =>
-          make("th", { scope: "col", textContent: title, class: i >= 4 && i < 7 ? "cgn-figure" : "" }),
+          make("th", { scope: "col", textContent: title, class: i >= 4 && i < titles.length - 1 ? "cgn-figure" : "" }),
         ),
       );
+      // Rows have a cell for each column.
+      for (const row of rows.values()) row.element.remove();
+      rows.clear();
     }
     for (const [number, row] of rows) {
       if (number >= rounds.length) {
@@ -46,7 +49,7 @@ export function roundsTable(panel) {
     let hasGrown = false;
     for (const item of rounds) {
       if (!rows.has(item.number)) {
-        rows.set(item.number, makeRow(item.number));
+        rows.set(item.number, makeRow(item.number, columns.length));
         body.append(rows.get(item.number).element);
         hasGrown = true;
       }
@@ -68,14 +71,15 @@ export function roundsTable(panel) {
   // Again when it is laid out, for a panel is filled before it is shown, and when the page gets narrower.
   new ResizeObserver(reveal).observe(scroll);
 
-  function makeRow(number) {
+  function makeRow(number, figures) {
     const name = button("", () => panel.select(number), { kind: "cgn-link" });
-    const cells = Array.from({ length: 7 }, (_, i) => make("td", { class: i >= 3 && i < 6 ? "cgn-figure" : "" }));
+    const isFigure = (i) => i >= 3 && i < 3 + figures;
+    const cells = Array.from({ length: 4 + figures }, (_, i) => make("td", { class: isFigure(i) ? "cgn-figure" : "" }));
     const strategy = make("span", { class: "cgn-clip" });
     cells[0].append(strategy);
     const star = make("span");
     const decision = make("span", { class: "cgn-clip" });
-    cells[6].append(decision);
+    cells.at(-1).append(decision);
     const row = make("tr", {}, make("th", { scope: "row" }, name, star), ...cells);
     row.addEventListener("click", (event) => {
       if (!event.target.closest("button") && name.getAttribute("aria-disabled") !== "true") panel.select(number);

@@ -1,12 +1,19 @@
-"""The author that needs no network: it plans kernels from the graph and writes them from templates."""
+"""Offline author: plans kernels from the traced graph and writes them from templates."""
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.fused_loops import FusedLoopsWriter
-from cutegen_nb.authors.offline.matmul import MatmulWriter
+import ast
+
+from cutegen_nb.authors.offline.edits import check_own, is_edited, with_edits
+from cutegen_nb.authors.offline.fused.writer import FusedLoopsWriter
+from cutegen_nb.authors.offline.lineage import lineage, steps_of, words_before
+from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
+from cutegen_nb.authors.offline.requests import followed, sentence, settings_in
+from cutegen_nb.authors.offline.words import crossed, restated
 from cutegen_nb.authors.offline.writers import Writer
-from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import DTYPE_BYTES
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.round import Prompt, Reply, Usage
@@ -14,64 +21,141 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
 WRITERS: tuple[Writer, ...] = (MatmulWriter(), FusedLoopsWriter())
-"""Asked in this order; the last one takes whatever is left."""
+"""Kernel writers in order of preference; the last one takes every remaining graph."""
 
 
 class OfflineAuthor:
-    """Port Author over hand-written templates."""
+    """Author port over hand-written templates."""
 
     name = "offline"
 
     def __init__(self, writers: tuple[Writer, ...] = WRITERS) -> None:
         self._writers = writers
 
-    def menu(self, facts: ProblemFacts) -> tuple[Strategy, ...]:
-        """Strategies for this problem, in order. Raises Declined with one sentence."""
-        return self._writer(facts).menu(facts)
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
+        """List the strategies for this problem, in order. Raises Declined with one sentence."""
+        return self._writer(facts, library).menu(facts, library)
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
-        """Write the parent's kernel with one more strategy. Raises Declined."""
+        """Write the parent's kernel with one more strategy, and with what the person's words ask for.
+
+        The rationale says which of the words were followed. A request to cross or to restate strategies is
+        answered in words. Raises Declined.
+        """
+        if prompt.purpose == "align":
+            return Reply(text=restated(prompt.strategy), usage=Usage())
+        if prompt.purpose == "invent":
+            raise Declined("the offline author invents no strategy: it has its menu only")
+        if prompt.purpose == "cross":
+            return Reply(text=crossed(prompt, session, self._menu_of(session), self.name), usage=Usage())
         if prompt.purpose not in ("generate", "optimise"):
             raise Declined("the offline author cannot repair a kernel: it would write the same file again")
-        if prompt.parent is not None and prompt.parent.author != self.name:
-            raise Declined(
-                f"the offline author goes on from kernels of its own only; this is by {prompt.parent.author}"
-            )
+        if prompt.parent is not None:
+            check_own(prompt.parent, session, self.name)
         progress("writing the kernel from templates")
-        applied = lineage(prompt.parent, session)
-        if prompt.strategy is not None:
-            applied = (*applied, prompt.strategy.name)
-        written = self._writer(session.facts).write(session.problem, session.facts, applied)
-        lines = [written.rationale, _prediction(prompt.strategy), f"```python\n{written.source}```", ""]
-        return Reply(text="\n\n".join(lines), usage=Usage())
+        return self._written(prompt, session)
 
-    def _writer(self, facts: ProblemFacts) -> Writer:
-        writer = next((item for item in self._writers if item.accepts(facts)), None)
+    def _written(self, prompt: Prompt, session: Session) -> Reply:
+        """Write the file. Raises Declined."""
+        strategy = prompt.strategy
+        before = lineage(prompt.parent, session)
+        applied = (*before, *self._new_steps(strategy, before, session)) if strategy else before
+        writer = self._writer(session.facts, session.problem.library)
+        written = writer.write(session.problem, session.facts, applied)
+        source, answer = _as_asked(written.source, prompt, session, writer)
+        kept = ""
+        if strategy is not None and prompt.parent and is_edited(prompt.parent, session):
+            bare = writer.write(session.problem, session.facts, before).source
+            unedited = _as_before(bare, prompt, session, writer)
+            source, place = with_edits(unedited, source, prompt.parent.source)
+            if place:
+                reason = f"it changes {place} of the kernel, which a person has edited"
+                return Reply(text=_ended(reason), usage=Usage())
+            kept = "The person's edits are kept."
+        if strategy is not None and prompt.parent and _same_code(source, prompt.parent.source):
+            return Reply(text=_ended(_same_words(before)), usage=Usage())
+        rationale = strategy.statement if strategy and strategy.parents else written.rationale
+        lines = [" ".join(filter(None, [rationale, kept, answer])), _prediction(strategy)]
+        return Reply(text="\n\n".join([*lines, f"```python\n{source}```", ""]), usage=Usage())
+
+    def _new_steps(self, strategy: Strategy, before: tuple[str, ...], session: Session) -> tuple[str, ...]:
+        """Steps that a strategy adds: its own, or those missing of what it combines, in the menu's order."""
+        if not strategy.parents:
+            return (strategy.name,)
+        missing = [name for name in steps_of(strategy, session) if name not in before]
+        order = [item.name for item in self._menu_of(session)]
+        return tuple(sorted(missing, key=lambda name: order.index(name) if name in order else len(order)))
+
+    def _menu_of(self, session: Session) -> tuple[Strategy, ...]:
+        return self.menu(session.facts, session.problem.library)
+
+    def _writer(self, facts: ProblemFacts, library: Library) -> Writer:
+        writer = next((item for item in self._writers if item.accepts(facts, library)), None)
         if writer is None:
             raise Declined("the offline author has no kernels for this kind of problem")
         return writer
 
 
-def lineage(parent: Candidate | None, session: Session) -> tuple[str, ...]:
-    """Names of the strategies carried out from the first candidate to `parent`, oldest first."""
-    known = {
-        attempt.candidate.digest: attempt.candidate
-        for item in session.rounds
-        for attempt in item.attempts
-        if attempt.candidate is not None
-    }
-    names: list[str] = []
-    seen: set[str] = set()
-    while parent is not None and parent.digest not in seen:
-        seen.add(parent.digest)
-        if parent.strategy is not None:
-            names.append(parent.strategy.name)
-        parent = next((known[digest] for digest in parent.parents if digest in known), None)
-    return tuple(reversed(names))
+def _as_asked(source: str, prompt: Prompt, session: Session, writer: Writer) -> tuple[str, str]:
+    """Return the source with the settings that a person asked for, and the answer to today's words."""
+    # Settings of earlier rounds stay; only today's words are answered.
+    source = _as_before(source, prompt, session, writer)
+    if not prompt.steering:
+        return source, ""
+    names = [strategy.name for strategy in writer.menu(session.facts)]
+    element_bytes = _element_bytes(session.facts)
+    result = followed(source, settings_in(prompt.steering, names), element_bytes)
+    return result.source, sentence(prompt.steering, result, _named(prompt))
+
+
+def _as_before(source: str, prompt: Prompt, session: Session, writer: Writer) -> str:
+    """Return the source with the settings that a person asked for in the rounds up to the parent."""
+    before = words_before(prompt.parent, session)
+    names = [strategy.name for strategy in writer.menu(session.facts)] if before else []
+    for words in before:
+        source = followed(source, settings_in(words, names), _element_bytes(session.facts)).source
+    return source
+
+
+def _named(prompt: Prompt) -> str:
+    """Name of the request's strategy if the person's words hold it."""
+    name = prompt.strategy.name if prompt.strategy else ""
+    return name if name and name.replace("-", " ") in prompt.steering.lower().replace("-", " ") else ""
+
+
+def _element_bytes(facts: ProblemFacts) -> int:
+    """Bytes of the widest dtype among inputs and parameters."""
+    given = (*facts.full.graph.inputs, *facts.full.graph.parameters)
+    return max((DTYPE_BYTES[value.spec.dtype] for value in given), default=4)
+
+
+def _same_code(one: str, other: str) -> bool:
+    """Return whether two sources differ in comments and docstrings of their modules alone.
+
+    The title of a file names the strategies applied, so it differs where the code does not.
+    """
+    trees = [ast.parse(source) for source in (one, other)]
+    first, second = (ast.dump(ast.Module(body=_code(tree), type_ignores=[])) for tree in trees)
+    return first == second
+
+
+def _code(tree: ast.Module) -> list[ast.stmt]:
+    return tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+
+
+def _ended(reason: str) -> str:
+    return f"Strategy: cannot apply — because {reason}.\n"
+
+
+def _same_words(applied: tuple[str, ...]) -> str:
+    steps = f"with {', '.join(applied)} " if applied else "in its simplest form "
+    return f"the templates write the same code {steps}as with this strategy besides"
 
 
 def _prediction(strategy: Strategy | None) -> str:
-    if strategy is None or not strategy.effects:
+    """Predict the strategy's effects; without a GPU an estimate stands for the time."""
+    effects = strategy.effects if strategy else ()
+    if not effects:
         return "Predicted effect: none; this is the kernel that later ones are compared with."
-    moves = ", ".join(f"{effect.counter} {effect.direction.value}" for effect in strategy.effects)
-    return f"Predicted effect: {moves}."
+    moves = [f"{item.counter} {item.direction.value}" for item in effects]
+    return f"Predicted effect: {', '.join(moves)}."

@@ -1,4 +1,4 @@
-"""Kernel sources by name, read as text from ``cutegen_nb/kernels``."""
+"""Kernel templates: rendering by Jinja from ``cutegen_nb/kernels``, and layout of generated code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMPORTS = (
     "import cutlass.cute as cute",
     "import torch",
 )
-"""What every kernel's file imports."""
+"""Imports of every kernel file."""
 _FOLDER = Path(__file__).resolve().parents[2] / "kernels"
 
 
@@ -31,21 +31,21 @@ def _environment() -> jinja2.Environment:
 
 
 def render(template: str, /, **values: object) -> str:
-    """The template ``TEMPLATE.py.jinja`` with `values` filled in; a missing value is an error."""
+    """Render ``TEMPLATE.py.jinja`` with `values`; a missing value is an error."""
     return _environment().get_template(f"{template}.py.jinja").render(**values)
 
 
 def joined(lines: Sequence[str]) -> str:
-    """Lines as one block of text."""
+    """Join lines to one block of text."""
     return "\n".join(lines)
 
 
 LONGEST_LINE = 100
-"""Lists of parameters and arguments are broken before they pass it."""
+"""Column limit of generated code, in characters; longer lists of parameters are broken."""
 
 
 def wrapped(items: Sequence[str], lead: int) -> str:
-    """Items of a bracket that opens after `lead` characters: on one line where they fit, else indented."""
+    """Join the items of a bracket opened after `lead` characters: one line if they fit, else indented."""
     line = ", ".join(items)
     if lead + len(line) <= LONGEST_LINE:
         return line
@@ -59,7 +59,7 @@ def wrapped(items: Sequence[str], lead: int) -> str:
 
 
 def signature(name: str, tensors: Sequence[str], numbers: Sequence[str]) -> dict[str, str]:
-    """Values that every kernel template takes: the name, parameters of both functions, arguments."""
+    """Template values for a kernel's signature: its name, the parameters of both functions, the arguments."""
     items = [f"{item}: cute.Tensor" for item in tensors] + [f"{item}: cutlass.Constexpr" for item in numbers]
     return {
         "name": name,
@@ -70,5 +70,5 @@ def signature(name: str, tensors: Sequence[str], numbers: Sequence[str]) -> dict
 
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
-    """Lines moved right by `depth` levels."""
+    """Indent lines by `depth` levels of four spaces."""
     return ["    " * depth + line if line else line for line in lines]

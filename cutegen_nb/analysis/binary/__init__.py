@@ -1,0 +1,1 @@
+"""Readers of compiled kernels (cubins): resources, instructions and line tables, without NVIDIA's tools."""

@@ -1,0 +1,1 @@
+"""Formatting of figures for people: numbers, times, errors, costs and baselines."""

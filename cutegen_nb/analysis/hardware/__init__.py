@@ -1,0 +1,1 @@
+"""GPU data sheets, occupancy limits, memory hierarchy and rooflines."""

@@ -1,0 +1,1 @@
+"""History of a session: comparison of candidates, lineage of revisions, predictions and summaries."""

@@ -1,0 +1,1 @@
+"""CuTe layouts: evaluation, bank conflicts, thread–value partitions and changes between revisions."""

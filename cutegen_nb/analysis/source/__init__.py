@@ -1,0 +1,1 @@
+"""Analysis of candidate sources: differences, three-way merging and static screening."""

@@ -1,0 +1,1 @@
+"""Tables of counters, metrics and compiled code, as text cells."""

@@ -1,0 +1,1 @@
+"""Expression trees for one element of a kernel, and their text in CuTe DSL."""

@@ -1,0 +1,1 @@
+"""Fused loops over rows and elements: from the plan to the source."""

@@ -1,0 +1,224 @@
+"""Code generation for the host: sizes, allocations and tensor views in ``forward``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from itertools import combinations
+
+from cutegen_nb.authors.offline.fused.loops import Loop, LoopNest
+from cutegen_nb.authors.offline.fused.lowering import Axis, OperandAccess
+from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
+from cutegen_nb.authors.offline.graph.ir import ONE, Buffer, Count, Extent, GraphProgram, Name, Op, elements
+from cutegen_nb.core.errors import Declined
+
+LARGEST_PRODUCT = 4
+"""Largest number of extents tried together when a number has to be recognised as their product."""
+
+
+def extent_names(program: GraphProgram, buffer: Buffer) -> list[str]:
+    """Variables for the extents of a tensor: ``x0``, ``x1``, unless a value has that name."""
+    names = [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))]
+    taken = {*program.buffers, *program.ops}
+    return [f"{buffer.name}_dim{dim}" if name in taken else name for dim, name in enumerate(names)]
+
+
+class Sizes:
+    """Expressions for extents: ``x1`` is the extent of dimension 1 of `x`."""
+
+    def __init__(self, plan: KernelPlan) -> None:
+        self.program: GraphProgram = plan.program
+        self.by_axis: dict[Axis, str] = {}
+        self.by_axes: dict[tuple[Axis, ...], str] = {}
+        self.by_dim: dict[tuple[str, int], str] = {}
+        for buffer in self.program.buffers.values():
+            for dim, name in enumerate(extent_names(self.program, buffer)):
+                self.by_dim[buffer.name, dim] = name
+        for kernel in plan.kernels:
+            self._learn(kernel)
+
+    def _learn(self, kernel: PlannedKernel) -> None:
+        loads = sorted(kernel.loads, key=lambda access: access.value not in self.program.buffers)
+        for _ in range(2):
+            for access in loads:
+                self._learn_access(access)
+        for axis in (*kernel.rows, *kernel.cols):
+            if axis not in self.by_axis:
+                self.by_axis[axis] = self.number(axis.extent)
+        for access in kernel.accesses:
+            for dim, axes in enumerate(access.index):
+                self.by_dim.setdefault((access.value, dim), self._product(axes))
+
+    def _learn_access(self, access: OperandAccess) -> None:
+        for dim, axes in enumerate(access.index):
+            text = self.by_dim.get((access.value, dim))
+            unknown = [axis for axis in axes if axis not in self.by_axis]
+            if text is not None and axes:
+                self.by_axes.setdefault(axes, text)
+            if text is None or not unknown:
+                continue
+            if len(axes) == 1:
+                self.by_axis[axes[0]] = text
+                continue
+            for axis in unknown:
+                if axis.extent.full == axis.extent.scaled and len(unknown) > 1:
+                    self.by_axis[axis] = str(axis.extent.full)
+            unknown = [axis for axis in axes if axis not in self.by_axis]
+            if len(unknown) == 1:
+                rest = self._product([axis for axis in axes if axis is not unknown[0]])
+                self.by_axis[unknown[0]] = f"{text} // {rest}" if rest.isalnum() else f"{text} // ({rest})"
+
+    def number(self, extent: Extent) -> str:
+        """Expression for a number that is an extent, a product of extents, or the same at both sizes.
+
+        Raises Declined for a number that cannot be computed from the tensors in ``forward``.
+        """
+        if extent == ONE:
+            return "1"
+        dims = [
+            (self.by_dim[buffer.name, dim], size)
+            for buffer in self.program.buffers.values()
+            for dim, size in enumerate(buffer.shape)
+        ]
+        # First an exact product of extents, then a constant, then a product over a constant.
+        for length in range(1, LARGEST_PRODUCT + 1):
+            for chosen in combinations(dims, length):
+                if elements([size for _, size in chosen]) == extent:
+                    return " * ".join(name for name, _ in chosen)
+        if extent.full == extent.scaled:
+            return str(extent.full)
+        for length in range(1, LARGEST_PRODUCT + 1):
+            for chosen in combinations(dims, length):
+                whole = elements([size for _, size in chosen])
+                if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
+                    return f"{' * '.join(name for name, _ in chosen)} // {whole.full // extent.full}"
+        raise Declined(f"the size {extent.full} in the reference cannot be read from its inputs")
+
+    def axis(self, axis: Axis) -> str:
+        """Expression for the extent of one axis."""
+        return self.by_axis[axis]
+
+    def _product(self, axes: Sequence[Axis]) -> str:
+        known = self.by_axes.get(tuple(axes))
+        return known or " * ".join(_factor(self.by_axis[axis]) for axis in axes) or "1"
+
+    def loop(self, loop: Loop) -> str:
+        """Expression for the extent of a loop."""
+        return self._product(loop.axes)
+
+    def product(self, loops: Sequence[Loop]) -> str:
+        """Expression for the trip count of several nested loops."""
+        return self._product([axis for loop in loops for axis in loop.axes])
+
+    def count(self, extent: Extent, nest: LoopNest) -> str:
+        """Expression for a count: the number of the kernel's columns where the two are equal."""
+        if nest.cols and elements([loop.extent for loop in nest.cols]) == extent:
+            return self._product([axis for loop in nest.cols for axis in loop.axes])
+        return self.number(extent)
+
+
+def _factor(text: str) -> str:
+    return text if re.fullmatch(r"\w+( \* \w+)*|\([^()]*\)", text) else f"({text})"
+
+
+def view(access: OperandAccess, nest: LoopNest, sizes: Sizes) -> str:
+    """Expression for an access's tensor, viewed with one dimension a loop (stride 0 where it is constant)."""
+    name = access.value
+    order = nest.memory_order(access)
+    loops = nest.all
+    sorted_order = [loop for loop in loops if loop in order]
+    missing = [loop for loop in loops if loop not in order]
+    text = name
+    if order != tuple(sorted_order):
+        text = _reshaped(access, order, sizes)
+        text += f".permute({', '.join(str(order.index(loop)) for loop in sorted_order)})"
+        if missing:
+            text += "[" + ", ".join(":" if loop in order else "None" for loop in loops) + "]"
+    elif missing:
+        shape = ["-1" if order == (loop,) else sizes.loop(loop) if loop in order else "1" for loop in loops]
+        text = f"{name}.view({', '.join(shape)})"
+    else:
+        text = _reshaped(access, order, sizes)
+    if any(loop.axes for loop in missing):
+        text += f".expand({', '.join(sizes.loop(loop) for loop in loops)})"
+    return text
+
+
+def _reshaped(access: OperandAccess, order: Sequence[Loop], sizes: Sizes) -> str:
+    if [loop.axes for loop in order] == list(access.index):
+        return access.value
+    if len(order) == 1:
+        return f"{access.value}.view(-1)"
+    return f"{access.value}.view({', '.join(sizes.loop(loop) for loop in order)})"
+
+
+def written_for(inputs: Iterable[tuple[str, Sequence[Extent]]]) -> str:
+    """Shapes of the inputs at the full size: ``x (128, 64)``."""
+    return ", ".join(f"{name} {tuple(extent.full for extent in shape)}" for name, shape in inputs)
+
+
+def allocation(name: str, shape: Sequence[str], dtype: str, plan: KernelPlan) -> str:
+    """Statement that allocates an output or a temporary on the device of the first input."""
+    program = plan.program
+    for buffer in program.buffers.values():
+        if extent_names(program, buffer) == list(shape) and shape:
+            if buffer.dtype == dtype:
+                return f"{name} = torch.empty_like({buffer.name})"
+            return (
+                f"{name} = torch.empty({buffer.name}.shape, dtype=torch.{dtype}, device={buffer.name}.device)"
+            )
+    first = next(iter(program.buffers))
+    extents = ", ".join(shape) + ("," if len(shape) == 1 else "")
+    return f"{name} = torch.empty(({extents}), dtype=torch.{dtype}, device={first}.device)"
+
+
+def host_view(op: Op, sizes: Sizes) -> str:
+    """Statement that views a stored tensor with torch and makes it contiguous. Raises Declined."""
+    source = op.args[0]
+    assert isinstance(source, Name)
+    kind = op.op.removeprefix("host_view:")
+    rest = op.args[1:]
+    if op.op in ("view", "expand"):
+        extents = ", ".join(sizes.number(extent) for extent in op.shape)
+        return f"{op.name} = dense({source.name}.{op.op}({extents}))"
+    if kind in ("select", "narrow", "diagonal", "unfold") and all(isinstance(item, int) for item in rest):
+        arguments = ", ".join(str(item) for item in rest)
+        return f"{op.name} = dense({source.name}.{kind}({arguments}))"
+    if kind == "slice":
+        return f"{op.name} = dense({source.name}[{_slice(op, sizes)}])"
+    raise Declined(f"the offline author does not write aten.{kind} with sizes that depend on the problem")
+
+
+def _slice(op: Op, sizes: Sizes) -> str:
+    """Index of a slice with operands (x, dim, start, end, step), none of them negative."""
+    source, dim, start, end, step = op.args
+    assert isinstance(source, Name)
+    assert isinstance(dim, int)
+    extent = sizes.program.shape(source.name)[dim]
+    begin, stop = _bound(start, sizes), _bound(end, sizes)
+    whole = end in (extent.full, Count(extent))
+    stride = "" if step == 1 else f":{_bound(step, sizes)}"
+    return f"{':, ' * dim}{'' if start == 0 else begin}:{'' if whole else stop}{stride}"
+
+
+def _bound(value: object, sizes: Sizes) -> str:
+    if isinstance(value, Count):
+        return sizes.number(value.extent)
+    if isinstance(value, int):
+        return str(value)
+    raise Declined(f"the offline author does not write a slice with {value!r} in it")
+
+
+def size_lines(program: GraphProgram, text: Iterable[str], bound: Container[str]) -> list[str]:
+    """Statements that bind the extents used in `text`; `bound` are the tensors with a variable."""
+    words = set(re.findall(r"\w+", "\n".join(text)))
+    lines = []
+    for buffer in program.buffers.values():
+        names = extent_names(program, buffer)
+        if not words.intersection(names):
+            continue
+        shown = [name if name in words else "_" for name in names]
+        # A parameter that only PyTorch reads has no variable in ``forward``.
+        tensor = buffer.name if buffer.name in bound or buffer.name == buffer.text else buffer.text
+        lines.append(f"{', '.join(shown)}{',' if len(shown) == 1 else ''} = {tensor}.shape")
+    return lines

@@ -1,0 +1,176 @@
+"""Strategies for fused loops: their order, and the counters that each should move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cutegen_nb.authors.offline.fused.loops import loop_nest
+from cutegen_nb.authors.offline.fused.lowering import Axis
+from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
+from cutegen_nb.authors.offline.fused.rows_text import is_strided
+from cutegen_nb.authors.offline.fused.variants import (
+    COALESCED,
+    CTA_PER_ROW,
+    GRID_STRIDE,
+    IN_FLIGHT,
+    ONE_PASS,
+    SIMPLEST,
+    SPLIT,
+    VECTORISE,
+    WARP_PER_ROW,
+    KernelVariant,
+)
+from cutegen_nb.authors.offline.graph.ir import elements
+from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class StrategySequence:
+    """Start variant of a problem and the strategies that may follow."""
+
+    start: KernelVariant
+    """Variant of the first kernel."""
+    strategies: tuple[Strategy, ...]
+    """Strategies, in order."""
+
+    def rationale(self, applied: tuple[str, ...]) -> str:
+        """Statement of the last strategy applied."""
+        step = next((item for item in self.strategies if applied and item.name == applied[-1]), None)
+        return step.statement if step else "The simplest kernel that is right."
+
+
+def _strategy(name: str, statement: str, *effects: str) -> Strategy:
+    """Build a strategy; `effects` are counters with a sign: ``-gmem_requests``."""
+    return Strategy(
+        name=name,
+        statement=statement,
+        bounds=(Bound.MEMORY, Bound.LATENCY),
+        effects=tuple(
+            ExpectedEffect(counter=item[1:], direction=Direction.DOWN if item[0] == "-" else Direction.UP)
+            for item in effects
+        ),
+        source="library",
+    )
+
+
+ELEMENTWISE = {
+    COALESCED: _strategy(
+        COALESCED,
+        "Count elements along the contiguous dimension, so that a warp's 32 accesses fall into as "
+        "few 32-byte sectors as their bytes need.",
+        "-gmem_load_sectors",
+        "-gmem_store_sectors",
+    ),
+    VECTORISE: _strategy(
+        VECTORISE,
+        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an "
+        "eighth for fp16.",
+        "-gmem_requests",
+        "-warp_instructions",
+    ),
+    IN_FLIGHT: _strategy(
+        IN_FLIGHT,
+        "Let each thread issue four vector loads before it uses the first, so that more bytes are "
+        "in flight and the index arithmetic is shared.",
+        "-warp_instructions",
+        "-latency_ms",
+    ),
+    GRID_STRIDE: _strategy(
+        GRID_STRIDE,
+        "Launch fewer CTAs and let each loop over the tensor with the grid's stride: start-up "
+        "costs are paid once a thread.",
+        "-warp_instructions",
+        "-latency_ms",
+    ),
+}
+"""Strategies for element-wise kernels, by name."""
+
+
+ROWS = {
+    WARP_PER_ROW: _strategy(
+        WARP_PER_ROW,
+        "Give each row to a warp whose lanes take neighbouring columns and join their parts by "
+        "exchanges: 32 accesses share a few sectors instead of touching one each.",
+        "-gmem_load_sectors",
+    ),
+    CTA_PER_ROW: _strategy(
+        CTA_PER_ROW,
+        "Give each row to a CTA whose threads take neighbouring columns; warps join their parts "
+        "through shared memory.",
+        "-gmem_load_sectors",
+    ),
+    COALESCED: _strategy(
+        COALESCED,
+        "Let neighbouring threads take neighbouring columns instead of a run each, so that a "
+        "warp's accesses share sectors.",
+        "-gmem_load_sectors",
+    ),
+    VECTORISE: _strategy(
+        VECTORISE,
+        "Load and store 128 bits a thread: a quarter of the memory instructions for fp32, an "
+        "eighth for fp16.",
+        "-gmem_requests",
+        "-warp_instructions",
+    ),
+    ONE_PASS: _strategy(
+        ONE_PASS,
+        "Read each row once for its reductions: keep it in registers where it fits, otherwise run "
+        "dependent reductions together (online softmax; mean and deviations around the first "
+        "element).",
+        "-gmem_load_sectors",
+    ),
+    SPLIT: _strategy(
+        SPLIT,
+        "Share each row among several CTAs whose partial results a second kernel joins, so that "
+        "few long rows still occupy every SM.",
+        "-latency_ms",
+    ),
+    IN_FLIGHT: _strategy(
+        IN_FLIGHT,
+        "Unroll the loop over a row, so that a thread has several loads in flight and "
+        "pays for the loop once in several turns.",
+        "-warp_instructions",
+        "-latency_ms",
+    ),
+}
+"""Strategies for kernels over rows, by name."""
+
+FEW_ROWS = 512
+"""Number of rows below which most of a GPU's threads are idle when a thread or a warp takes a row."""
+VERY_FEW_ROWS = 16
+"""Number of rows below which most of a GPU's SMs are idle even when a CTA takes a row."""
+LONG_ROW = 2048
+"""Number of columns from which a row keeps a CTA busy."""
+FEW_THREADS = 65536
+"""Number of strided rows below which most of a GPU's threads are idle with one thread a row."""
+
+
+def ladder(plan: KernelPlan) -> StrategySequence:
+    """Choose the strategies for the plan's largest reduction, or for its element-wise kernels."""
+    reducing = [kernel for kernel in plan.kernels if kernel.reductions]
+    if reducing:
+        return _row_ladder(max(reducing, key=lambda kernel: _size((*kernel.rows, *kernel.cols))))
+    uncoalesced = any(len(loop_nest(kernel, merge=False).all) > 1 for kernel in plan.kernels)
+    names = ([COALESCED] if uncoalesced else []) + [VECTORISE, IN_FLIGHT, GRID_STRIDE]
+    start = SIMPLEST if uncoalesced else KernelVariant(coalesced=True)
+    return StrategySequence(start, tuple(ELEMENTWISE[name] for name in names))
+
+
+def _size(axes: tuple[Axis, ...]) -> int:
+    return elements([axis.extent for axis in axes]).full
+
+
+def _row_ladder(kernel: PlannedKernel) -> StrategySequence:
+    rows, cols = _size(kernel.rows), _size(kernel.cols)
+    # Each pass reads the rows once; stores of elements read them once more.
+    rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
+    once = [ONE_PASS] if rereads else []
+    if is_strided(kernel, loop_nest(kernel)):
+        names = [*once, VECTORISE, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT]
+        return StrategySequence(KernelVariant(coalesced=True), tuple(ROWS[name] for name in names))
+    if rows < FEW_ROWS:
+        alone = rows < VERY_FEW_ROWS
+        names = [COALESCED, VECTORISE, *once, *([] if alone else [SPLIT]), IN_FLIGHT]
+        return StrategySequence(KernelVariant(lanes="cta", split=alone), tuple(ROWS[name] for name in names))
+    names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
+    return StrategySequence(SIMPLEST, tuple(ROWS[name] for name in names))

@@ -1,0 +1,1 @@
+"""Graph reader: the traced reference in the offline author's own operations."""

@@ -1,0 +1,269 @@
+"""Conversion of the traced graph, at both sizes, to the offline author's own operations."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import replace
+
+from cutegen_nb.authors.offline.expressions.pointwise import is_pointwise, short_name
+from cutegen_nb.authors.offline.graph.ir import (
+    ONE,
+    Buffer,
+    Count,
+    Extent,
+    GraphProgram,
+    Name,
+    Op,
+    Operand,
+    Shape,
+)
+from cutegen_nb.authors.offline.graph.library_calls import LIBRARY_CALLS, host_expression
+from cutegen_nb.authors.offline.graph.reductions import REDUCERS, AtenCall, Building
+from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
+from cutegen_nb.core.library import Library, family_of, library_option
+from cutegen_nb.core.problem import ProblemFacts
+
+_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "flatten", "squeeze", "unsqueeze", "view_copy"})
+"""ATen operations that reinterpret a shape in memory order."""
+_HOST_VIEWS = frozenset({"select", "slice", "narrow", "diagonal", "unfold"})
+"""ATen operations whose views torch makes on the host."""
+_MOVES = frozenset({"view", "permute", "expand", "host_view"})
+"""Operations that compute nothing."""
+_FILLS = {"full": None, "zeros": 0, "ones": 1, "scalar_tensor": None}
+"""Operations that fill a tensor with a value; None takes the value from the operands."""
+_TAKES_COUNT = frozenset({"add", "sub", "mul", "div"})
+"""Point-wise operations that accept a number made of extents."""
+_PLACES = frozenset({"dtype", "device", "layout", "memory_format", "pin_memory", "non_blocking"})
+"""Keyword operands that say where and how a result is stored, not its value."""
+_RESERVED = frozenset({
+    "torch", "cutlass", "cute", "self", "cuda", "math", "dense", "i", "j", "v", "row", "rows", "col", "cols",
+    "chunk", "chunks", "lane", "warp", "split", "splits", "span", "share", "first", "last", "part",
+    "vectors", "tidx", "bidx", "gdim", "smem", "stream", "deviation", "add", "multiply", "larger", "smaller",
+    "larger_at", "block", "check",
+    "smaller_at", "add_both", "merge_softmax", "across_lanes", "elementwise", "reduce_rows", "float", "min",
+    "max",
+})  # fmt: skip
+"""Names that the generated file defines or imports."""
+_TEMPORARY = re.compile(r"(t|u|row|count|number|out)\d*$")
+"""Names that generated statements use for temporaries."""
+
+
+def read(facts: ProblemFacts, library: Library = ()) -> GraphProgram:
+    """Read a problem's graph as a program. Raises Declined, naming the unsupported operation.
+
+    Convolutions and products of the families in `library` become tensors that PyTorch makes.
+    """
+    full, scaled = facts.full.graph, facts.scaled.graph
+    if [(n.name, n.op) for n in full.nodes] != [(n.name, n.op) for n in scaled.nodes]:
+        raise Declined("the reference traces to different operations at the full and at the scaled size")
+    if full.scalars != scaled.scalars:
+        raise Declined("forward takes a number that depends on the problem's size")
+    return _Reader(full, scaled, library).program()
+
+
+def identifier(name: str) -> str:
+    """Turn `name` into a Python identifier that shadows nothing in the generated file."""
+    clean = re.sub(r"\W", "_", name).strip("_") or "value"
+    taken = clean in _RESERVED or keyword.iskeyword(clean) or _TEMPORARY.match(clean)
+    return f"v_{clean}" if taken or clean[0].isdigit() else clean
+
+
+class _Reader(Building):
+    def __init__(self, full: Graph, scaled: Graph, library: Library) -> None:
+        super().__init__(identifier)
+        self.library = library
+        self.full, self.scaled = full, scaled
+        self.names: dict[tuple[str, int], str] = {}
+        self.needed = _needed(full)
+
+    def program(self) -> GraphProgram:
+        arguments = self._inputs()
+        for node, small in zip(self.full.nodes, self.scaled.nodes, strict=True):
+            if node.name in self.needed:
+                (self._made if self._is_left(node) else self._node)(node, small)
+        if all(getattr(self.buffers.get(self._value(ref)), "made", False) for ref in self.full.outputs):
+            option = library_option(self.library)
+            raise Declined(f"--library {option} leaves no part of this problem to a kernel: take it away")
+        outputs = self._outputs()
+        return GraphProgram(
+            buffers=self.buffers, ops=_reachable(self.ops, outputs), outputs=outputs, arguments=arguments
+        )
+
+    def _inputs(self) -> tuple[str, ...]:
+        scalars = dict(self.full.scalars)
+        arguments: list[str] = []
+        tensors = iter(zip(self.full.inputs, self.scaled.inputs, strict=True))
+        for position in range(len(self.full.inputs) + len(scalars)):
+            if position in scalars:
+                arguments.append(f"number{position}")
+                continue
+            value, small = next(tensors)
+            name = self.fresh(identifier(value.name))
+            self._buffer(value.name, name, _paired(value.spec, small.spec), value.spec.dtype, name)
+            arguments.append(name)
+        for value, small in zip(self.full.parameters, self.scaled.parameters, strict=True):
+            name = self.fresh(identifier(value.path.rpartition(".")[2] or value.name))
+            shape = _paired(value.spec, small.spec)
+            self._buffer(value.name, name, shape, value.spec.dtype, f"self.{value.path}")
+        if any(value.name in self.needed for value in self.full.constants):
+            raise Declined("the offline author does not write tensors that forward makes from numbers")
+        if not self.buffers:
+            raise Declined("the reference reads no tensor, so there is nothing for a kernel to do")
+        return tuple(arguments)
+
+    def _buffer(  # noqa: PLR0913 - what a buffer is
+        self, value: str, name: str, shape: Shape, dtype: str, text: str, *, made: bool = False
+    ) -> None:
+        self.names[value, 0] = name
+        self.buffers[name] = Buffer(name=name, shape=shape, dtype=dtype, text=text, made=made)
+
+    def _outputs(self) -> tuple[str, ...]:
+        """Names of the returned values, renamed to ``out``, or ``out0``, ``out1`` … for several."""
+        names = [self._value(ref) for ref in self.full.outputs]
+        for position, name in enumerate(dict.fromkeys(names)):
+            label = "out" if len(set(names)) == 1 else f"out{position}"
+            moves = name in self.buffers or self.ops[name].op.partition(":")[0] in _MOVES
+            if moves:
+                # A kernel must write each output, even an output that is only a view of another value.
+                copied = self.add("clone", (Name(name),), self.shape(name), self.dtype(name))
+                self._rename(copied, label)
+            else:
+                self._rename(name, label)
+            names = [label if item == name else item for item in names]
+        return tuple(names)
+
+    def _rename(self, old: str, new: str) -> None:
+        def renamed(value: Operand) -> Operand:
+            return Name(new) if value == Name(old) else value
+
+        self.ops = {
+            (new if op.name == old else op.name): replace(
+                op,
+                name=new if op.name == old else op.name,
+                args=tuple(renamed(arg) for arg in op.args),
+                kwargs=tuple((key, renamed(value)) for key, value in op.kwargs),
+            )
+            for op in self.ops.values()
+        }
+
+    def _value(self, ref: Ref) -> str:
+        name = self.names.get((ref.name, ref.index))
+        if name is None:
+            raise Declined(f"the offline author does not write output {ref.index} of {ref.name}")
+        return name
+
+    def _node(self, node: Node, small: Node) -> None:
+        kept = dict(small.kwargs)
+        call = AtenCall(
+            op=short_name(node.op),
+            spelled=node.op,
+            name=node.name,
+            args=tuple(self._operand(arg, other) for arg, other in zip(node.args, small.args, strict=True)),
+            kwargs=tuple(
+                (key, self._operand(value, kept.get(key))) for key, value in node.kwargs if key not in _PLACES
+            ),
+            shape=_paired(node.outputs[0], small.outputs[0]),
+            dtypes=tuple(spec.dtype for spec in node.outputs),
+        )
+        for index, name in enumerate(self._read(call)):
+            self.names[node.name, index] = name
+
+    def _is_left(self, node: Node) -> bool:
+        """Return whether the policy leaves a node to PyTorch, and the author can call it there."""
+        return short_name(node.op) in LIBRARY_CALLS and family_of(node.op) in self.library
+
+    def _made(self, node: Node, small: Node) -> None:
+        """Read a node as a tensor that PyTorch makes in ``forward``."""
+        if (node.args, node.kwargs) != (small.args, small.kwargs):
+            raise Declined(f"{node.op} takes a number that depends on the problem's size")
+        values = [self._text(value, node) for value in node.args]
+        values += [f"{key}={self._text(value, node)}" for key, value in node.kwargs if key not in _PLACES]
+        text = f"torch.{short_name(node.op)}({', '.join(values)})"
+        name = self.fresh(identifier(node.name))
+        shape = _paired(node.outputs[0], small.outputs[0])
+        self._buffer(node.name, name, shape, node.outputs[0].dtype, text, made=True)
+
+    def _text(self, value: Argument, node: Node) -> str:
+        """Return an operand of PyTorch's operator as an expression of ``forward``."""
+        if isinstance(value, Ref):
+            return host_expression(self, self._value(value), node.op)
+        return str(list(value)) if isinstance(value, tuple) else repr(value)
+
+    def _operand(self, value: Argument, small: Argument) -> Operand:
+        if isinstance(value, Ref):
+            return Name(self._value(value))
+        if isinstance(value, tuple):
+            return tuple(item for item in value if isinstance(item, int))
+        # A number that differs between the two sizes was computed from a shape.
+        if value == small or not isinstance(value, int | float) or not isinstance(small, int | float):
+            return value
+        return Count(Extent(int(value), int(small)))
+
+    def _read(self, call: AtenCall) -> tuple[str, ...]:
+        """Convert one ATen call; return the names of the operations that stand for its outputs."""
+        if call.op in REDUCERS:
+            return REDUCERS[call.op](self, call)
+        if call.op in _VIEWS:
+            return (self.of(call, "view", call.args[:1]),)
+        if call.op in ("expand", "broadcast_to"):
+            return (self.of(call, "expand", call.args[:1]),)
+        if call.op == "repeat":
+            return (self._repeated(call),)
+        if call.op == "permute" and isinstance(call.args[1], tuple):
+            order = tuple(int(dim) % len(call.shape) for dim in call.args[1])
+            return (self.of(call, "permute", call.args[:1], dims=order),)
+        if call.op in _HOST_VIEWS and isinstance(call.args[0], Name):
+            return (self.of(call, f"host_view:{call.op}", call.args),)
+        if call.op in _FILLS:
+            value = _FILLS[call.op] if _FILLS[call.op] is not None else call.args[-1]
+            return (self.of(call, "fill", (value,)),)
+        if not is_pointwise(call.spelled):
+            raise Declined(f"the offline author does not write {call.spelled}")
+        if call.op not in _TAKES_COUNT and any(isinstance(arg, Count) for arg in call.args):
+            raise Declined(f"{call.spelled} takes a number that depends on the problem's size")
+        return (self.of(call, call.op, call.args, kwargs=call.kwargs),)
+
+    def _repeated(self, call: AtenCall) -> str:
+        """Convert ``repeat``: each dimension becomes a pair (times, extent), broadcast along the first."""
+        shape = self.shape(call.source)
+        shape = (ONE,) * (len(call.shape) - len(shape)) + shape
+        times = [whole // extent for whole, extent in zip(call.shape, shape, strict=True)]
+        dtype = call.dtypes[0]
+        apart = self.add("view", call.args[:1], tuple(e for extent in shape for e in (ONE, extent)), dtype)
+        pairs = tuple(e for pair in zip(times, shape, strict=True) for e in pair)
+        spread = self.add("expand", (Name(apart),), pairs, dtype)
+        return self.of(call, "view", (Name(spread),))
+
+
+def _paired(full: TensorSpec, scaled: TensorSpec) -> Shape:
+    if 0 in full.shape or 0 in scaled.shape:
+        raise Declined(f"the reference has a tensor without elements, of shape {full.shape}")
+    return tuple(Extent(a, b) for a, b in zip(full.shape, scaled.shape, strict=True))
+
+
+def _refs(argument: Argument) -> list[Ref]:
+    if isinstance(argument, Ref):
+        return [argument]
+    if isinstance(argument, tuple):
+        return [ref for item in argument for ref in _refs(item)]
+    return []
+
+
+def _needed(graph: Graph) -> set[str]:
+    """Names of the values that the outputs depend on, without updates of running statistics."""
+    needed = {ref.name for ref in graph.outputs}
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            for argument in (*node.args, *(value for _, value in node.kwargs)):
+                needed.update(ref.name for ref in _refs(argument))
+    return needed
+
+
+def _reachable(ops: dict[str, Op], outputs: tuple[str, ...]) -> dict[str, Op]:
+    wanted = set(outputs)
+    for op in reversed(ops.values()):
+        if op.name in wanted:
+            wanted.update(op.operands)
+    return {name: op for name, op in ops.items() if name in wanted}

@@ -1,0 +1,130 @@
+"""Python file of a matrix product: kernel, launch and ``ModelNew``, in a chosen variant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cutegen_nb.authors.offline.constructor import Constructor
+from cutegen_nb.authors.offline.expressions.expressions import ValueType, body
+from cutegen_nb.authors.offline.graph.reading import identifier
+from cutegen_nb.authors.offline.matmul.graph import MatrixProduct, read_product
+from cutegen_nb.authors.offline.matmul.sizes import Sizes
+from cutegen_nb.authors.offline.templates import IMPORTS, render
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts
+
+_TAKEN = frozenset({"D", "mA", "mB", "mD", "mW"})
+"""Names of the product's own tensors in the generated file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatmulVariant:
+    """Optimisation level of the kernel."""
+
+    level: str = "naive"
+    """Name of the template: ``naive``, ``tiled``, ``blocked``, or ``rows`` for matrix-vector products."""
+    vectors: bool = False
+    """True for 128-bit copies where alignment permits."""
+    pipelined: bool = False
+    """True if the next tile is loaded while the present one is multiplied (double buffering)."""
+    split: bool = False
+    """True if several CTAs share the depth of one tile (split-K)."""
+    skipping: bool = False
+    """True if tiles that the epilogue sets to 0 throughout are not multiplied."""
+    unrolled: bool = False
+    """True if a thread keeps several vectors in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Variables for the tensors in ``forward``."""
+
+    signature: tuple[str, ...]
+    """Argument names in order, without ``self``."""
+    texts: dict[str, str]
+    """Variable of each input and parameter, by name in the graph."""
+    bindings: dict[str, str]
+    """Parameter of each variable: ``self.gemm.bias``."""
+
+
+def names_of(graph: Graph) -> Names:
+    """Choose different variables for the inputs and parameters of a graph."""
+    scalars = dict(graph.scalars)
+    inputs = iter(graph.inputs)
+    texts: dict[str, str] = {}
+    signature = []
+    for position in range(len(graph.inputs) + len(scalars)):
+        if position in scalars:
+            signature.append(f"number{position}")
+            continue
+        value = next(inputs)
+        texts[value.name] = _fresh(identifier(value.name), texts)
+        signature.append(texts[value.name])
+    bindings = {}
+    for value in graph.parameters:
+        name = _fresh(identifier(value.path.rpartition(".")[2] or value.name), texts)
+        texts[value.name] = name
+        bindings[name] = f"self.{value.path}"
+    return Names(signature=tuple(signature), texts=texts, bindings=bindings)
+
+
+def _fresh(name: str, texts: Mapping[str, str]) -> str:
+    while name in _TAKEN or name in texts.values():
+        name += "_"
+    return name
+
+
+def product_of(facts: ProblemFacts) -> MatrixProduct:
+    """Read the problem as one product. Raises Declined, naming what is not supported."""
+    return read_product(facts, names_of(facts.full.graph).texts)
+
+
+def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor, title: str) -> str:
+    """Write the whole file, with the constructor `built` from the problem. Raises Declined."""
+    names = names_of(facts.full.graph)
+    product = read_product(facts, names.texts)
+    lines, values = body({"result": product.result})
+    used = {extra.register for extra in product.extras}
+    loads = [f"{x.register} = {x.name}[m, n, l].to(cutlass.{ValueType.F32.value})" for x in product.extras]
+    extras = [extra.name for extra in product.extras]
+    assert len(used) == len(extras), "every extra has a register of its own"
+    text = " ".join([product.a, product.b, product.like, *(size.text for size in product.output_sizes),
+                     *(extra.text for extra in product.extras)])  # fmt: skip
+    inputs = facts.full.graph.inputs
+    written_for = ", ".join(f"{names.texts[value.name]} {value.spec.shape}" for value in inputs)
+    mentioned = set(re.findall(r"\w+", text))
+    return render(
+        "matmul/module",
+        title=title, written_for=written_for,
+        level=variant.level, vectors=variant.vectors, pipelined=variant.pipelined, split=variant.split,
+        unrolled=variant.unrolled,
+        outside=product.triangle.outside if variant.skipping and product.triangle else "",
+        extras=extras,
+        extra_parameters="".join(f", {name}: cute.Tensor" for name in extras),
+        extra_torch_parameters="".join(f", {name}: torch.Tensor" for name in extras),
+        extra_arguments="".join(f", {name}" for name in extras),
+        extra_views=product.extras,
+        lines=[*loads, *lines], value=_typed(values["result"]),
+        imports=sorted({*IMPORTS, *built.imports}), definitions=built.definitions, init=built.init,
+        signature=", ".join(("self", *names.signature)),
+        bindings=[f"{name} = {path}.detach()" for name, path in names.bindings.items() if name in mentioned],
+        shape=_tuple(product.output_sizes), dtype=product.output_dtype, like=product.like,
+        a=product.a, b=product.b, d=product.d,
+    )  # fmt: skip
+
+
+def _typed(value: str) -> str:
+    """`value` as the DSL's Float32: a selection alone has no type that converts."""
+    return value if value == "acc" else f"cutlass.Float32({value})"
+
+
+def _tuple(sizes: Sizes) -> str:
+    """Text between a tuple's parentheses."""
+    return ", ".join(size.text for size in sizes) + ("," if len(sizes) == 1 else "")
+
+
+def taken_to(variant: MatmulVariant, step: Mapping[str, object]) -> MatmulVariant:
+    """Return the variant after one more step."""
+    return replace(variant, **step)  # type: ignore[arg-type]

@@ -1,0 +1,166 @@
+"""A person's words as settings of a kernel template: threads of a CTA, vector width, unrolling, tile.
+
+Words are matched, not understood. The rationale of each kernel says what was followed and what was not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CAN_FOLLOW = "threads of a CTA, vector width, unrolling, the extent of a tile, or a strategy by its name"
+"""Requests in words that the offline author can follow."""
+_MOST_THREADS = 1024
+"""Largest number of threads of a CTA that CUDA launches."""
+_MOST_TURNS = 16
+"""Largest number of unrolled turns that is accepted: more only adds registers."""
+_TILES = (8, 16, 32)
+"""Extents of a tile with one thread an element: 32 × 32 are the most threads of a CTA."""
+_FILL = r"(?:\s+(?:a|an|the|by|to|of|is|per|each|cta|block|width|factor|size|with))*\s*[=:]?\s*"
+"""Words that may stand between a setting and its number."""
+_PATTERNS = {
+    "threads": (r"(\d+)\s*(?:-\s*)?threads?\b", rf"\bthreads?{_FILL}(\d+)"),
+    "unrolling": (
+        rf"\bunroll\w*{_FILL}(\d+)",
+        r"(\d+)\s*(?:×|x|-fold|times|turns)?\s*unroll",
+    ),
+    "bits": (r"(\d+)\s*-?\s*bits?\b",),
+    "vector": (rf"\bvectors?{_FILL}(\d+)", r"\bfloat([24])\b"),
+    "tile": (rf"\btiles?{_FILL}(\d+)", r"(\d+)\s*(?:[x×]\s*\d+\s*)?tiles?\b"),
+}
+"""Regular expressions for each setting; the first group is the number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedSettings:
+    """Numbers that a person asked for; 0 where nothing was said."""
+
+    threads: int = 0
+    """Threads of a CTA."""
+    unrolling: int = 0
+    """Turns of a loop, or vectors, whose loads are issued together."""
+    bits: int = 0
+    """Width of a load or store in bits."""
+    vector: int = 0
+    """Elements of a load or store."""
+    tile: int = 0
+    """Rows and columns of a CTA's tile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedRequest:
+    """Source after a person's request, with a sentence on each part of it."""
+
+    source: str
+    """Source with the settings that fit it."""
+    done: tuple[str, ...] = ()
+    """Parts that were followed: ``128 threads a CTA``."""
+    refused: tuple[str, ...] = ()
+    """Parts that were not, each with its reason."""
+
+
+def settings_in(words: str, names: Sequence[str] = ()) -> AskedSettings:
+    """Read the settings in a person's words; digits in the strategy `names` are not taken for numbers."""
+    for name in sorted(names, key=len, reverse=True):
+        words = re.sub(re.escape(name).replace(r"\-", "[- ]"), " ", words, flags=re.IGNORECASE)
+    found: dict[str, int] = {}
+    for key, patterns in _PATTERNS.items():
+        matches = [match for pattern in patterns for match in re.finditer(pattern, words, re.IGNORECASE)]
+        if matches:
+            # Of several numbers the last one counts, as of several requests.
+            found[key] = int(max(matches, key=lambda match: match.start())[1])
+    if re.search(r"\b(no|without|not?) unroll", words, re.IGNORECASE):
+        found["unrolling"] = 1
+    if re.search(r"\bscalar (loads?|access)", words, re.IGNORECASE):
+        found["vector"] = 1
+    return AskedSettings(**found)
+
+
+def followed(source: str, wanted: AskedSettings, element_bytes: int) -> FollowedRequest:
+    """Set the constants of a generated `source` to the settings that fit it.
+
+    `element_bytes` are those of the widest dtype, by which a width in bits becomes elements.
+    """
+    result = FollowedRequest(source=source)
+    if wanted.threads:
+        result = _with_threads(result, wanted.threads)
+    if wanted.unrolling:
+        result = _with_unrolling(result, wanted.unrolling)
+    vector = wanted.vector or (wanted.bits // (8 * element_bytes) if wanted.bits else 0)
+    if wanted.vector or wanted.bits:
+        result = _with_vector(result, vector, f"{wanted.bits} bits" if wanted.bits else f"{vector} elements")
+    if wanted.tile:
+        result = _with_tile(result, wanted.tile)
+    return result
+
+
+def _with_threads(before: FollowedRequest, threads: int) -> FollowedRequest:
+    fits = 32 <= threads <= _MOST_THREADS and math.log2(threads).is_integer()  # noqa: PLR2004 - a warp
+    if not fits:
+        return _refused(
+            before, f"{threads} threads: a CTA has a power of two from 32 to {_MOST_THREADS} here"
+        )
+    if _constant(before.source, "STAGES") is not None:
+        # The copies and the product of a blocked tile are laid out for 16 × 16 threads.
+        return _refused(before, f"{threads} threads: this kernel's tile is laid out for 256")
+    return _set(before, "THREADS", threads, f"{threads} threads a CTA", "threads follow from the tile here")
+
+
+def _with_unrolling(before: FollowedRequest, turns: int) -> FollowedRequest:
+    if not 1 <= turns <= _MOST_TURNS:
+        return _refused(before, f"unrolling by {turns}: 1 to {_MOST_TURNS} turns are possible")
+    name = "IN_FLIGHT" if _constant(before.source, "IN_FLIGHT") is not None else "UNROLL"
+    return _set(before, name, turns, f"unrolling by {turns}", "this kernel has no loop to unroll")
+
+
+def _with_vector(before: FollowedRequest, elements: int, said: str) -> FollowedRequest:
+    """Set the largest vector; the host still takes a divisor of it where a row's length asks for one."""
+    found = re.search(r"^VEC = (\d+)|\bmath\.gcd\([^\n]*, (\d+)\)", before.source, re.MULTILINE)
+    widest = int(found[1] or found[2]) if found else 0
+    if not widest:
+        return _refused(
+            before, f"vectors of {said}: this kernel has none yet; ask for the strategy on vectors"
+        )
+    if not 1 <= elements <= widest or not math.log2(elements).is_integer():
+        return _refused(before, f"vectors of {said}: 1 to {widest} elements are possible, by powers of two")
+    source = re.sub(r"^VEC = \d+", f"VEC = {elements}", before.source, flags=re.MULTILINE)
+    source = re.sub(rf"(\bmath\.gcd\([^\n]*), {widest}\)", rf"\g<1>, {elements})", source)
+    return FollowedRequest(source=source, done=(*before.done, f"vectors of {said}"), refused=before.refused)
+
+
+def _with_tile(before: FollowedRequest, extent: int) -> FollowedRequest:
+    if extent not in _TILES:
+        return _refused(before, f"a tile of {extent}: {', '.join(map(str, _TILES))} are possible")
+    return _set(before, "TILE", extent, f"a tile of {extent} × {extent}", "this kernel has no tile to choose")
+
+
+def _constant(source: str, name: str) -> int | None:
+    found = re.search(rf"^{name} = (\d+)", source, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _set(before: FollowedRequest, name: str, value: int, said: str, without: str) -> FollowedRequest:
+    """Set the constant `name`; refused, with the reason `without`, where the source has none."""
+    if _constant(before.source, name) is None:
+        return _refused(before, f"{said}: {without}")
+    source = re.sub(rf"^{name} = \d+", f"{name} = {value}", before.source, flags=re.MULTILINE)
+    return FollowedRequest(source=source, done=(*before.done, said), refused=before.refused)
+
+
+def _refused(before: FollowedRequest, reason: str) -> FollowedRequest:
+    return FollowedRequest(source=before.source, done=before.done, refused=(*before.refused, reason))
+
+
+def sentence(words: str, result: FollowedRequest, named: str) -> str:
+    """Say what of a person's words the kernel carries out; `named` is a strategy carried out by name."""
+    if not words.strip():
+        return ""
+    done = (*((f"the strategy {named}",) if named else ()), *result.done)
+    parts = [f"As asked: {', '.join(done)}."] if done else []
+    parts += [f"Not followed: {'; '.join(result.refused)}."] if result.refused else []
+    if not parts:
+        quoted = " ".join(words.split())
+        parts = [f"The offline author cannot follow “{quoted}”: it can follow {CAN_FOLLOW}."]
+    return " ".join(parts)

@@ -1,0 +1,1 @@
+"""Values of a search over many kernels: populations, knowledge of earlier sessions, campaigns."""

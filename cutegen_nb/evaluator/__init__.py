@@ -1,0 +1,1 @@
+"""The verdict on a candidate. Child processes import torch; the evaluator itself does not."""

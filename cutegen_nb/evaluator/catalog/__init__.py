@@ -1,0 +1,1 @@
+"""Catalogue of checks as data: name, tier and the exploit that each stops. Imports no torch."""

@@ -1,0 +1,421 @@
+"""Evaluator: verdicts on candidates for the loop. Runs in the person's process and imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+from cutegen_nb.analysis.problem.exactness import integers_stay_integers
+from cutegen_nb.analysis.problem.workload import longest_sum
+from cutegen_nb.analysis.source.screen import screen
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.errors import EvaluatorError
+from cutegen_nb.core.evaluation import COMPILED, CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.core.evaluation_request import EvaluationRequest
+from cutegen_nb.core.finding import Severity
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, ProblemFacts, Workload
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.evaluator.catalog.work import SECOND_PROCESS
+from cutegen_nb.evaluator.full_size.sampling import FullSizeSampler
+from cutegen_nb.evaluator.isolated import exchange
+from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
+from cutegen_nb.evaluator.process.exit_report import (
+    LOG_CHARACTERS,
+    STARTING,
+    leftovers,
+    raise_reported_error,
+    verdict_without_result,
+)
+from cutegen_nb.evaluator.process.pool import Workers
+from cutegen_nb.evaluator.process.stage_times import Stages
+from cutegen_nb.evaluator.process.transcript import RecordHandler
+from cutegen_nb.evaluator.process.worker_handle import ProcessLimits, WorkerRun
+from cutegen_nb.evaluator.timing.compile_cache import CompileCache
+from cutegen_nb.evaluator.tools import ncu, sanitizer
+
+if TYPE_CHECKING:
+    from cutegen_nb.evaluator.worker.remote_call import RemoteCall
+
+SEEDS_ON_GPU = {Tier.A: 5, Tier.B: 10, Tier.C: 10}
+"""Number of input seeds on a GPU, by tier."""
+SEEDS_ON_SIMULATOR = {Tier.A: 3, Tier.B: 4, Tier.C: 6}
+"""Number of input seeds on the simulator, by tier: fewer, since a kernel runs for seconds there."""
+LEAN_SEEDS = {Tier.A: 3, Tier.B: 3, Tier.C: 5}
+"""Number of input seeds on a GPU above `_LEAN_BYTES`, by tier, since comparing takes longer than running."""
+_LEAN_BYTES = 64 << 20
+"""Bytes of inputs and outputs above which `LEAN_SEEDS` apply."""
+HIGHER_TIERS_ON_GPU_S = {Tier.A: 0.0, Tier.B: 90.0, Tier.C: 120.0}
+"""Bound in seconds on all checks above tier A together on a GPU, many times what they need.
+
+The number of calls that these checks make follows from the work of one call. The deadline of the worker is
+extended by 1.5 times the bound.
+"""
+HIGHER_TIERS_ON_SIMULATOR_S = {Tier.A: 0.0, Tier.B: 240.0, Tier.C: 360.0}
+"""The same bound in seconds on the simulator."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """Candidate to judge, with the settings of its evaluation."""
+
+    problem: Problem
+    candidate: Candidate
+    known: KnownProblem
+    """Facts of the problem."""
+    device: Device
+    """Device that the candidate runs on."""
+    tier: Tier
+    """Tier of the checks to run."""
+    rival: Candidate | None
+    """Candidate that is timed beside this one; None for none."""
+    only_if_faster: bool
+    """True if the checks above tier A are skipped for a candidate that is no faster than `rival`."""
+    progress: Progress
+    """Callback for the current stage."""
+
+    @property
+    def facts(self) -> ProblemFacts:
+        """Trace and admission of the problem."""
+        return self.known.facts
+
+    @property
+    def simulated(self) -> bool:
+        """True if the candidate runs on the simulator."""
+        return self.device.kind is DeviceKind.SIMULATOR
+
+    @property
+    def workload(self) -> Workload:
+        """Problem at the size that runs on this device."""
+        return self.facts.scaled if self.simulated else self.facts.full
+
+    @property
+    def added_inputs(self) -> tuple[str, ...]:
+        """Kinds of inputs that the problem needed beside its own to be admitted."""
+        return self.facts.admission.added_inputs if self.facts.admission else ()
+
+
+class KernelEvaluator:
+    """Implements ``core.ports.Evaluator`` with forked workers, on a GPU or on the simulator."""
+
+    def __init__(  # noqa: PLR0913 - settings, each with a default
+        self,
+        *,
+        device: str = "auto",
+        architecture: str | None = None,
+        deadline_s: float | None = None,
+        memory_bytes: int = 4 << 30,
+        seeds: int | None = None,
+        baselines: tuple[str, ...] = ("eager", "torch.compile"),
+        screening: bool = True,
+        spare: bool | None = None,
+        gpu: str = "",
+        cache: ProblemCache | None = None,
+    ) -> None:
+        """Store the settings; no device is chosen and no process started yet.
+
+        Args:
+            device: ``auto`` (a GPU where there is one), ``cuda`` or ``simulator``.
+            architecture: Architecture that the simulator models; a GPU states its own.
+            deadline_s: Wall time in seconds for tier A, compilation included; by default 60 s on the
+                simulator and 180 s on a GPU, where baselines are compiled too. Higher tiers get more.
+            memory_bytes: Address space that a worker may add on the simulator. On a GPU the limit is on
+                resident memory: this, or half of the machine's memory where that is more.
+            seeds: Number of input seeds at tier A; twice as many above. The default depends on device, tier
+                and size (`SEEDS_ON_GPU`, `LEAN_SEEDS`, `SEEDS_ON_SIMULATOR`).
+            baselines: Baselines that a GPU's times are compared with: ``eager``, ``torch.compile``.
+            screening: True to read the source before it runs. What a run shows does not depend on it.
+            spare: True to keep a warmed-up worker waiting for the next candidate; by default on a GPU, where
+                that saves the time of a CUDA context and a process's first compilation.
+            gpu: UUID of the GPU that every process is bound to; empty for the one that CUDA takes first.
+            cache: Facts of problems, shared with other evaluators of this host; by default its own.
+        """
+        self._workers = Workers(
+            device=device,
+            architecture=architecture,
+            deadline_s=deadline_s,
+            memory_bytes=memory_bytes,
+            spare=spare,
+            gpu=gpu,
+        )
+        self._seeds = seeds
+        self._baselines = baselines
+        self._screening = screening
+        self._cache = cache or ProblemCache()
+        self._counting = ncu.CounterCollector()
+        self._sampler = FullSizeSampler(self._workers)
+        self._compiled = CompileCache(
+            self._workers, wanted=COMPILED in baselines, folders=self._cache.folders
+        )
+        self._study = ProblemStudy(self._workers, self._cache, compiled=self._compiled)
+
+    async def device(self) -> Device:
+        """Device that candidates run on; a GPU's bandwidth is measured once. Raises DeviceUnavailable."""
+        return await self._workers.device()
+
+    async def close(self) -> None:
+        """End every process that the evaluator started."""
+        await self._workers.close()
+
+    async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
+        """Trace a problem, once per digest. Raises ProblemError when the problem cannot be used."""
+        return (await self.known(problem, progress)).facts
+
+    async def known(self, problem: Problem, progress: Progress) -> KnownProblem:
+        """Trace and admit a problem, once per digest. Raises ProblemError when it cannot be used."""
+        with self._workers.occupied():
+            return await self._study.known(problem, progress)
+
+    async def evaluate(  # noqa: PLR0913 - one argument each of what may be asked
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+        *,
+        rival: Candidate | None = None,
+        only_if_faster: bool = False,
+        profile: bool = False,
+    ) -> Evaluation:
+        """Judge a candidate. Its faults become verdicts; raises EvaluatorError for a fault of the evaluator.
+
+        On a GPU, `rival`, a candidate that passed before, is timed beside this one in the same turns. With
+        `only_if_faster`, a candidate that is no faster is judged at tier A alone, whatever `tier` says. With
+        `profile`, a passing candidate is profiled by Nsight Compute; where that fails, a flag gives the
+        reason, once. Raises ProblemError when the reference itself cannot be run.
+        """
+        started, stages = time.monotonic(), Stages(progress)
+        device = await self.device()
+        findings = screen(candidate.source, problem.library) if self._screening else ()
+        decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
+        if decisive is not None:
+            outcome = Judged(verdict=Verdict.SCREENED_OUT)
+            found = Evaluation(
+                outcome=outcome, summary=decisive.message, device=_reported_name(device), tier=tier
+            )
+        else:
+            with self._workers.occupied():
+                case = _Case(
+                    problem=problem,
+                    candidate=candidate,
+                    known=await self._study.known(problem, stages),
+                    device=device,
+                    tier=tier,
+                    rival=rival,
+                    only_if_faster=only_if_faster,
+                    progress=stages,
+                )
+                found = await self._judged(case, profile=profile)
+        return dataclasses.replace(
+            found,
+            findings=(*found.findings, *findings),
+            duration_s=time.monotonic() - started,
+            stage_seconds=stages.seconds(),
+            candidate_digest=candidate.digest,
+            problem_digest=problem.digest,
+        )
+
+    async def _judged(self, case: _Case, *, profile: bool) -> Evaluation:
+        """Run all checks of the tier in order; later ones run only on a candidate that passed so far."""
+        found = await self._judged_in_child(case)
+        if _spared(case, found):
+            return found
+        found = dataclasses.replace(found, tier=case.tier)
+        if case.tier.includes(Tier.B) and found.passed:
+            found = await self._outside(found, case)
+        if case.tier is Tier.C and found.passed:
+            found = await self._once_more(found, case)
+        if case.tier is Tier.C and found.passed and not case.simulated:
+            found = await self._under_tools(found, case)
+        if found.passed and case.simulated:
+            sample = await self._sampler.sample(case.problem, case.facts, case.candidate, case.progress)
+            found = dataclasses.replace(found, full_size=sample)
+        if profile and found.passed and not case.simulated:
+            order = await self._counting_order(case.problem, case.candidate)
+            found = await self._counting.with_counters(found, order, case.progress)
+        return found
+
+    async def count(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        detail: ncu.Detail = ncu.Detail.TUNING,
+    ) -> Profile:
+        """Read a GPU's counters of one call of a passing candidate. Raises NoCounters with the reason."""
+        order = await self._counting_order(problem, candidate)
+        return await ncu.collect_counters(dataclasses.replace(order, detail=detail), progress)
+
+    async def _counting_order(self, problem: Problem, candidate: Candidate) -> ncu.ProfileRequest:
+        device = await self.device()
+        return ncu.ProfileRequest(
+            problem=problem,
+            candidate=candidate,
+            confine_files=self._workers.confine_files,
+            resident_bytes=self._workers.resident_limit(),
+            driver=device.driver,
+            variables=self._workers.variables(device),
+        )
+
+    async def serve(self, problem: Problem, candidate: Candidate, call: RemoteCall) -> Any:
+        """Run a candidate once on the caller's own tensors; return the outputs of its ``forward``.
+
+        Raises EvaluatorError with the candidate's fault when it did not run to its end, and ProblemError.
+        """
+        from cutegen_nb.evaluator.worker import remote_call  # noqa: PLC0415 - imports torch, as whoever has tensors did
+
+        server, limits, heard = (
+            await self._workers.forks(),
+            await self._workers.limits(),
+            RecordHandler(lambda _: None),
+        )
+        request = {
+            "kind": "call",
+            "problem": encode(problem),
+            "source": candidate.source,
+            "digest": candidate.digest,
+        }
+        files = functools.partial(remote_call.pack, call)
+        run = await self._workers.run(request, limits, heard, files=files, keep=True)
+        try:
+            raise_reported_error(heard)
+            if heard.result is None or run.malformed or run.end is None:
+                fault = verdict_without_result(run, limits, heard.stage or "running", "")
+                raise EvaluatorError(f"The kernel was not run to its end. {fault.label}: {fault.summary}")
+            if heard.result["kind"] == "refused":
+                raise EvaluatorError(f"The kernel was not run to its end. {heard.result['message']}")
+            return remote_call.unpack_outputs(heard.result, server.folder(run.folder), call.arguments)
+        finally:
+            server.discard(run.folder)
+            server.keep_spare()
+
+    async def _outside(self, passed: Evaluation, case: _Case) -> Evaluation:
+        """Judge a passing candidate's values in a process that it cannot reach."""
+        order = exchange.IsolatedRequest(
+            problem=case.problem,
+            candidate=case.candidate,
+            workload=case.workload,
+            longest_sum=longest_sum(case.workload.graph),
+            gates=encode(case.known.tolerances),
+            added_inputs=case.added_inputs,
+        )
+        return await exchange.judge_isolated(passed, order, self._workers, case.progress)
+
+    async def _once_more(self, passed: Evaluation, case: _Case) -> Evaluation:
+        """Judge a passing candidate in a second process with other seeds; a failure there decides."""
+        case.progress("judging once more in a second process")
+        alone = dataclasses.replace(case, tier=Tier.A, rival=None, only_if_faster=False)
+        second = await self._judged_in_child(alone)
+        state = CheckState.RAN if second.passed else CheckState.FOUND
+        result = CheckResult(
+            name=SECOND_PROCESS.name, tier=SECOND_PROCESS.tier, state=state, note=second.summary
+        )
+        checks = tuple(item for item in passed.checks if item.name != SECOND_PROCESS.name)
+        kept = passed if second.passed else second
+        return dataclasses.replace(kept, checks=(*checks, result), timing=passed.timing, tier=case.tier)
+
+    async def _under_tools(self, passed: Evaluation, case: _Case) -> Evaluation:
+        """Run a passing candidate under compute-sanitizer; the simulator makes these checks by itself."""
+        facts = case.facts
+        order = sanitizer.SanitizerRequest(
+            problem=case.problem,
+            candidate=case.candidate,
+            sizes=(facts.scaled, facts.full) if facts.scaled.rewrites else (facts.full,),
+            confine_files=self._workers.confine_files,
+            resident_bytes=self._workers.resident_limit(),
+            variables=self._workers.variables(case.device),
+        )
+        return await sanitizer.through_tools(passed, order, case.progress)
+
+    async def _judged_in_child(self, case: _Case) -> Evaluation:
+        facts = case.facts
+        higher_tiers_s = (HIGHER_TIERS_ON_SIMULATOR_S if case.simulated else HIGHER_TIERS_ON_GPU_S)[case.tier]
+        limits = await self._workers.limits(1.5 * higher_tiers_s)
+        count = self._seed_count(case)
+        heard = RecordHandler(case.progress, [secrets.randbits(31) for _ in range(count)])
+        try:
+            request = EvaluationRequest(
+                problem=case.problem,
+                rewrites=case.workload.rewrites,
+                source=case.candidate.source,
+                digest=case.candidate.digest,
+                tolerances=case.known.tolerances,
+                baselines=self._baselines,
+                longest_sum=longest_sum(case.workload.graph),
+                least_bytes=facts.full.least_bytes,
+                flops=facts.full.flops,
+                peak_flops=self._workers.peak_flops,
+                noise_fraction=self._cache.noise_fraction(case.problem),
+                deadline_s=limits.deadline_s,
+                tier=case.tier,
+                higher_tiers_s=higher_tiers_s,
+                exact=integers_stay_integers(facts.full.graph),
+                added_inputs=case.added_inputs,
+                only_if_faster=case.only_if_faster,
+                rival_source=case.rival.source if case.rival else "",
+            )
+            files = functools.partial(self._compiled.copy, case.problem)
+            asked = {"kind": "evaluate", "request": encode(request)}
+            run = await self._workers.run(asked, limits, heard, files=files)
+        finally:
+            # Only now: two processes at work on one GPU would disturb each other's times.
+            (await self._workers.forks()).keep_spare()
+        return self._concluded(case.problem, run, limits, heard, _reported_name(case.device))
+
+    def _seed_count(self, case: _Case) -> int:
+        if self._seeds is not None:
+            return self._seeds if case.tier is Tier.A else 2 * self._seeds
+        if case.simulated:
+            return SEEDS_ON_SIMULATOR[case.tier]
+        return (LEAN_SEEDS if case.workload.least_bytes > _LEAN_BYTES else SEEDS_ON_GPU)[case.tier]
+
+    def _concluded(
+        self, problem: Problem, run: WorkerRun, limits: ProcessLimits, heard: RecordHandler, name: str
+    ) -> Evaluation:
+        if heard.forged:
+            run = dataclasses.replace(run, malformed=heard.forged)
+        # Without its supervisor's report a worker may still run, and nothing has kept its deadline.
+        if heard.result is None or run.malformed or run.end is None:
+            ended = verdict_without_result(run, limits, heard.stage or STARTING, name)
+            return dataclasses.replace(ended, findings=(*ended.findings, *heard.reached))
+        raise_reported_error(heard)
+        try:
+            evaluation = _consistent(decode(Evaluation, heard.result["evaluation"]))
+        except (KeyError, TypeError, ValueError) as error:
+            broken = dataclasses.replace(run, malformed=f"a result that cannot be read ({error})")
+            return verdict_without_result(broken, limits, heard.stage or STARTING, name)
+        self._cache.keep_noise(problem, evaluation)
+        log = str(run.end["log"]) if run.end else ""
+        return dataclasses.replace(
+            evaluation,
+            log=log[-LOG_CHARACTERS:],
+            findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
+        )
+
+
+def _spared(case: _Case, found: Evaluation) -> bool:
+    """Return whether a worker was allowed to end at tier A.
+
+    That holds for a candidate that the worker itself timed as no faster than the rival; nothing is built on
+    such a candidate. Any other result at tier A still gets the checks of the tier that was asked for.
+    """
+    rival = found.timing.rival if found.timing else None
+    return case.only_if_faster and found.tier is Tier.A and rival is not None and rival.speedup <= 1.0
+
+
+def _consistent(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation. Raises ValueError for a PASSED that its own findings contradict."""
+    if evaluation.passed and any(item.severity is Severity.DECIDES for item in evaluation.findings):
+        raise ValueError("PASSED beside a finding that decides")
+    return evaluation
+
+
+def _reported_name(device: Device) -> str:
+    if device.kind is DeviceKind.SIMULATOR:
+        return f"simulator ({device.architecture})"
+    return device.name

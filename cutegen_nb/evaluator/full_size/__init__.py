@@ -1,0 +1,1 @@
+"""Full-size call of a candidate on the simulator: virtual tensors, lazy allocation, the evaluator's side."""

@@ -1,0 +1,87 @@
+"""Sample of a candidate at full size, asked of a worker. Runs in the person's process, without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.errors import CutegenError, EvaluationLost
+from cutegen_nb.core.estimate import FullSizeSample
+from cutegen_nb.core.evaluation_request import FullSizeRequest
+from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.evaluator.process.exit_report import raise_reported_error, verdict_without_result
+from cutegen_nb.evaluator.process.pool import Workers
+from cutegen_nb.evaluator.process.transcript import RecordHandler, escape_for_print
+from cutegen_nb.evaluator.process.worker_handle import ProcessLimits
+
+DEADLINE_S = 20.0
+"""Wall time in seconds of the import, the compilation and the launches at full size."""
+_LONGEST_REASON = 600
+"""Characters of a reason that are kept."""
+
+
+class FullSizeSampler:
+    """Sampler of candidates at full size; each candidate is called once."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._known: dict[tuple[str, str], FullSizeSample] = {}
+
+    async def sample(
+        self, problem: Problem, facts: ProblemFacts, candidate: Candidate, progress: Progress
+    ) -> FullSizeSample:
+        """Call a candidate at the problem's full size on the simulator; return the sampled launches.
+
+        Whatever goes wrong becomes the sample's reason for being missing; only EvaluationLost is raised.
+        """
+        key = (problem.digest, candidate.digest)
+        if key not in self._known:
+            self._known[key] = await self._sampled(problem, facts, candidate, progress)
+        return self._known[key]
+
+    async def _sampled(
+        self, problem: Problem, facts: ProblemFacts, candidate: Candidate, progress: Progress
+    ) -> FullSizeSample:
+        began = time.monotonic()
+        usual = await self._workers.limits()
+        # Virtual tensors fill the address space, so the limit is on resident memory.
+        limits = ProcessLimits(
+            deadline_s=min(DEADLINE_S, usual.deadline_s), resident_bytes=usual.address_space_bytes
+        )
+        request = FullSizeRequest(
+            problem=problem,
+            rewrites=facts.scaled.rewrites,
+            source=candidate.source,
+            digest=candidate.digest,
+            inputs=facts.full.graph.inputs,
+            scalars=facts.full.graph.scalars,
+            deadline_s=limits.deadline_s,
+        )
+        try:
+            sample = await self._answered(request, limits, RecordHandler(progress))
+        except EvaluationLost:
+            raise
+        except CutegenError as error:
+            sample = FullSizeSample(missing=str(error))
+        missing = escape_for_print(sample.missing[:_LONGEST_REASON])
+        return dataclasses.replace(sample, missing=missing, duration_s=time.monotonic() - began)
+
+    async def _answered(
+        self, request: FullSizeRequest, limits: ProcessLimits, heard: RecordHandler
+    ) -> FullSizeSample:
+        """Have a worker answer. Raises the error that the worker reported."""
+        asked = {"kind": "full-size", "request": encode(request)}
+        run = await self._workers.run(asked, limits, heard, spare=False)
+        raise_reported_error(heard)
+        if heard.forged or run.malformed:
+            return FullSizeSample(missing="Its process sent a record that is none of this package's.")
+        if heard.result is None or run.end is None:
+            ended = verdict_without_result(run, limits, heard.stage or "starting", "")
+            return FullSizeSample(missing=ended.summary)
+        try:
+            return decode(FullSizeSample, heard.result["sample"])
+        except (KeyError, TypeError, ValueError) as error:
+            return FullSizeSample(missing=f"Its process sent a sample that cannot be read ({error}).")

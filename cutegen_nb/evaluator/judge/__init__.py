@@ -1,0 +1,1 @@
+"""Judging of one candidate, from its import to the verdict."""

@@ -1,0 +1,1 @@
+"""Tolerances, error norms between tensors, and patterns of wrong elements."""

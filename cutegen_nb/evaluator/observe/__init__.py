@@ -1,0 +1,1 @@
+"""Observation of candidate code while it runs: operators, memory, process state."""

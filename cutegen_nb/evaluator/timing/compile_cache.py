@@ -1,0 +1,70 @@
+"""Cache of ``torch.compile``'s files for a problem's reference, filled once and copied to each worker.
+
+Compiling takes 4 to 7 s on an H200's host, and every evaluation times the compiled reference. A worker that
+runs no candidate fills the cache. A candidate only ever sees a copy in its own folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cutegen_nb.core.codec import encode
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.problem import Problem, Workload
+from cutegen_nb.evaluator.process.pool import Workers
+from cutegen_nb.evaluator.process.transcript import RecordHandler
+
+
+class CompileCache:
+    """Folders of compiled references, one a problem, in the template process's scratch folder.
+
+    They are deleted with that folder.
+    """
+
+    def __init__(
+        self, workers: Workers, *, wanted: bool, folders: dict[str, Path | None] | None = None
+    ) -> None:
+        """Start with the folders of evaluators on the same host; `wanted` is True for ``torch.compile``.
+
+        A folder of None stands for a reference that could not be compiled.
+        """
+        self._workers = workers
+        self._wanted = wanted
+        self._folders: dict[str, Path | None] = {} if folders is None else folders
+
+    async def fill(self, problem: Problem, workload: Workload) -> None:
+        """Compile the reference once, at the size of `workload`, on a GPU; evaluations report a failure."""
+        if not self._wanted or (await self._workers.choice()).kind is DeviceKind.SIMULATOR:
+            return
+        if problem.digest in self._folders:
+            return
+        self._folders[problem.digest] = None
+        request = {"kind": "compile", "problem": encode(problem), "rewrites": encode(workload.rewrites)}
+        heard = RecordHandler(lambda _: None)
+        with contextlib.suppress(CutegenError):
+            limits = await self._workers.limits()
+            run = await self._workers.run(request, limits, heard, spare=False, keep=True)
+            server = await self._workers.forks()
+            if (heard.result or {}).get("kind") == "compiled":
+                self._folders[problem.digest] = server.folder(run.folder)
+            else:
+                server.discard(run.folder)
+
+    def copy(self, problem: Problem, folder: Path) -> dict[str, Any]:
+        """Copy the problem's cache into a worker's `folder`; return no additions to the worker's request."""
+        cache = self._folders.get(problem.digest)
+        if cache is not None:
+            with contextlib.suppress(OSError):  # the reference is compiled anew
+                shutil.copytree(cache, folder, dirs_exist_ok=True)
+                _move_groups(cache, folder)
+        return {}
+
+
+def _move_groups(before: Path, now: Path) -> None:
+    """Correct the absolute paths of a kernel's files in Triton's group files (``__grp__NAME.json``)."""
+    for path in now.rglob("__grp__*.json"):
+        path.write_text(path.read_text(encoding="utf-8").replace(str(before), str(now)), encoding="utf-8")

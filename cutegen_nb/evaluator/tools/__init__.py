@@ -1,0 +1,1 @@
+"""Nsight Compute and compute-sanitizer around a candidate that passed."""

@@ -1,0 +1,1 @@
+"""Trial of one candidate against its reference on one set of inputs after another."""

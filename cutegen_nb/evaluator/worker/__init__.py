@@ -1,0 +1,1 @@
+"""Code that runs inside the child processes: template, workers, the two sides of an isolated judgement."""

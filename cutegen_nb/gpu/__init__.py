@@ -1,1 +1,0 @@
-"""Evaluation in a child process: with the simulator's bridge the only part that imports torch and the DSL."""

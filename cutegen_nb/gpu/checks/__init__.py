@@ -1,1 +1,0 @@
-"""The checks behind a verdict, one a module, and the registry that lists them."""

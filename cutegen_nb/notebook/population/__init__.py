@@ -1,0 +1,1 @@
+"""Population of a session in the panel and as magics."""

@@ -1,0 +1,1 @@
+"""Pictures of CuTe layouts as SVG and PNG."""

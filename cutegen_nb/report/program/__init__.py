@@ -1,0 +1,1 @@
+"""Reports of whole programs on the simulator, and of profiles."""

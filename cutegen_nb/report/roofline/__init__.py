@@ -1,0 +1,1 @@
+"""Roofline chart of a session, and its description in sentences."""

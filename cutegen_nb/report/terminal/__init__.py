@@ -1,0 +1,1 @@
+"""Text output of verdicts and sessions for a terminal."""

@@ -1,0 +1,1 @@
+"""Counters of a launch: instructions by pipe, memory traffic, bank conflicts, load-to-use distances."""

@@ -1,0 +1,1 @@
+"""CUDA graphs of the simulator: stream capture and replay."""

@@ -1,0 +1,1 @@
+"""The PTX instructions that are documented, and which of them are simulated."""

@@ -1,0 +1,1 @@
+"""Execution of one kernel launch: program, schedule, barriers, reruns."""

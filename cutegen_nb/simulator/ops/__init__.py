@@ -1,0 +1,1 @@
+"""PTX instructions by family: arithmetic, memory, synchronisation, warp."""

@@ -1,0 +1,1 @@
+"""Integer and floating-point arithmetic, comparison, conversion and bits."""

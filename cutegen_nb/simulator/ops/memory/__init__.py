@@ -1,0 +1,1 @@
+"""Loads, stores, moves and atomics."""

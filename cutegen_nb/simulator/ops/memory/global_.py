@@ -1,0 +1,401 @@
+"""Loads from and stores to global memory, and the count of their sectors.
+
+A request whose addresses separate into CTA and thread parts is accessed as strided views. Its sectors are
+counted for one CTA and multiplied. Any other request is handled address by address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutegen_nb.core.profile import SECTOR_BYTES
+from cutegen_nb.simulator.checkers.global_memory import RequestPart
+from cutegen_nb.simulator.checkers.shared_memory import STRONG
+from cutegen_nb.simulator.counters.counters import InstructionTally
+from cutegen_nb.simulator.numbers.values import Array, Value
+from cutegen_nb.simulator.ptx.faults import in_bytes
+from cutegen_nb.simulator.ptx.model import Instruction
+from cutegen_nb.simulator.state import addressing
+from cutegen_nb.simulator.state.access_patterns import cta_sectors, request_sectors, runs_of
+from cutegen_nb.simulator.state.addressing import (
+    AddressOperand,
+    ListedAddresses,
+    SeparableAddresses,
+    listed,
+    listed_of,
+    split,
+)
+from cutegen_nb.simulator.state.batch import Batch, Mask
+from cutegen_nb.simulator.state.global_memory import UNSIGNED, Allocation
+
+_SHORT_RUN = 8
+"""Length in elements below which runs are gathered, which is faster than copying them."""
+_FEW = 8
+"""Addresses a CTA up to which short runs are copied too; ranges up to which flags are set one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalForm:
+    """Form of a global access without its addresses: sizes, direction, tally."""
+
+    instruction: Instruction
+    """Instruction, for messages."""
+    tally: InstructionTally
+    """Tally in which the access is counted."""
+    width: int
+    """Bytes of an element."""
+    count: int
+    """Elements a thread."""
+    stores: bool = False
+    """True if the instruction writes."""
+    atomic: bool = False
+    """True for an atomic or a reduction."""
+    counted: bool = True
+    """True if the access counts as global traffic; False for constants."""
+
+    @property
+    def size(self) -> int:
+        """Bytes a thread."""
+        return self.width * self.count
+
+
+def load(lanes: Batch, mask: Mask | None, at: AddressOperand, form: GlobalForm) -> list[Value]:
+    """Load elements, each as unsigned bits of ``form.width`` bytes; unspecified in inactive lanes.
+
+    Raises:
+        OutOfBounds: an address outside all allocations.
+        Misaligned: an address that is no multiple of the size.
+    """
+    _synchronised(lanes, mask, form)
+    request = split(mask, at)
+    if request is not None:
+        allocation = _separable(lanes, request, form)
+        if allocation is not None:
+            count(lanes, mask, form)
+            count_split(lanes, mask, request, allocation, form)
+            _log(lanes, request, form)
+            _watch_load(lanes, request, allocation, form)
+            return [_read(lanes, request, allocation, form, index) for index in range(form.count)]
+    one_by_one = listed(lanes, mask, at)
+    count(lanes, mask, form)
+    found = resolve(lanes, one_by_one, form)
+    _log(lanes, one_by_one, form)
+    for allocation, positions in found:
+        _watch_load(lanes, one_by_one.some(positions), allocation, form)
+    results: list[Value] = []
+    for index in range(form.count):
+        gathered = np.zeros(lanes.lane_count, UNSIGNED[form.width])
+        for allocation, positions in found:
+            elements, start = allocation.elements(form.width)
+            addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
+            numbers = elements[(addresses - start) // form.width + index]
+            where = targets(one_by_one, positions)
+            if where is None:
+                gathered = numbers
+            else:
+                gathered[where] = numbers
+        results.append(gathered.reshape(lanes.ctas, lanes.threads))
+    return results
+
+
+def store(lanes: Batch, mask: Mask | None, at: AddressOperand, data: list[Value], form: GlobalForm) -> None:
+    """Store elements, given as unsigned bits of ``form.width`` bytes.
+
+    Raises:
+        OutOfBounds: an address outside all allocations.
+        Misaligned: an address that is no multiple of the size.
+    """
+    _synchronised(lanes, mask, form)
+    request = split(mask, at)
+    if request is not None:
+        allocation = _separable(lanes, request, form)
+        if allocation is not None:
+            count(lanes, mask, form)
+            count_split(lanes, mask, request, allocation, form)
+            _log(lanes, request, form)
+            watch, part = lanes.global_watch, _part(request, allocation, form, data)
+            look = watch is not None and watch.storing(lanes, part)
+            for index, one in enumerate(data):
+                _write(request, allocation, form, index, one)
+            if look and watch is not None:
+                watch.stored(lanes, part)
+            return
+    one_by_one = listed(lanes, mask, at)
+    count(lanes, mask, form)
+    found = resolve(lanes, one_by_one, form)
+    _log(lanes, one_by_one, form)
+    watch = lanes.global_watch
+    parts = [_part(one_by_one.some(positions), allocation, form, data) for allocation, positions in found]
+    again = [part for part in parts if watch is not None and watch.storing(lanes, part)]
+    for index, one in enumerate(data):
+        flat = np.broadcast_to(one, (lanes.ctas, lanes.threads)).reshape(-1)
+        for allocation, positions in found:
+            elements, start = allocation.elements(form.width)
+            addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
+            where = targets(one_by_one, positions)
+            elements[(addresses - start) // form.width + index] = flat if where is None else flat[where]
+    for part in again:
+        if watch is not None:
+            watch.stored(lanes, part)
+
+
+def _synchronised(lanes: Batch, mask: Mask | None, form: GlobalForm) -> None:
+    """Report a strong access (``.volatile``, ``.acquire`` …), which may be a flag between threads."""
+    if lanes.watch is not None and not STRONG.isdisjoint(form.instruction.modifiers):
+        lanes.flag_accessed(mask, form.instruction, stores=form.stores)
+
+
+def _log(lanes: Batch, request: SeparableAddresses | ListedAddresses, form: GlobalForm) -> None:
+    """Tell the log of a sample of an access that counts as global traffic."""
+    if lanes.accesses is not None and form.counted:
+        lanes.accesses.touched(lanes, request, form.size, form.tally, stores=form.stores)
+
+
+def _watch_load(
+    lanes: Batch, request: SeparableAddresses | ListedAddresses, allocation: Allocation, form: GlobalForm
+) -> None:
+    if lanes.global_watch is not None:
+        lanes.global_watch.loading(lanes, _part(request, allocation, form, []))
+
+
+def _part(
+    request: SeparableAddresses | ListedAddresses, allocation: Allocation, form: GlobalForm, data: list[Value]
+) -> RequestPart:
+    return RequestPart(request, allocation, form.width, form.count, form.instruction, tuple(data))
+
+
+def targets(request: ListedAddresses, positions: Array | None) -> Array | None:
+    """Lanes of the addresses at some positions of a request; None for all lanes of the batch."""
+    if positions is None:
+        return request.lanes
+    return positions if request.lanes is None else request.lanes[positions]
+
+
+# -- checks --------------------------------------------------------------------------------------------------
+def _separable(lanes: Batch, request: SeparableAddresses, form: GlobalForm) -> Allocation | None:
+    """Allocation that holds the whole request, aligned; None if there is none.
+
+    Then the request may span several allocations or be a fault, which :func:`resolve` finds out.
+    """
+    allocation = lanes.memory.find(request.low(), request.high() + form.size)
+    if allocation is None or not request.all_aligned(form.size):
+        return None
+    return allocation
+
+
+def resolve(
+    lanes: Batch, request: ListedAddresses, form: GlobalForm
+) -> list[tuple[Allocation, Array | None]]:
+    """Find the allocations of a request, with the positions of their addresses (None for all); count sectors.
+
+    Raises:
+        OutOfBounds: an address outside all allocations.
+        Misaligned: an address that is no multiple of the size.
+    """
+    addresses = request.addresses
+    if not len(addresses):
+        return []
+    low, high = int(addresses.min()), int(addresses.max())
+    found: list[tuple[Allocation, Array | None]] = []
+    whole = lanes.memory.find(low, high + form.size)
+    if whole is not None:
+        found.append((whole, None))
+    else:
+        found.extend(_groups(lanes, request, form))
+    # Sizes are powers of two: an address is a multiple if its low bits are zero.
+    if int(np.bitwise_or.reduce(addresses)) & (form.size - 1):
+        where = lanes.memory.describe(
+            int(addresses[np.flatnonzero(addresses & (form.size - 1))[0]]), form.size, form.width
+        )
+        addressing.raise_misaligned(lanes, request, form.size, form.instruction, where)
+    for allocation, positions in found:
+        _count_listed(lanes, request, allocation, positions, form)
+    return found
+
+
+def _groups(
+    lanes: Batch, request: ListedAddresses, form: GlobalForm
+) -> list[tuple[Allocation, Array | None]]:
+    left = np.arange(len(request.addresses))
+    found: list[tuple[Allocation, Array | None]] = []
+    while len(left):
+        address = int(request.addresses[left[0]])
+        allocation = lanes.memory.find(address, address + form.size)
+        if allocation is None:
+            verb = "writes" if form.stores else "reads"
+            addressing.raise_outside(
+                lanes, request.lane(int(left[0])), form.instruction,
+                f"{verb} {in_bytes(form.size)} {lanes.memory.describe(address, form.size, form.width)}",
+            )  # fmt: skip
+        inside = (request.addresses[left] >= allocation.address) & (
+            request.addresses[left] + form.size <= allocation.end
+        )
+        found.append((allocation, left[inside]))
+        left = left[~inside]
+    return found
+
+
+# -- data ----------------------------------------------------------------------------------------------------
+def _strided(
+    request: SeparableAddresses, allocation: Allocation, form: GlobalForm, index: int
+) -> Array | None:
+    """View of the elements, two axes each for CTAs and for threads; None if their addresses are irregular."""
+    row = runs_of(request.row)
+    if row is None or (row.inner < _SHORT_RUN and len(request.row) > _FEW):
+        return None
+    column = runs_of(request.column)
+    if column is None:
+        return None
+    return np.ndarray(
+        (column.outer, column.inner, row.outer, row.inner),
+        UNSIGNED[form.width],
+        allocation.bytes.data,
+        column.first + row.first + index * form.width - allocation.address,
+        (column.outer_step, column.inner_step, row.outer_step, row.inner_step),
+    )
+
+
+def _indices(request: SeparableAddresses, start: int, form: GlobalForm, index: int) -> Array:
+    """Element index of each address, (ctas, threads); the shift divides by the width, a power of two."""
+    first = request.column - start
+    return ((first[:, None] + request.row[None]) >> (form.width.bit_length() - 1)) + index
+
+
+def _read(
+    lanes: Batch, request: SeparableAddresses, allocation: Allocation, form: GlobalForm, index: int
+) -> Value:
+    shape = (len(request.column), len(request.row))
+    view = _strided(request, allocation, form, index)
+    if view is not None:
+        data = view.copy().reshape(shape)
+    else:
+        elements, start = allocation.elements(form.width)
+        data = elements[_indices(request, start, form, index)]
+    if request.active is not None and shape[1] > 1:
+        spread = np.zeros((shape[0], lanes.threads), data.dtype)
+        spread[:, request.active] = data
+        return spread
+    return data[0, 0] if data.size == 1 else data
+
+
+def _write(
+    request: SeparableAddresses, allocation: Allocation, form: GlobalForm, index: int, data: Value
+) -> None:
+    data = fitted(request, data)
+    shape = (len(request.column), len(request.row))
+    view = _strided(request, allocation, form, index)
+    if view is not None:
+        view[...] = np.broadcast_to(data, shape).reshape(view.shape)
+        return
+    elements, start = allocation.elements(form.width)
+    elements[_indices(request, start, form, index)] = data
+
+
+def fitted(request: SeparableAddresses, data: Value) -> Value:
+    """Values of the active threads; where several write to one address, those of the last thread or CTA."""
+    if not data.ndim:
+        return data
+    if request.active is not None and data.shape[1] > 1:
+        data = data[:, request.active]
+    if len(request.row) == 1:
+        data = data[:, -1:]
+    return data[-1:] if len(request.column) == 1 else data
+
+
+# -- counts --------------------------------------------------------------------------------------------------
+def count(lanes: Batch, mask: Mask | None, form: GlobalForm) -> None:
+    """Count requests (one a warp) and bytes of an access."""
+    if not form.counted:
+        return
+    tally = form.tally
+    threads = lanes.lane_count if mask is None else mask.threads
+    tally.requests += lanes.warps if mask is None else mask.warps
+    if form.atomic:
+        tally.bytes_atomic += threads * form.size
+    elif form.stores:
+        tally.bytes_stored += threads * form.size
+    else:
+        tally.bytes_loaded += threads * form.size
+
+
+def _add_sectors(form: GlobalForm, sectors: int, ideal: int) -> None:
+    tally = form.tally
+    tally.ideal += ideal
+    if form.atomic:
+        tally.atomic_sectors += sectors
+    elif form.stores:
+        tally.store_sectors += sectors
+    else:
+        tally.load_sectors += sectors
+
+
+def _count_listed(
+    lanes: Batch, request: ListedAddresses, allocation: Allocation, positions: Array | None, form: GlobalForm
+) -> None:
+    if not form.counted:
+        return
+    addresses = request.addresses if positions is None else request.addresses[positions]
+    where = targets(request, positions)
+    warps = lanes.warp_of_lane if where is None else lanes.warp_of_lane[where]
+    _add_sectors(form, *request_sectors(addresses, warps, form.size))
+    flags, first = lanes.tally.touched(allocation)
+    # An access of at most 32 bytes, aligned to its size, lies in one sector.
+    flags[addresses // SECTOR_BYTES - first] = True
+    allocation.read |= form.atomic or not form.stores
+    if form.stores or form.atomic:
+        allocation.about_to_store()
+
+
+def count_split(
+    lanes: Batch, mask: Mask | None, request: SeparableAddresses, allocation: Allocation, form: GlobalForm
+) -> None:
+    """Count the sectors of a separable request.
+
+    CTAs whose base has the same offset within a sector touch equally many, so one of them is counted and the
+    number multiplied.
+    """
+    if not form.counted:
+        return
+    flags, first = lanes.tally.touched(allocation)
+    allocation.read |= form.atomic or not form.stores
+    if form.stores or form.atomic:
+        allocation.about_to_store()
+    if len(request.row) == 1:  # one address for a whole CTA is one sector a warp
+        warps = lanes.warps if mask is None else mask.warps
+        _add_sectors(form, warps, warps)
+        flags[(request.column + request.row[0]) // SECTOR_BYTES - first] = True
+        return
+    warp_of = lanes.warp_of_thread if request.active is None else lanes.warp_of_thread[request.active]
+    # One column stands for all CTAs where they use the same addresses.
+    repeat = lanes.ctas // len(request.column)
+    phases = request.column & (SECTOR_BYTES - 1)
+    if (phases == phases[0]).all():
+        groups = [(int(phases[0]), request.column)]
+    else:
+        groups = [(int(phase), request.column[phases == phase]) for phase in np.unique(phases)]
+    for phase, column in groups:
+        sectors, ideal, distinct = cta_sectors(request.row, warp_of, phase, form.size)
+        many = len(column) * repeat
+        _add_sectors(form, sectors * many, ideal * many)
+        _mark(flags, column // SECTOR_BYTES - first, distinct)
+
+
+def _mark(flags: Array, bases: Array, distinct: Array) -> None:
+    """Set the flags of ``bases + distinct``, by slices where they are contiguous."""
+    length = len(distinct)
+    if int(distinct[-1] - distinct[0]) + 1 != length:
+        flags[bases[:, None] + distinct[None]] = True
+        return
+    low = bases + int(distinct[0])
+    if len(low) == 1 or (np.diff(low) == length).all():
+        flags[int(low[0]) : int(low[-1]) + length] = True
+    elif len(low) <= _FEW:
+        for one in low:
+            flags[int(one) : int(one) + length] = True
+    else:
+        flags[low[:, None] + np.arange(length)[None]] = True
+
+
+__all__ = ["GlobalForm", "count", "fitted", "listed_of", "load", "resolve", "store", "targets"]

@@ -1,0 +1,1 @@
+"""Instructions of a whole warp: shuffles, votes, matrix loads and products."""

@@ -1,0 +1,254 @@
+"""Batching of ``mma.sync``: neighbouring independent instructions run as one matrix product.
+
+Fragments that several instructions share are unpacked once. Sums are laid out by register, so that each
+register of D is a slice of one array. Where the next products add to just these registers, that array is
+their C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutegen_nb.simulator.numbers.formats import F16
+from cutegen_nb.simulator.numbers.values import F32, F64, S32, S64, U32, Array, Separable, Value
+from cutegen_nb.simulator.ops.lowering import Operation
+from cutegen_nb.simulator.ops.sync.async_copy import no_effect
+from cutegen_nb.simulator.ops.warp.fragments import (
+    GROUPS,
+    INTEGERS,
+    PLACES,
+    Element,
+    by_lane,
+    chosen_warps,
+    gathered,
+    half,
+    leading,
+    require_whole_warps,
+    words_of,
+)
+from cutegen_nb.simulator.ptx.model import Instruction
+from cutegen_nb.simulator.state.batch import Batch, Mask
+
+RegisterWriter = Callable[[Batch, Mask | None, Value], None]
+"""Function that writes a value to one register for the active lanes."""
+_ACCUMULATORS: dict[str, np.dtype[Any]] = {"f32": F32, "f64": F64, "s32": S32}
+"""dtype of C and D by type, f16 apart."""
+_AT_ONCE = 1 << 19
+"""Sums computed at once: 4 MiB of float64, which bounds the memory of large batches."""
+_KEPT = 4
+"""Number of result arrays remembered in ``lanes.sums``, each a possible C of later products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Shape and types of an ``mma.sync``."""
+
+    m: int
+    """Rows of A and D."""
+    n: int
+    """Columns of B and D."""
+    k: int
+    """Columns of A and rows of B."""
+    a: Element
+    """Type of A."""
+    b: Element
+    """Type of B."""
+    c: str
+    """Type of C."""
+    d: str
+    """Type of D."""
+    saturate: bool = False
+    """True if integer results are clamped to 32 bits instead of wrapping around (``.satfinite``)."""
+    xor: bool = False
+    """True if b1 elements are combined by exclusive or (``.xor``) instead of and."""
+
+    @property
+    def flops(self) -> int:
+        """Floating-point or integer operations of a warp: one multiply and one add for each of m × n × k."""
+        return 2 * self.m * self.n * self.k
+
+
+class BatchedProduct:
+    """Operation of one mma.sync."""
+
+    def __init__(
+        self,
+        form: Form,
+        instruction: Instruction,
+        slots: Sequence[tuple[int, ...]],
+        puts: Sequence[RegisterWriter],
+    ) -> None:
+        self.form = form
+        self.instruction = instruction
+        self.a, self.b, self.c, self.d = slots
+        """Slots of the registers of A, B, C and D."""
+        self.puts = tuple(puts)
+        """Writers of D's registers."""
+        self._alone = Group((self,))
+
+    def __call__(self, lanes: Batch, mask: Mask | None) -> None:
+        """Run the product outside any group."""
+        self._alone(lanes, mask)
+
+
+class Group:
+    """Operation of several independent products of one form."""
+
+    def __init__(self, products: Sequence[BatchedProduct]) -> None:
+        self._first = products[0]
+        self._lefts = list(dict.fromkeys(one.a for one in products))
+        self._rights = list(dict.fromkeys(one.b for one in products))
+        pairs = [(self._lefts.index(one.a), self._rights.index(one.b)) for one in products]
+        whole = len(self._lefts) * len(self._rights)
+        self._grid = len(set(pairs)) == len(pairs) == whole
+        """True if every A is multiplied by every B exactly once, so that one product computes them all."""
+        self._pairs = sorted(pairs) if self._grid else pairs
+        order = sorted(range(len(pairs)), key=pairs.__getitem__) if self._grid else range(len(pairs))
+        self._products = [products[index] for index in order]
+        self._slots = [slot for one in self._products for slot in one.c]
+
+    def __call__(self, lanes: Batch, mask: Mask | None) -> None:
+        """Run the products for the active warps.
+
+        Raises:
+            PartialWarp: a warp executes them with some of its threads only.
+        """
+        form = self._first.form
+        require_whole_warps(lanes, mask, self._first.instruction)
+        warps = chosen_warps(lanes, mask)
+        left = gathered(lanes, self._lefts, form.m, form.a, warps)
+        right = gathered(lanes, self._rights, form.n, form.b, warps)
+        if form.a.name not in INTEGERS:
+            left, right = left.astype(F64), right.astype(F64)  # integers are exact in float32 already
+        count = len(left)
+        added = self._added(lanes, warps, count)
+        result = np.empty((len(self._products), form.m // GROUPS, 2, count, GROUPS, PLACES), _held(form.d))
+        step = max(1, _AT_ONCE // (len(self._products) * form.m * form.n))
+        for start in range(0, count, step):
+            some = slice(start, start + step)
+            sums = self._sums(left[some], right[some])
+            _add(form, sums, added[:, :, :, some] if added.ndim else added, result[:, :, :, some])
+        self._put(lanes, mask, result, warps)
+
+    def _sums(self, left: Array, right: Array) -> Array:
+        """Sums of products, shape (products, row half, column parity, warps, groups, places)."""
+        form = self._first.form
+        shape = (len(left), -1, form.m // GROUPS, GROUPS)
+        if self._grid:
+            sums = _product(form, left, right).reshape(*shape, len(self._rights), PLACES, 2)
+            # (warps, A, row half, group, B, place, parity) → (A, B, row half, parity, warps, group, place).
+            # The first four indices choose a register of D.
+            laid = sums.transpose(1, 4, 2, 6, 0, 3, 5)
+            return laid.reshape(-1, *laid.shape[2:]) if 1 in laid.shape[:2] else laid
+        each = []
+        for row, column in self._pairs:
+            rows, columns = row * form.m, column * form.n
+            tile = _product(form, left[:, rows : rows + form.m], right[:, columns : columns + form.n])
+            each.append(tile.reshape(len(left), form.m // GROUPS, GROUPS, PLACES, 2).transpose(1, 4, 0, 2, 3))
+        return np.stack(each)
+
+    def _added(self, lanes: Batch, warps: Array | None, count: int) -> Array:
+        """C in the layout of :meth:`_sums`, or one number if all of C is the same."""
+        form, registers = self._first.form, lanes.registers
+        values = [registers[slot] for slot in self._slots]
+        first = values[0]
+        plain = first.__class__ is not Separable and first.ndim == 0
+        if plain and form.c != "f16" and all(one is first for one in values):
+            same: Array = np.asarray(first.view(_ACCUMULATORS[form.c]))
+            return same
+        halves = form.m // GROUPS
+        # Values are never changed in place, so the identities of C's registers tell whose sums they are.
+        known = lanes.sums.get(tuple(map(id, values))) if warps is None and form.c != "f16" else None
+        if known is not None:
+            return known[1].view(_ACCUMULATORS[form.c]).reshape(-1, halves, 2, count, GROUPS, PLACES)
+        lead = leading(lanes, warps)
+        if form.c == "f16":
+            words = np.empty((len(self._slots), *lead, GROUPS, PLACES), U32)
+            for index, slot in enumerate(self._slots):
+                words[index] = words_of(lanes, slot, U32, warps)
+            pairs = half(words).reshape(-1, halves, count, GROUPS, PLACES, 2)
+            return pairs.transpose(0, 1, 5, 2, 3, 4)
+        result = np.empty((len(self._slots), *lead, GROUPS, PLACES), _ACCUMULATORS[form.c])
+        for index, slot in enumerate(self._slots):
+            result[index] = words_of(lanes, slot, result.dtype, warps)
+        return result.reshape(-1, halves, 2, count, GROUPS, PLACES)
+
+    def _put(self, lanes: Batch, mask: Mask | None, result: Array, warps: Array | None) -> None:
+        """Write the registers of D, and remember the whole result as a possible C."""
+        form = self._first.form
+        if form.d == "f16":
+            # The two columns of a place share a register, the even one in its low half.
+            pairs = np.ascontiguousarray(np.moveaxis(result, 2, -1)).view(U32)[..., 0]
+            each = pairs.reshape(-1, *pairs.shape[2:])
+        else:
+            each = result.reshape(-1, *result.shape[3:])
+        views = [by_lane(lanes, one, warps) for one in each]
+        puts = [put for one in self._products for put in one.puts]
+        for put, view in zip(puts, views, strict=True):
+            put(lanes, mask, view)
+        if mask is None and form.d != "f16":
+            # Kept with the views themselves, so that their ids stay theirs as long as the entry lives.
+            while len(lanes.sums) >= _KEPT:
+                lanes.sums.pop(next(iter(lanes.sums)))
+            lanes.sums[tuple(map(id, views))] = (views, result)
+
+
+def _held(kind: str) -> np.dtype[Any]:
+    return F16 if kind == "f16" else _ACCUMULATORS[kind]
+
+
+def _product(form: Form, left: Array, right: Array) -> Array:
+    """Sums of products of (warps, rows, K) and (warps, columns, K), shape (warps, rows, columns)."""
+    sums: Array = np.matmul(left, right.transpose(0, 2, 1))
+    if form.xor:
+        # A bit of a ^ b is set where one of the two is: |a| + |b| − 2 |a & b|.
+        return left.sum(axis=2)[:, :, None] + right.sum(axis=2)[:, None, :] - 2 * sums
+    return sums
+
+
+def _add(form: Form, sums: Array, added: Array, result: Array) -> None:
+    """Write sums plus C into ``result``, rounded once; integers wrap around or saturate."""
+    shape = sums.shape
+    if added.ndim:
+        added = added.reshape(*shape[: len(shape) - 5], *added.shape[1:])
+    if form.d != "s32":
+        # One pass, in pieces that stay in the cache: summed in float64, each piece rounded as it is written.
+        np.add(sums, added, out=result.reshape(shape), dtype=sums.dtype, casting="unsafe")
+        return
+    # float32 sums plus int32 give float64, which holds them exactly.
+    total = np.add(sums, added, order="C").reshape(result.shape)
+    if form.saturate:
+        result[...] = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    else:
+        result[...] = total.astype(S64)  # the assignment to int32 keeps the low 32 bits
+
+
+# -- which run together --------------------------------------------------------------------------------------
+def grouped(operations: Sequence[Operation]) -> list[Operation]:
+    """Join each run of independent products of one form into a group at the place of the first."""
+    result = list(operations)
+    start = 0
+    while start < len(result):
+        run = _independent(result, start)
+        if len(run) > 1:
+            result[start : start + len(run)] = [Group(run), *[no_effect] * (len(run) - 1)]
+        start += max(1, len(run))
+    return result
+
+
+def _independent(operations: Sequence[Operation], start: int) -> list[BatchedProduct]:
+    """Products from ``start`` on that share one form and use no register that an earlier one writes."""
+    run: list[BatchedProduct] = []
+    written: set[int] = set()
+    for one in operations[start:]:
+        if not isinstance(one, BatchedProduct) or (run and one.form != run[0].form):
+            break
+        if written & {*one.a, *one.b, *one.c, *one.d}:
+            break
+        written.update(one.d)
+        run.append(one)
+    return run

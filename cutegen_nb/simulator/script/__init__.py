@@ -1,0 +1,1 @@
+"""Running a whole program on the simulator in a subprocess (``cutegen-nb simulate``)."""
