@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.analysis.diagnose import diagnose
-from cutegen_nb.analysis.line_heat import heat
-from cutegen_nb.analysis.remedies import _ANSWERS, FITS, strategies_for
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose
+from cutegen_nb.analysis.bottleneck.remedies import _ANSWERS, FITS, strategies_for
+from cutegen_nb.analysis.tables.line_heat import heat
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.strategy import Bound
-from cutegen_nb.gpu.device import simulated
+from cutegen_nb.evaluator.process.device import simulated
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.lines import spilled_by_line
-from cutegen_nb.analysis.static_classes import by_class, class_of
-from cutegen_nb.analysis.static_tables import compiled
-from cutegen_nb.analysis.static_text import code_text, static_facts_text
+from cutegen_nb.analysis.binary.instruction_classes import by_class, class_of
+from cutegen_nb.analysis.source.lines import spilled_by_line
+from cutegen_nb.analysis.tables.compiled_code import compiled
+from cutegen_nb.analysis.tables.compiled_code_text import code_text, static_facts_text
 from cutegen_nb.core.profile import (
     CodeLine,
     CompiledCode,

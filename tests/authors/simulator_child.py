@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cutegen_nb.simulator import bridge
+from cutegen_nb.simulator.host import simulation as bridge  # noqa: E402
 
 ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
 os.environ.update(bridge.prepare_environment(ARCHITECTURE))
@@ -21,14 +21,14 @@ os.environ.update(bridge.prepare_environment(ARCHITECTURE))
 import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
-from cutegen_nb.authors.offline import operands  # noqa: E402
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
+from cutegen_nb.authors.offline.fused import operands  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
 from cutegen_nb.core.problem import Problem, ProblemForm  # noqa: E402
 from cutegen_nb.core.profile import Counters  # noqa: E402
-from cutegen_nb.gpu.correctness import compare, find_gate  # noqa: E402
-from cutegen_nb.gpu.problem_source import load  # noqa: E402
-from cutegen_nb.gpu.trace import trace_facts  # noqa: E402
+from cutegen_nb.evaluator.numerics.tolerance import compare, find_tolerance  # noqa: E402
+from cutegen_nb.evaluator.problem.loader import load  # noqa: E402
+from cutegen_nb.evaluator.problem.trace import trace_facts  # noqa: E402
 
 torch.set_num_threads(1)
 SIMULATION = bridge.install(ARCHITECTURE)
@@ -79,7 +79,7 @@ def run(problem, facts, written, folder):
                 return f"output {index} differs in {int((got != want).sum())} places"
             continue
         truth = exact if exact.is_floating_point() else None
-        gate = find_gate(want, truth, length)
+        gate = find_tolerance(want, truth, length)
         comparison = compare(index, got, want, truth, gate, ())
         if not comparison.matches:
             return f"output {index}: relative error {comparison.relative_l2_error:.2e}, {comparison.pattern}"

@@ -11,7 +11,8 @@ from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.prompting.parse import ReplyFault, parse_reply
+from cutegen_nb.prompting.parse import parse_reply
+from cutegen_nb.prompting.reply_faults import ReplyFault
 from cutegen_nb.testing import examples
 
 SESSION = Session(

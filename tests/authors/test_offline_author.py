@@ -5,11 +5,21 @@ import asyncio
 
 import pytest
 
-from cutegen_nb.authors.offline.author import OfflineAuthor, lineage
-from cutegen_nb.authors.offline.expressions import Apply, Kind, Leaf, apply, body, cast, grouped, number
-from cutegen_nb.authors.offline.ir import Extent
-from cutegen_nb.authors.offline.lowering import Axis, SplitNeededError, regroup
-from cutegen_nb.authors.offline.state import constructor
+from cutegen_nb.analysis.history.lineage_graph import lineage
+from cutegen_nb.authors.offline.author import OfflineAuthor
+from cutegen_nb.authors.offline.constructor import constructor
+from cutegen_nb.authors.offline.expressions.expressions import (
+    Apply,
+    Leaf,
+    ValueType,
+    apply,
+    body,
+    cast,
+    grouped,
+    number,
+)
+from cutegen_nb.authors.offline.fused.lowering import Axis, SplitNeededError, regroup
+from cutegen_nb.authors.offline.graph.ir import Extent
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import Declined
@@ -18,7 +28,7 @@ from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.gpu.trace import trace_facts
+from cutegen_nb.evaluator.problem.trace import trace_facts
 
 RELU = """
 import torch
@@ -205,18 +215,18 @@ def test_a_constructor_that_reads_a_size_of_the_file_is_declined():
 
 
 def test_shared_work_is_written_once_and_operators_keep_their_order():
-    x, y = Leaf("x", Kind.F32), Leaf("y", Kind.F32)
-    difference = apply("-", x, apply("-", y, number(1, Kind.F32)))
+    x, y = Leaf("x", ValueType.F32), Leaf("y", ValueType.F32)
+    difference = apply("-", x, apply("-", y, number(1, ValueType.F32)))
     lines, values = body({"a": apply("*", difference, difference), "b": apply("neg", apply("+", x, y))})
     assert lines == ["t0 = x - (y - 1.0)"]
     assert values == {"a": "t0 * t0", "b": "-(x + y)"}
 
 
 def test_a_flag_becomes_a_number_and_a_number_a_flag():
-    flag = cast(Leaf("n", Kind.I32), Kind.BOOL)
+    flag = cast(Leaf("n", ValueType.I32), ValueType.BOOL)
     assert isinstance(flag, Apply)
     assert body({"a": flag})[1] == {"a": "(n != 0)"}
-    assert body({"a": cast(flag, Kind.F32)})[1] == {"a": "(n != 0).to(cutlass.Float32)"}
+    assert body({"a": cast(flag, ValueType.F32)})[1] == {"a": "(n != 0).to(cutlass.Float32)"}
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.authors.offline.matmul import MatmulWriter
+from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.gpu.trace import trace_facts
+from cutegen_nb.evaluator.problem.trace import trace_facts
 
 ROOT = Path(__file__).parents[2]
 

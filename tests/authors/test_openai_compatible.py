@@ -14,19 +14,20 @@ from email.utils import formatdate
 
 import pytest
 
-from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor, is_local
-from cutegen_nb.authors.server_profile import Api, Limits, Price, ServerProfile
+from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
+from cutegen_nb.authors.server_profile import Api, Price, RequestLimits, ServerProfile, is_local
 from cutegen_nb.core.errors import AuthorError, ConfigurationError, RateLimited, Refused, Unreachable
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.prompting.parse import ReplyFault, Unusable, parse_reply
+from cutegen_nb.prompting.parse import parse_reply
+from cutegen_nb.prompting.reply_faults import ReplyFault, Unusable
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.model_server import Behaviour, Exchange, ModelServer, answers, refuses
 
 KEY = "sk-secret-0123456789"
 PROMPT = Prompt(system="be a kernel author", user="write", digest="d")
-LIMITS = Limits(first_byte_s=5.0, between_chunks_s=0.6, whole_s=20.0)
+LIMITS = RequestLimits(first_byte_s=5.0, between_chunks_s=0.6, whole_s=20.0)
 OPENING = "```python\nclass ModelNew"
 
 
@@ -418,7 +419,7 @@ def test_json_of_any_other_shape_is_a_reply_or_a_sentence(serve, api, odd):
 
     for behaviour in (streamed, lambda exchange: exchange.json(odd)):
         with contextlib.suppress(AuthorError):
-            assert isinstance(ask(serve(behaviour).url, api, limits=Limits(retries=0)), Reply)
+            assert isinstance(ask(serve(behaviour).url, api, limits=RequestLimits(retries=0)), Reply)
 
 
 def test_an_endless_reply_is_cut_off_and_the_connection_closed(serve, api):

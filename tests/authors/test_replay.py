@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.app.replay import recording_line, replayed, round_words
 from cutegen_nb.authors.replay import ANOTHER_PROMPT, RecordedEvaluations, ReplayAuthor
 from cutegen_nb.cli import main
-from cutegen_nb.cli.replay import recorded_words, replayed, round_words
 from cutegen_nb.core.candidate import Candidate, source_digest
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError, Unreachable
 from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
@@ -22,10 +22,12 @@ from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.report import correctness_view
+from cutegen_nb.report.html import correctness as correctness_view
 from cutegen_nb.store.bundle import write_bundle
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.testing import FixedClock, RecordedEvaluator, ScriptedModel, examples
+from cutegen_nb.testing import examples
+from cutegen_nb.testing.clock import FixedClock
+from cutegen_nb.testing.scripted import RecordedEvaluator, ScriptedModel
 from cutegen_nb.wiring import Settings, make_guide
 
 
@@ -141,7 +143,7 @@ def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store)
         if item.evaluation and item.candidate:
             assert item.evaluation.recorded.endswith(f"on NVIDIA A100, session relu, r{item.number}")
             assert item.evaluation.recorded in correctness_view.render(item.evaluation, item.candidate.source)
-    words = recorded_words(recorded)
+    words = recording_line(recorded)
     assert "NVIDIA A100 (simulator), written by openai:m: nothing runs now" in words
 
 

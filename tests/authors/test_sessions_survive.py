@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_nb.app.output import session_json
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
-from cutegen_nb.authors.server_profile import Api, Limits, Price, ServerProfile
-from cutegen_nb.cli.output import session_json
+from cutegen_nb.authors.server_profile import Api, Price, RequestLimits, ServerProfile
 from cutegen_nb.core.candidate import source_digest
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Prompt, Round
@@ -28,14 +28,16 @@ from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, ReplyFault
-from cutegen_nb.report.html import write_report
-from cutegen_nb.report.text import table as text_of
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault
+from cutegen_nb.report.html.session_page import write_report
+from cutegen_nb.report.terminal.session import table as text_of
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.testing import FixedClock, RecordedEvaluator, examples
+from cutegen_nb.testing import examples
+from cutegen_nb.testing.clock import FixedClock
 from cutegen_nb.testing.model_server import Behaviour, Exchange, ModelServer, answers, refuses
+from cutegen_nb.testing.scripted import RecordedEvaluator
 
-LIMITS = Limits(first_byte_s=0.5, between_chunks_s=0.5, whole_s=20.0, retries=3)
+LIMITS = RequestLimits(first_byte_s=0.5, between_chunks_s=0.5, whole_s=20.0, retries=3)
 
 
 def source(mark: str) -> str:

@@ -19,18 +19,19 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.analysis.problem_text import problem_from_string
+from cutegen_nb.analysis.problem.problem_text import problem_from_string
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
-from cutegen_nb.authors.server_profile import Api, Limits, ServerProfile
+from cutegen_nb.authors.server_profile import Api, RequestLimits, ServerProfile
 from cutegen_nb.core.session import Budget, Session
-from cutegen_nb.gpu.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.report.html import write_report
+from cutegen_nb.report.html.session_page import write_report
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.testing import FixedClock, examples
+from cutegen_nb.testing import examples
+from cutegen_nb.testing.clock import FixedClock
 
 PYTHON = os.environ.get("CUTEGEN_SMALL_MODEL", "")
 ROUNDS = 10
@@ -83,7 +84,7 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def test_ten_rounds_of_nonsense_leave_a_healthy_session_with_usable_messages(model_url, tmp_path):
-    limits = Limits(max_output_tokens=256, first_byte_s=300.0, between_chunks_s=120.0, whole_s=600.0)
+    limits = RequestLimits(max_output_tokens=256, first_byte_s=300.0, between_chunks_s=120.0, whole_s=600.0)
     profile = ServerProfile(
         name="small", model="smollm2", base_url=model_url, api=Api.CHAT, key_variable="", limits=limits,
         temperature=0.8,

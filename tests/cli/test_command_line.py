@@ -15,7 +15,7 @@ from cutegen_nb.authors.server_profile import Price
 from cutegen_nb.cli import main
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
-from cutegen_nb.wiring import settings_from_environment, uncounted_dollars
+from cutegen_nb.wiring import no_price_reason, settings_from_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -204,8 +204,8 @@ def test_the_doctor_names_the_profiles_or_what_is_wrong_with_their_file(capsys, 
 
 def test_dollars_that_count_nothing_are_explained():
     unpriced = settings_from_environment(author="openai", model="m", base_url="http://localhost:1/v1")
-    assert "no price of m is known" in uncounted_dollars(unpriced)
-    assert "[profile.openai.price]" in uncounted_dollars(unpriced)
+    assert "no price of m is known" in no_price_reason(unpriced)
+    assert "[profile.openai.price]" in no_price_reason(unpriced)
     price = Price(input=1.0, output=2.0)
-    assert not uncounted_dollars(replace(unpriced, server=replace(unpriced.server, price=price)))
-    assert "the author offline has no price" in uncounted_dollars(settings_from_environment())
+    assert not no_price_reason(replace(unpriced, server=replace(unpriced.server, price=price)))
+    assert "the author offline has no price" in no_price_reason(settings_from_environment())

@@ -7,20 +7,11 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.cli import main
-from cutegen_nb.cli.evaluated import QUESTIONS, checks_lines, evaluated_text
+from cutegen_nb.cli.evaluated import TESTED_PROPERTY, checks_lines, evaluated_text
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import (
-    CheckResult,
-    CheckState,
-    Correctness,
-    Evaluation,
-    Exhibit,
-    Finding,
-    Judged,
-    Tier,
-    Verdict,
-)
-from cutegen_nb.gpu.checks.registry import CHECKS
+from cutegen_nb.core.evaluation import CheckResult, CheckState, Correctness, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.core.finding import Exhibit, Finding
+from cutegen_nb.evaluator.catalog.catalog import CHECKS
 from cutegen_nb.testing import examples
 
 RELU = "PyTorch's aten.relu ran inside forward."
@@ -98,7 +89,7 @@ def test_verdict_and_evidence_stand_before_the_checks():
 
 
 def test_every_check_belongs_to_a_question():
-    assert {item.name for item in CHECKS} == set(QUESTIONS)
+    assert {item.name for item in CHECKS} == set(TESTED_PROPERTY)
 
 
 def test_the_list_of_checks_names_each_with_what_it_stops_and_folds(capsys, monkeypatch):

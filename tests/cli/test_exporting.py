@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.cli.exporting import export
+from cutegen_nb.app.exporting import export
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.cli.limits import budget_of, plan_of
+from cutegen_nb.app.budgets import budget_of, plan_of
 from cutegen_nb.cli.main import parse
 from cutegen_nb.core.session import Budget, Plan, Schedule
 from cutegen_nb.notebook.arguments import parse_cell

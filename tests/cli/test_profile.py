@@ -63,7 +63,7 @@ def test_json_keeps_each_kernel_apart_with_metrics_units_and_diagnosis(reports, 
 
 def test_a_kernel_is_profiled_on_the_simulator(capsys, tmp_path):
     page = tmp_path / "relu.html"
-    gpu = ROOT / "tests" / "gpu"
+    gpu = ROOT / "tests" / "evaluator"
     status, out, err = told(
         capsys,
         gpu / "problems" / "relu.py",
@@ -82,7 +82,7 @@ def test_a_kernel_is_profiled_on_the_simulator(capsys, tmp_path):
 
 def test_a_kernel_that_fails_is_an_object_too_where_json_was_asked_for(capsys, tmp_path):
     (tmp_path / "none.py").write_text("x = 1\n")
-    problem = ROOT / "tests" / "gpu" / "problems" / "relu.py"
+    problem = ROOT / "tests" / "evaluator" / "problems" / "relu.py"
     status, out, _ = told(capsys, problem, tmp_path / "none.py", "--device", "simulator", "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "SCREENED_OUT")
 

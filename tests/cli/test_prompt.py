@@ -29,7 +29,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-KERNELS = ROOT / "tests" / "gpu" / "candidates"
+KERNELS = ROOT / "tests" / "evaluator" / "candidates"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.cli import main
-from cutegen_nb.cli.commands import Answer
+from cutegen_nb.notebook.approver import Answer
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "cutegen_nb"]

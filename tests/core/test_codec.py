@@ -13,13 +13,13 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.evaluation import (
     Correctness,
     Evaluation,
-    Finding,
     Judged,
     NotJudged,
     NotJudgedReason,
     OutputComparison,
     Verdict,
 )
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.core.graph import Node, Ref, TensorSpec
 from cutegen_nb.core.profile import (
     Access,

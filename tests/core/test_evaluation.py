@@ -12,13 +12,13 @@ from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
     Evaluation,
-    Exhibit,
     Judged,
     NotJudged,
     NotJudgedReason,
     Tier,
     Verdict,
 )
+from cutegen_nb.core.finding import Exhibit
 from cutegen_nb.core.problem import Admission, ProblemFacts
 from cutegen_nb.core.round import Action, Decision, Round
 from cutegen_nb.core.stage import Stage

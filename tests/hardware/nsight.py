@@ -29,7 +29,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
-from cutegen_nb.core.nsight_names import COUNTERPARTS  # noqa: E402
+from cutegen_nb.core.nsight.names import COUNTERPARTS  # noqa: E402
 
 ARCHITECTURE = "sm_90a"
 GROUPS = ("global", "shared", "matrix", "programs")
@@ -225,7 +225,7 @@ def _launch(group: str) -> int:
 
 def simulated() -> dict[str, dict[str, object]]:
     """Our counters of every kernel by name; a failure is told under ``failure``."""
-    from cutegen_nb.simulator import bridge
+    from cutegen_nb.simulator.host import simulation as bridge
 
     os.environ.update(bridge.prepare_environment(ARCHITECTURE))
     import torch

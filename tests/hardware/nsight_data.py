@@ -8,13 +8,13 @@ import lzma
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.diagnose import diagnose
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
-from cutegen_nb.gpu.device import simulated
-from cutegen_nb.gpu.nsight_csv import read_raw, with_source
-from cutegen_nb.gpu.nsight_profile import profile_of
+from cutegen_nb.evaluator.process.device import simulated
+from cutegen_nb.evaluator.tools.ncu_csv import read_raw, with_source
+from cutegen_nb.evaluator.tools.ncu_profile import profile_of
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "nsight"

@@ -272,7 +272,7 @@ def _works() -> bool:
 
 
 def _simulation():
-    from cutegen_nb.simulator import bridge
+    from cutegen_nb.simulator.host import simulation as bridge
 
     os.environ.update(bridge.prepare_environment(ARCHITECTURE))
     import torch

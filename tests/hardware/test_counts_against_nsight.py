@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from suite import traffic
 
-from cutegen_nb.core.nsight_names import COUNTERPARTS, figure
+from cutegen_nb.core.nsight.names import COUNTERPARTS, figure
 from cutegen_nb.core.profile import Access, Counters
 
 HERE = Path(__file__).parent

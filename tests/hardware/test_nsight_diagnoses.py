@@ -19,20 +19,21 @@ from nsight_data import (
     planted_lines,
 )
 
-from cutegen_nb.analysis.diagnose import diagnose_launches
-from cutegen_nb.analysis.line_heat import heat
-from cutegen_nb.analysis.lines import by_line
-from cutegen_nb.analysis.roofline import place
-from cutegen_nb.core import nsight_metrics as names
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose_launches
+from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.source.lines import by_line
+from cutegen_nb.analysis.tables.line_heat import heat
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import Evaluation, Judged, Timing, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.nsight import metrics as names
 from cutegen_nb.core.round import Relation
 from cutegen_nb.core.strategy import Bound
-from cutegen_nb.report.html import render
-from cutegen_nb.report.profile_page import KernelSection, page_of
-from cutegen_nb.report.roofline_marks import marks
-from cutegen_nb.report.roofline_plot import describe
+from cutegen_nb.core.timing import Timing
+from cutegen_nb.report.html.session_page import render
+from cutegen_nb.report.program.profile import KernelSection, page_of
+from cutegen_nb.report.roofline.marks import marks
+from cutegen_nb.report.roofline.plot import describe
 from cutegen_nb.testing.examples import session_of
 
 

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 from nsight_data import DEVICE, HERE, TOLD, large, large_profile, launched, planted_lines, unpacked
 
-from cutegen_nb.analysis.diagnose import diagnose_launches
-from cutegen_nb.analysis.lines import spilled_by_line
-from cutegen_nb.analysis.static_text import static_facts_text
-from cutegen_nb.core import nsight_metrics as names
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose_launches
+from cutegen_nb.analysis.source.lines import spilled_by_line
+from cutegen_nb.analysis.tables.compiled_code_text import static_facts_text
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.nsight_names import COUNTERPARTS
+from cutegen_nb.core.nsight import metrics as names
+from cutegen_nb.core.nsight.names import COUNTERPARTS
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
 from cutegen_nb.core.strategy import Bound
-from cutegen_nb.gpu.nsight_profile import profile_of
-from cutegen_nb.gpu.nsight_wire import read_report
-from cutegen_nb.report.profile_page import KernelSection, page_of, text_of
+from cutegen_nb.evaluator.tools.ncu_profile import profile_of
+from cutegen_nb.evaluator.tools.ncu_rep_file import read_report
+from cutegen_nb.report.program.profile import KernelSection, page_of, text_of
 
 
 @pytest.fixture(scope="module")

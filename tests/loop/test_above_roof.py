@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason, Timing
+from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Action
-from cutegen_nb.report.roofline_marks import marks
-from cutegen_nb.report.roofline_plot import describe
+from cutegen_nb.core.timing import Timing
+from cutegen_nb.report.roofline.marks import marks
+from cutegen_nb.report.roofline.plot import describe
 from cutegen_nb.testing.examples import passed, simulated_device
 
 GPU = replace(simulated_device(), kind=DeviceKind.GPU, l2_bytes=0)

@@ -6,9 +6,9 @@ from argparse import Namespace
 
 import pytest
 
-from cutegen_nb.cli.prompt import _made
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.evaluator.problem.trace import _made
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.testing.examples import failed, passed
 

@@ -27,7 +27,9 @@ from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.testing import FixedClock, RecordedEvaluator, ScriptedModel, examples
+from cutegen_nb.testing import examples
+from cutegen_nb.testing.clock import FixedClock
+from cutegen_nb.testing.scripted import RecordedEvaluator, ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 LONG = bool(os.environ.get("CUTEGEN_LONG"))

@@ -189,7 +189,7 @@ def test_the_wall_and_token_budgets_say_which_fired(stage, reply_with):
 def test_a_person_sees_the_stage_and_what_a_repair_gave_up(stage, reply_with):
     from dataclasses import replace
 
-    from cutegen_nb.core.evaluation import Finding, Severity
+    from cutegen_nb.core.finding import Finding, Severity
 
     flag = Finding(kind="simplified", message="The repair launches a single CTA.", severity=Severity.FLAG)
     approver, said = console(["a", "a"])

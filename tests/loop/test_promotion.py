@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import Exhibit, Tier, Verdict
+from cutegen_nb.core.evaluation import Tier, Verdict
+from cutegen_nb.core.finding import Exhibit
 from cutegen_nb.core.round import Action, Relation
 from cutegen_nb.loop.gates import ConsoleApprover
 from cutegen_nb.testing.examples import failed, passed

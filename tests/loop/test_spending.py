@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.loop.spending import budget_spent, rounds_spent
-from cutegen_nb.loop.stopping import Situation, stop_reason
+from cutegen_nb.loop.spending import budget_spent
+from cutegen_nb.loop.stopping import StopInput, stop_reason
 from cutegen_nb.testing import examples
 
 
@@ -71,7 +72,7 @@ def spent(budget: Budget, **figures) -> Session:
 def test_a_budget_stops_the_session_and_says_its_figures(budget, words):
     session = spent(budget)
     assert budget_spent(session) == words
-    assert stop_reason(Situation(session=session, menu=examples.strategies())) == words
+    assert stop_reason(StopInput(session=session, menu=examples.strategies())) == words
 
 
 @pytest.mark.parametrize(

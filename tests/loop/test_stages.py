@@ -16,9 +16,9 @@ from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt,
 from cutegen_nb.core.session import Budget, Plan, Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
-from cutegen_nb.loop.menu import is_possible, offered
+from cutegen_nb.loop.menu import _fits, offered
 from cutegen_nb.loop.stages import at_plateau, next_step, paper_depth
-from cutegen_nb.loop.stopping import Situation, stop_reason
+from cutegen_nb.loop.stopping import StopInput, stop_reason
 from cutegen_nb.testing import examples
 
 LESS, SAME, MORE = Relation.LESS_WORK, Relation.SAME_WORK, Relation.MORE_WORK
@@ -140,7 +140,7 @@ def test_whatever_comes_of_rounds_a_session_ends_and_never_repeats_itself_on_one
     for relation in relations:
         step = next_step(made, MENU)
         if step.stage is Stage.DONE:
-            assert stop_reason(Situation(session=made, menu=MENU))
+            assert stop_reason(StopInput(session=made, menu=MENU))
             break
         assert step.parent is made.best
         key = (step.parent.candidate.digest, step.strategy.name)
@@ -185,7 +185,7 @@ def test_the_papers_schedule_ends_at_its_depth_and_says_so():
     many = tuple(Strategy(name=f"s{n}", statement="Do it.") for n in range(20))
     made = played(*[(S, LESS)] * 10, menu=many, plan=plan)
     assert (
-        stop_reason(Situation(session=made, menu=many))
+        stop_reason(StopInput(session=made, menu=many))
         == "the paper's schedule ends after 10 optimisation rounds"
     )
 
@@ -238,15 +238,15 @@ def test_an_answer_to_counters_is_offered_only_where_counters_ask_for_it():
 
 def test_what_the_problem_the_device_or_the_measurement_excludes_is_not_offered():
     facts, device = examples.relu_facts(), examples.simulated_device()
-    assert not is_possible(Strategy(name="a", statement="", dtypes=("float16",)), facts, device)
-    assert is_possible(Strategy(name="a", statement="", dtypes=("float32",)), facts, device)
-    assert not is_possible(Strategy(name="a", statement="", architectures=("sm_90",)), facts, device)
+    assert not _fits(Strategy(name="a", statement="", dtypes=("float16",)), facts, device)
+    assert _fits(Strategy(name="a", statement="", dtypes=("float32",)), facts, device)
+    assert not _fits(Strategy(name="a", statement="", architectures=("sm_90",)), facts, device)
     hopper = replace(device, architecture="sm_90a")
-    assert is_possible(Strategy(name="a", statement="", architectures=("sm_90",)), facts, hopper)
+    assert _fits(Strategy(name="a", statement="", architectures=("sm_90",)), facts, hopper)
     only_time = (ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),)
-    assert not is_possible(Strategy(name="a", statement="", effects=only_time), facts, device)
+    assert not _fits(Strategy(name="a", statement="", effects=only_time), facts, device)
     gpu = replace(device, kind=DeviceKind.GPU)
-    assert is_possible(Strategy(name="a", statement="", effects=only_time), facts, gpu)
+    assert _fits(Strategy(name="a", statement="", effects=only_time), facts, gpu)
 
 
 def test_where_nothing_is_timed_a_strategy_that_could_only_gain_time_is_left_for_a_gpu_and_named():
@@ -262,6 +262,6 @@ def test_where_nothing_is_timed_a_strategy_that_could_only_gain_time_is_left_for
     )
     made = played((S, SAME), menu=menu)
     assert [item.strategy.name for item in made.rounds[1:]] == ["tiles"]
-    assert stop_reason(Situation(session=made, menu=menu)).endswith(
+    assert stop_reason(StopInput(session=made, menu=menu)).endswith(
         "; left for a GPU, as counts cannot show what they gain: double-buffered, more-ctas"
     )

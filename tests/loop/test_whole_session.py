@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import BaselineTiming, Evaluation, Timing, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Verdict
 from cutegen_nb.core.profile import KernelResources, Profile, ProfileSource
 from cutegen_nb.core.round import Relation, Reply, Usage
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 

@@ -7,8 +7,8 @@ import time
 
 from notebook_kernels import ROOT, Kernel, rows
 
-PROBLEM = (ROOT / "tests/gpu/problems/relu.py").read_text()
-KERNEL = (ROOT / "tests/gpu/candidates/relu.py").read_text()
+PROBLEM = (ROOT / "tests/evaluator/problems/relu.py").read_text()
+KERNEL = (ROOT / "tests/evaluator/candidates/relu.py").read_text()
 
 
 def until(kernel: Kernel, words: str, code: str = "%cutegen status") -> str:

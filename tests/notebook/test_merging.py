@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.analysis.merge import mergeable
+from cutegen_nb.analysis.source.merge import mergeable
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.round import Action

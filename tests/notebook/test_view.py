@@ -12,7 +12,7 @@ import pytest
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.notebook.view import Live, detail, gate_id, overview, roofline, session_view, with_pending
+from cutegen_nb.notebook.view import Live, _sentence, detail, overview, roofline, session_view, with_pending
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e"
 
@@ -97,14 +97,14 @@ def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
 
 def test_each_question_has_a_name_of_its_own():
     questions = {
-        gate_id(AT_PROMPT, 2),
-        gate_id(replace(AT_PROMPT, prompt=replace(ASKED, digest="e" * 64)), 2),
-        gate_id(AT_PROMPT, 3),
-        gate_id(AT_REVISION, 2),
-        gate_id(replace(AT_REVISION, attempts=AT_REVISION.attempts[:1]), 2),
+        _sentence(AT_PROMPT, 2),
+        _sentence(replace(AT_PROMPT, prompt=replace(ASKED, digest="e" * 64)), 2),
+        _sentence(AT_PROMPT, 3),
+        _sentence(AT_REVISION, 2),
+        _sentence(replace(AT_REVISION, attempts=AT_REVISION.attempts[:1]), 2),
     }
     assert len(questions) == 5
-    assert gate_id(Live(doing="compiling"), 2) == ""
+    assert _sentence(Live(doing="compiling"), 2) == ""
 
 
 def test_simulated_sessions_show_counts_and_measured_ones_times():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.core.profile import Counters, LineCounters
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.prompting.costly import costly_text

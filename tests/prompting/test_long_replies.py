@@ -7,7 +7,8 @@ import time
 import pytest
 
 from cutegen_nb.core.round import Reply, Usage
-from cutegen_nb.prompting.parse import MAX_REPLY_CHARACTERS, Proposal, parse_reply
+from cutegen_nb.prompting.parse import Proposal, parse_reply
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS
 
 PARENT = "".join(f"    x{number} = {number}\n" for number in range(400))
 FILE = "\n```python\nclass ModelNew:\n    pass\n```\n"

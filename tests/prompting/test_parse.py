@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 
 from cutegen_nb.core.round import Prediction, Reply, Usage
 from cutegen_nb.core.strategy import Direction
-from cutegen_nb.prompting.parse import (
-    MAX_REPLY_CHARACTERS,
-    Proposal,
-    ReplyFault,
-    Unusable,
-    parse_reply,
-    split_thoughts,
-)
+from cutegen_nb.prompting.parse import Proposal, parse_reply
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault, Unusable, split_thoughts
 
 FILE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 

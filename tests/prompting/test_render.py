@@ -16,10 +16,10 @@ from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt,
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound
+from cutegen_nb.evaluator.worker.isolated_call import Given
 from cutegen_nb.prompting.library import PromptLibrary, fenced, shipped_library
 from cutegen_nb.prompting.render import (
-    Background,
-    Given,
+    PromptContext,
     class_template,
     diagnose_prompt,
     edited_prompt,
@@ -74,8 +74,8 @@ def decided(action: Action, reason: str, by: str = "person:ada") -> Decision:
     return Decision(gate="revision", action=action, by=by, reason=reason)
 
 
-def background(*rounds: Round) -> Background:
-    return Background(
+def background(*rounds: Round) -> PromptContext:
+    return PromptContext(
         library=shipped_library(),
         session=session(*rounds),
         floor_ms=0.0054,

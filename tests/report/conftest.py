@@ -8,17 +8,8 @@ import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.evaluation import (
-    BaselineTiming,
-    Correctness,
-    Evaluation,
-    Finding,
-    Judged,
-    OutputComparison,
-    Severity,
-    Timing,
-    Verdict,
-)
+from cutegen_nb.core.evaluation import Correctness, Evaluation, Judged, OutputComparison, Verdict
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Rewrite, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
@@ -26,6 +17,7 @@ from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt,
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.timing import BaselineTiming, Timing
 
 PROBLEM = '''import torch
 import torch.nn as nn

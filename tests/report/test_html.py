@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from cutegen_nb.analysis.summary import rows
+from cutegen_nb.analysis.history.summary import rows
 from cutegen_nb.core.errors import StoreError, UsageError
-from cutegen_nb.core.evaluation import Finding
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.report.html import render, write_report
+from cutegen_nb.report.html.session_page import render, write_report
 
 PAYLOADS = (
     '<img src=x onerror="window.__x=1">',

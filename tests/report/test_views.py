@@ -5,12 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.roofline import place
-from cutegen_nb.core.evaluation import BaselineTiming, Clocks, Timing
-from cutegen_nb.report import correctness_view, line_view, rounds, timing_view
+from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.core.timing import BaselineTiming, Clocks, Timing
+from cutegen_nb.report.html import (
+    correctness as correctness_view,
+)
+from cutegen_nb.report.html import (
+    lines as line_view,
+)
+from cutegen_nb.report.html import (
+    rounds,
+)
+from cutegen_nb.report.html import (
+    timing as timing_view,
+)
 from cutegen_nb.report.markup import Style
-from cutegen_nb.report.roofline_plot import describe, png
-from cutegen_nb.report.text import table
+from cutegen_nb.report.roofline.plot import describe, png
+from cutegen_nb.report.terminal.session import table
 
 
 def test_every_view_of_the_record_needs_no_style_sheet(session):

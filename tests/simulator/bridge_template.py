@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from cutegen_nb.simulator import bridge
+from cutegen_nb.simulator.host import simulation as bridge
 
 
 def load(path):

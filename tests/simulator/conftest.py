@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.machine import Launch, run
-from cutegen_nb.simulator.memory import GlobalMemory
-from cutegen_nb.simulator.ptx import parse
+from cutegen_nb.simulator.machine.machine import run
+from cutegen_nb.simulator.ptx.parser import parse
+from cutegen_nb.simulator.state.global_memory import GlobalMemory
+from cutegen_nb.simulator.state.launch import Launch
 
 DATA = Path(__file__).parent / "data"
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator import machine as simt
+from cutegen_nb.simulator.machine import machine as simt
 
 KERNELS = {
     "tiled_copy": ((63 * 4, 1, 1), (128, 1, 1), [500_000, 500_000], 0),

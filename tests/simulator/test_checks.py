@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.faults import BadLaunch, Deadlock, OutOfBounds, OutOfTime
-from cutegen_nb.simulator.findings import Findings
+from cutegen_nb.simulator.checkers.findings import Findings
+from cutegen_nb.simulator.ptx.faults import BadLaunch, Deadlock, OutOfBounds, OutOfTime
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.ptx import parse
+from cutegen_nb.simulator.ptx.parser import parse
 
 RANDOM = np.random.default_rng(7)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.analysis.occupancy import occupancy
+from cutegen_nb.analysis.hardware.occupancy import occupancy
 from cutegen_nb.core.profile import KernelResources
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.simulator.faults import Deadlock, SimulatorFault, Trapped, UnsupportedOpcode
+from cutegen_nb.simulator.ptx.faults import Deadlock, SimulatorFault, Trapped, UnsupportedOpcode
 
 STORE = "mad.wide.u32 %rd80, %r98, 4, %rd90; st.global.b32 [%rd80], %r50;"
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.simulation import Ending
-from cutegen_nb.simulator.script_run import Program, Streams, run_program
+from cutegen_nb.simulator.machine.program import Program
+from cutegen_nb.simulator.script.run import Streams, run_program
 
 FOLDER = Path(os.environ.get("CUTEGEN_CUTLASS", ""), "examples", "python", "CuTeDSL")
 AMPERE = "cute/ampere"

@@ -9,10 +9,11 @@ import re
 
 import pytest
 
-from cutegen_nb.simulator.faults import SimulatorFault
-from cutegen_nb.simulator.instruction_set import PRELUDE, instruction_set
-from cutegen_nb.simulator.program import program_of
-from cutegen_nb.simulator.ptx import PtxSyntaxError, parse
+from cutegen_nb.simulator.isa.instruction_set import PRELUDE, instruction_set
+from cutegen_nb.simulator.machine.program import program_of
+from cutegen_nb.simulator.ptx.faults import SimulatorFault
+from cutegen_nb.simulator.ptx.parser import parse
+from cutegen_nb.simulator.ptx.tokens import PtxSyntaxError
 
 INPUTS = int(os.environ.get("CUTEGEN_FUZZ", "1500"))
 PARTS = 5

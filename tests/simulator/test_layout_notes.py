@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from cutegen_nb.analysis.layout import parse_layout
-from cutegen_nb.analysis.layout_banks import tile_access
-from cutegen_nb.analysis.layout_ir import named, read_layouts
+from cutegen_nb.analysis.layout.banks import tile_access
+from cutegen_nb.analysis.layout.ir import named, read_layouts
+from cutegen_nb.analysis.layout.layout import parse_layout
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
-from cutegen_nb.report.simulation_page import page_of
-from cutegen_nb.simulator.bridge_layouts import LayoutNotes
-from cutegen_nb.simulator.script_run import Program, Streams, run_program
+from cutegen_nb.report.program.profile import page_of
+from cutegen_nb.simulator.host.layouts import LayoutCollector
+from cutegen_nb.simulator.machine.program import Program
+from cutegen_nb.simulator.script.run import Streams, run_program
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -155,7 +156,7 @@ class Broken:
 
 @pytest.mark.parametrize("given", [RuntimeError("no"), TypeError("no"), None, "", "%0 = cute.make_view(" * 9])
 def test_a_program_that_cannot_be_read_is_compiled_all_the_same(given: object) -> None:
-    notes = LayoutNotes()
+    notes = LayoutCollector()
     notes.look(Broken(given))
     assert notes.of("", "k.py") == ()
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator import mbarrier_ops
-from cutegen_nb.simulator.faults import Deadlock, Misaligned, OutOfBounds, UnsupportedOpcode
-from cutegen_nb.simulator.mbarrier_objects import BarrierMisuse
+from cutegen_nb.simulator.ops.sync import mbarrier as mbarrier_ops
+from cutegen_nb.simulator.ops.sync.mbarrier_objects import BarrierMisuse
+from cutegen_nb.simulator.ptx.faults import Deadlock, Misaligned, OutOfBounds, UnsupportedOpcode
 
 SHARED = ".shared .align 16 .b8 room[4096]; mov.b32 %r80, room;"
 INIT = """setp.eq.u32 %p9, %r99, 0; @!%p9 bra READY; mbarrier.init.shared.b64 [%r80], {count};

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.faults import OutOfBounds, UnsupportedOpcode
+from cutegen_nb.simulator.ptx.faults import OutOfBounds, UnsupportedOpcode
 
 STORE = "mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r50;"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cutegen_nb.simulator.faults import OutOfBounds
-from cutegen_nb.simulator.printed import LIMIT, pieces_of
+from cutegen_nb.simulator.ptx.faults import OutOfBounds
+from cutegen_nb.simulator.state.printf import LIMIT, pieces_of
 
 PROTOTYPE = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.machine import Launch, run, sampled_ctas
-from cutegen_nb.simulator.memory import GlobalMemory
-from cutegen_nb.simulator.ptx import parse
+from cutegen_nb.simulator.machine.machine import run, sampled_ctas
+from cutegen_nb.simulator.ptx.parser import parse
+from cutegen_nb.simulator.state.global_memory import GlobalMemory
+from cutegen_nb.simulator.state.launch import Launch
 
 WRITES_ITS_NUMBER = """
 mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x;

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.instruction_set import instruction_set
-from cutegen_nb.simulator.isa_arithmetic import ARITHMETIC
-from cutegen_nb.simulator.isa_movement import MOVEMENT
+from cutegen_nb.simulator.isa.arithmetic import ARITHMETIC
+from cutegen_nb.simulator.isa.instruction_set import instruction_set
+from cutegen_nb.simulator.isa.movement import MOVEMENT
 
 CHAPTER = "Data Movement and Conversion Instructions"
 MOVES = ("mov", "shfl.sync", "prmt", "cvt", "cvt.pack", "cvta")

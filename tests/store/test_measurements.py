@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.evaluation import Judged, Verdict
-from cutegen_nb.core.measurement import Measurement
 from cutegen_nb.core.round import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.store.schema import VERSION

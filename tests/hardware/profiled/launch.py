@@ -95,7 +95,7 @@ def launched(groups, size):
 def simulated(groups):
     """The profile of every program on the simulator, at the small size."""
     from cutegen_nb.core.codec import encode
-    from cutegen_nb.simulator import bridge
+    from cutegen_nb.simulator.host import simulation as bridge
 
     os.environ.update(bridge.prepare_environment("sm_90a"))
     simulation = bridge.install("sm_90a")

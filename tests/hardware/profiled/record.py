@@ -25,8 +25,8 @@ ROOT = HERE.parents[2]
 DATA = HERE.parent / "data" / "nsight"
 sys.path[:0] = [str(ROOT)]
 
-from cutegen_nb.gpu.nsight import METRICS  # noqa: E402
-from cutegen_nb.gpu.nsight_csv import RAW_PAGE, SOURCE_PAGE  # noqa: E402
+from cutegen_nb.evaluator.tools.ncu import METRICS  # noqa: E402
+from cutegen_nb.evaluator.tools.ncu_csv import RAW_PAGE, SOURCE_PAGE  # noqa: E402
 
 COUNTED = ("SourceCounters", "LaunchStats", "SpeedOfLight", "Occupancy")
 OURS = ("--kernel-name", "regex:cutlass")
@@ -124,7 +124,7 @@ def adopt(folder: Path) -> None:
 
 def without_code(report: bytes) -> bytes:
     """A report without its blocks of machine code, which belong to the libraries they are from."""
-    from cutegen_nb.gpu.nsight_wire import _fields, _number
+    from cutegen_nb.evaluator.tools.ncu_rep_file import _fields, _number
 
     (size,) = struct.unpack_from("<I", report, 4)
     at = 8 + size

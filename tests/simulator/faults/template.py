@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from cutegen_nb.simulator import bridge
+from cutegen_nb.simulator.host import simulation as bridge
 
 SOURCE = Path(__file__).with_name("kernels.py")
 

@@ -12,7 +12,7 @@ from cutlass import cute
 from cutlass.base_dsl.common import DSLCudaRuntimeError
 from cutlass.cute.runtime import from_dlpack, make_ptr
 
-from cutegen_nb.simulator.faults import OutOfBounds, SimulatorFault
+from cutegen_nb.simulator.ptx.faults import OutOfBounds, SimulatorFault
 
 
 @cute.kernel

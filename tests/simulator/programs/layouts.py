@@ -9,7 +9,7 @@ from cutlass.cute.nvgpu import warp
 from cutlass.cute.runtime import from_dlpack
 
 from cutegen_nb.core.codec import encode
-from cutegen_nb.simulator.bridge_layouts import LayoutNotes
+from cutegen_nb.simulator.host.layouts import LayoutCollector
 
 M, K = 32, 64
 SAID = {}
@@ -52,7 +52,7 @@ def host(mA: cute.Tensor, mC: cute.Tensor, made: cutlass.Constexpr):
 
 
 def run(simulation, made):
-    notes = LayoutNotes()
+    notes = LayoutCollector()
     notes.install()
     simulation.reset()
     a = torch.arange(M * K, dtype=torch.float32).remainder(1000).half().reshape(M, K)

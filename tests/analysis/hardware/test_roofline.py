@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.analysis.hardware.roofline import ceilings, place
+from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
+from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.strategy import Bound
+from cutegen_nb.core.timing import Timing
+
+EMPTY = Graph(inputs=(), parameters=(), nodes=(), outputs=())
+H200 = Device(
+    kind=DeviceKind.GPU,
+    name="NVIDIA H200",
+    architecture="sm_90a",
+    bandwidth_bytes_per_s=4.8e12,
+    peak_flops={"cuda.f32": 67e12, "cuda.f16": 134e12, "tensor.f16": 989e12, "tensor.tf32": 495e12},
+    source="data sheet",
+)
+
+
+def facts(flops: int, least_bytes: int, kind=WorkloadClass.ELEMENTWISE, dtype="float32", scale: int = 1024):
+    return ProblemFacts(
+        workload_class=kind,
+        full=Workload(graph=EMPTY, flops=flops, least_bytes=least_bytes),
+        scaled=Workload(graph=EMPTY, flops=flops // scale, least_bytes=least_bytes // scale),
+        dtype=dtype,
+    )
+
+
+RELU = facts(4096 * 393216, 2 * 4 * 4096 * 393216)
+PRODUCT = facts(2 * 4096**3, 3 * 2 * 4096**2, WorkloadClass.MATMUL, "float16")
+
+
+def evaluation(profile=None, median_ms: float | None = None) -> Evaluation:
+    timing = None
+    if median_ms:
+        timing = Timing(median_ms=median_ms, samples_ms=(), baselines=(), bandwidth_bytes_per_s=4e12)
+    return Evaluation(
+        outcome=Judged(verdict=Verdict.PASSED), summary="", device="d", profile=profile, timing=timing
+    )
+
+
+def simulated(sectors: int, distinct: int = 0) -> Profile:
+    launch = LaunchProfile(
+        kernel="k",
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        dynamic_smem_bytes=0,
+        counters=Counters(gmem_load_sectors=sectors),
+        gmem_distinct_sectors=distinct,
+    )
+    return Profile(source=ProfileSource.SIMULATED, device="sm_90a", launches=(launch,))
+
+
+def test_relu_is_bound_by_memory_and_its_floor_is_bytes_over_bandwidth():
+    roof = place(RELU, H200)
+    assert roof.bound is Bound.MEMORY
+    assert roof.floor_ms == pytest.approx(12_884_901_888 / 4.8e12 * 1e3)
+    assert roof.problem.intensity == pytest.approx(0.125)
+    assert roof.problem.attainable_flops_per_s == pytest.approx(0.125 * 4.8e12)
+
+
+def test_a_half_precision_product_is_bound_by_tensor_cores():
+    roof = place(PRODUCT, H200)
+    assert roof.bound is Bound.COMPUTE
+    assert roof.floor_ms == pytest.approx(2 * 4096**3 / 989e12 * 1e3)
+    assert [item.pipe for item in roof.ceilings] == ["cuda.f32", "cuda.f16", "tensor.f16"]
+    assert roof.ceilings[-1].ridge == pytest.approx(989e12 / 4.8e12)
+
+
+def test_fp32_products_may_use_tensor_cores_only_at_a_third():
+    roofs = ceilings(facts(1, 1, WorkloadClass.MATMUL), H200)
+    assert {item.pipe: item.flops_per_s for item in roofs} == {"cuda.f32": 67e12, "tensor.tf32": 165e12}
+
+
+def test_elementwise_work_has_no_tensor_core_roof():
+    assert [item.pipe for item in ceilings(RELU, H200)] == ["cuda.f32"]
+
+
+def test_simulated_sectors_are_held_against_the_least_bytes_of_the_size_run():
+    least = RELU.scaled.least_bytes // 32
+    roof = place(RELU, H200, evaluation(simulated(8 * least, 2 * least)))
+    assert roof.moved_over_least == pytest.approx(8)
+    assert roof.distinct_over_least == pytest.approx(2)
+    assert roof.kernel is not None
+    assert roof.kernel.simulated
+    assert roof.kernel.achieved_flops_per_s is None
+    assert roof.kernel.intensity == pytest.approx(0.125 / 8)
+    assert roof.sol_fraction is None
+
+
+def test_a_time_gives_the_speed_of_light_share():
+    roof = place(RELU, H200, evaluation(median_ms=3.0))
+    assert roof.sol_fraction == pytest.approx(roof.floor_ms / 3.0)
+    assert roof.kernel is not None
+    assert roof.kernel.achieved_flops_per_s == pytest.approx(RELU.full.flops / 3e-3)
+
+
+def test_a_gpu_in_no_table_gives_no_floor_and_no_share():
+    unknown = replace(H200, bandwidth_bytes_per_s=0.0, peak_flops={})
+    roof = place(RELU, unknown)
+    assert roof.floor_ms == 0
+    assert place(RELU, unknown, evaluation(median_ms=4.0)).floor_ms == pytest.approx(
+        12_884_901_888 / 4e12 * 1e3
+    )
+
+
+def test_a_problem_without_arithmetic_has_intensity_nought():
+    roof = place(facts(0, 1024), H200)
+    assert roof.problem.intensity == 0
+    assert roof.bound is Bound.MEMORY
+
+
+def test_a_kernel_stands_under_the_roof_of_the_pipe_it_uses():
+    """A product on CUDA cores is no slower than its roof because tensor cores have a higher one."""
+    least = PRODUCT.scaled.least_bytes // 32
+    found = simulated(least)
+    on_cuda, on_tensor = (
+        replace(
+            found,
+            launches=(replace(found.launches[0], counters=Counters(gmem_load_sectors=least, flops=flops)),),
+        )
+        for flops in ({"cuda.f32": 10**9, "tensor.f16": 10**6}, {"tensor.f16": 10**9, "cuda.f32": 10**6})
+    )
+    assert place(PRODUCT, H200, evaluation(on_cuda)).kernel.pipe == "cuda.f32"
+    assert place(PRODUCT, H200, evaluation(on_tensor)).kernel.pipe == "tensor.f16"
+
+
+def test_a_kernel_has_an_intensity_for_every_memory_it_crosses():
+    least = RELU.scaled.least_bytes // 32
+    roof = place(RELU, H200, evaluation(simulated(8 * least, least)))
+    assert roof.intensity_at("DRAM") == pytest.approx(0.125)
+    assert roof.intensity_at("L2") == pytest.approx(0.125 / 8)
+    assert roof.intensity_at("shared memory") is None
+
+
+def test_only_memories_with_a_source_are_roofs():
+    known = replace(H200, l2_bandwidth_bytes_per_s=8.8e12, l2_source="a paper", sm_count=132, clock_hz=1.98e9)
+    assert [one.name for one in place(RELU, known).levels] == ["DRAM", "L2", "shared memory"]
+    assert place(RELU, known).levels[-1].bandwidth_bytes_per_s == pytest.approx(128 * 132 * 1.98e9)
+    assert [one.name for one in place(RELU, H200).levels] == ["DRAM", "shared memory"]
+    bare = replace(H200, peak_flops={})
+    assert [one.name for one in place(RELU, bare).levels] == ["DRAM"]
+
+
+@pytest.mark.parametrize(("median_ms", "blocked"), [(1.0, True), (2.5, False), (3.0, False)])
+def test_a_time_well_below_the_floor_blocks_and_says_why(median_ms, blocked):
+    """The floor is 2.68 ms; 0.85 of it is still believed."""
+    said = place(RELU, H200, evaluation(median_ms=median_ms)).above
+    assert bool(said) is blocked
+    assert not blocked or "less than memory allows: at least 2.68 ms" in said

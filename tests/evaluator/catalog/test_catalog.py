@@ -1,0 +1,60 @@
+"""The registry names every check once, says what it stops, and where its code is."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.evaluator.catalog.catalog import CHECKS, by_name
+from cutegen_nb.evaluator.trial.evidence import Evidence
+
+
+def test_names_are_unique_and_every_check_says_what_it_stops_and_costs():
+    names = [item.name for item in CHECKS]
+    assert len(set(names)) == len(names)
+    assert all(item.stops and item.cost and item.protocol for item in CHECKS)
+    assert {item.tier for item in CHECKS} == set(Tier)
+    assert by_name("many calls").tier is Tier.B
+
+
+def test_every_check_has_its_code_where_it_says():
+    for item in CHECKS:
+        importlib.import_module(item.where)
+
+
+def test_tiers_include_the_ones_before():
+    assert Tier.C.includes(Tier.A)
+    assert Tier.B.includes(Tier.B)
+    assert not Tier.A.includes(Tier.B)
+
+
+def test_a_check_that_never_came_about_says_why():
+    results = {item.name: item for item in Evidence().check_results(Tier.B, on_gpu=False)}
+    assert results["physical floor"].note == "it needs a GPU"
+    assert results["many calls"].note == "the evaluation ended before it"
+    assert "second process, other seeds" not in results
+
+
+def test_the_command_lists_every_check_and_imports_no_torch():
+    code = (
+        "import sys; from cutegen_nb.cli.main import main; status = main(['checks', '--json']); "
+        "assert 'torch' not in sys.modules; sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["checks"]
+    assert [item["name"] for item in found] == [item.name for item in CHECKS]
+    keys = {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator", "instead"}
+    assert keys == set(found[0])
+
+
+def test_what_needs_a_gpu_at_tier_c_says_what_looks_for_the_same_on_the_simulator():
+    results = {item.name: item for item in Evidence().check_results(Tier.C, on_gpu=False)}
+    race = results["compute-sanitizer racecheck"]
+    assert race.state is CheckState.NOT_RUN
+    assert race.note == (
+        "it needs a GPU; the simulator has its own: shared memory ordered by barriers, asynchronous copies "
+        "waited for"
+    )

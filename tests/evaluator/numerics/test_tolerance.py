@@ -1,0 +1,371 @@
+"""The gates and the names of patterns, on tensors alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from cutegen_nb.core.wrong_values import WrongKind
+from cutegen_nb.evaluator.numerics import (
+    distance as distances,
+)
+from cutegen_nb.evaluator.numerics import (
+    error_pattern as patterns,
+)
+from cutegen_nb.evaluator.numerics import (
+    tolerance as correctness,
+)
+
+
+def _compare(candidate, reference, oracle=None, inputs=(), reduction_length=1.0):
+    oracle = reference.double() if oracle is None else oracle
+    gate = correctness.find_gate(reference, oracle, reduction_length)
+    return correctness.compare(0, candidate, reference, oracle, gate, inputs)
+
+
+def test_the_reference_itself_always_passes(values):
+    # Through bfloat16 on the way: each element within the cap, the norm beyond half of it.
+    rough = (values * (1 + 9e-4 * torch.sign(values))).float()
+    assert _compare(rough.clone(), rough, values.double()).matches
+
+
+def test_a_plain_loop_over_a_long_row_is_no_wrong_kernel():
+    # KernelBench's softmax has rows of 393,216: one float32 sum after the other loses about 3e-5 of the sum,
+    # and every element of the row shares that loss.
+    length = 393_216
+    exponentials = torch.rand(2, length, generator=torch.Generator().manual_seed(1)).exp()
+    oracle = exponentials.double() / exponentials.double().sum(1, keepdim=True)
+    loop = np.add.accumulate(exponentials.numpy(), axis=1, dtype=np.float32)[:, -1:]
+    candidate = exponentials / torch.from_numpy(loop.copy())
+
+    compared = [_compare(candidate, oracle.float(), oracle, reduction_length=n) for n in (length, 1)]
+
+    assert compared[0].relative_l2_error > 1e-5
+    assert [item.matches for item in compared] == [True, False]
+    assert not _compare(candidate * 1.0003, oracle.float(), oracle, reduction_length=length).matches
+
+
+@pytest.fixture
+def values():
+    generator = torch.Generator().manual_seed(7)
+    return torch.randn(64, 48, generator=generator)
+
+
+@pytest.mark.parametrize("length", [1024, 4096, 16_384])
+def test_a_plain_loop_over_terms_that_repeat_is_no_wrong_kernel(length):
+    # A softmax of mostly zeros: nine exponentials in ten are one number, and each addition of it rounds alike.
+    generator = torch.Generator().manual_seed(2)
+    drawn = torch.randn(8, length, generator=generator)
+    drawn[torch.rand(8, length, generator=generator) < 0.9] = 0.0
+    exponentials = (drawn - drawn.amax(1, keepdim=True)).exp()
+    oracle = exponentials.double() / exponentials.double().sum(1, keepdim=True)
+    loop = np.add.accumulate(exponentials.numpy(), axis=1, dtype=np.float32)[:, -1:]
+    candidate = exponentials / torch.from_numpy(loop.copy())
+    terms = correctness.if_terms_repeat(length)
+
+    assert _compare(candidate, oracle.float(), oracle, reduction_length=terms).matches
+    assert not _compare(candidate * 1.002, oracle.float(), oracle, reduction_length=terms).matches
+
+
+def test_equal_outputs_match_with_no_error(values):
+    result = _compare(values.clone(), values)
+    assert result.matches
+    assert result.max_abs_error == 0.0
+    assert result.bad_fraction == 0.0
+
+
+def test_the_error_of_fast_math_passes_in_float32(values):
+    oracle = values.double().exp()
+    assert _compare((oracle * (1 + 2e-6)).float(), oracle.float(), oracle).matches
+
+
+def test_an_error_of_one_in_ten_thousand_fails_in_float32(values):
+    oracle = values.double().exp()
+    assert not _compare((oracle * (1 + 1e-4)).float(), oracle.float(), oracle).matches
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rounding_once_more_passes_in_half_precision_and_a_percent_too_many_fails(values, dtype):
+    oracle = values.double()
+    unit = torch.finfo(dtype).eps
+    assert _compare((oracle * (1 + unit)).to(dtype), oracle.to(dtype), oracle).matches
+    assert not _compare((oracle * (1 + 8 * unit)).to(dtype), oracle.to(dtype), oracle).matches
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [(torch.float16, 8), (torch.bfloat16, 5)])
+def test_results_of_three_bits_less_fail_in_half_precision(values, dtype, bits):
+    oracle = values.double().erf()
+    mantissa, exponent = torch.frexp(oracle)
+    coarse = torch.ldexp((mantissa * 2**bits).round() / 2**bits, exponent)
+    assert _compare(oracle.to(dtype), oracle.to(dtype), oracle).matches
+    assert not _compare(coarse.to(dtype), oracle.to(dtype), oracle).matches
+
+
+def test_a_sum_in_another_order_passes(values):
+    terms = torch.rand(32, 65536, generator=torch.Generator().manual_seed(1))
+    oracle = terms.double().sum(1)
+    one_by_one = terms.view(32, 256, 256).sum(1).cumsum(1)[:, -1]
+    assert _compare(one_by_one, terms.sum(1), oracle, reduction_length=65536).matches
+
+
+def test_a_sum_that_leaves_out_one_term_in_a_thousand_fails():
+    terms = torch.rand(32, 65536, generator=torch.Generator().manual_seed(1))
+    oracle = terms.double().sum(1)
+    assert not _compare(terms[:, :65471].sum(1), terms.sum(1), oracle, reduction_length=65536).matches
+
+
+def test_the_gate_never_exceeds_its_cap(values):
+    noisy = values + 1e-4 * torch.randn(values.shape, generator=torch.Generator().manual_seed(3))
+    gate = correctness.find_gate(noisy, values.double(), 1e9)
+    assert gate.element <= correctness.cap(torch.float32)
+
+
+def test_a_reference_far_from_its_own_oracle_is_compared_with_instead():
+    reference = torch.tensor([1.0, 2.0, 3.0])
+    jumped = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+    gate = correctness.find_gate(reference, jumped, 1.0)
+    assert not gate.against_oracle
+    assert correctness.compare(0, reference.clone(), reference, jumped, gate, ()).matches
+
+
+def test_integers_must_be_equal():
+    indices = torch.arange(10)
+    assert _compare(indices.clone(), indices).matches
+    off = indices.clone()
+    off[3] += 1
+    result = _compare(off, indices)
+    assert not result.matches
+    assert result.first_bad == (3,)
+    assert result.first_bad_values == (4.0, 3.0)
+
+
+def test_nan_is_wrong_where_the_reference_is_finite_and_right_where_it_is_nan(values):
+    spoiled = values.clone()
+    spoiled[5, 7] = float("nan")
+    result = _compare(spoiled, values)
+    assert not result.matches
+    assert result.first_bad == (5, 7)
+    assert _compare(spoiled.clone(), spoiled).matches
+
+
+def test_infinities_must_have_the_same_sign(values):
+    reference = values.clone()
+    reference[0, 0] = float("inf")
+    assert _compare(reference.clone(), reference).matches
+    other = reference.clone()
+    other[0, 0] = -float("inf")
+    assert not _compare(other, reference).matches
+
+
+def test_zeros_and_empty_outputs_match_themselves():
+    zeros = torch.zeros(8, 8)
+    assert _compare(zeros.clone(), zeros).matches
+    assert not _compare(torch.full((8, 8), 1e-20), zeros).matches
+    empty = torch.empty(0, 4)
+    assert _compare(empty.clone(), empty).matches
+
+
+def test_complex_outputs_are_compared_by_their_parts(values):
+    reference = torch.complex(values, values + 1)
+    result = _compare(reference.clone(), reference, reference.to(torch.complex128))
+    assert result.matches
+    assert not _compare(reference.conj().resolve_conj(), reference, reference.to(torch.complex128)).matches
+
+
+def _spoil(values, kind):
+    return {
+        "zeros": lambda: torch.zeros_like(values),
+        "constant": lambda: torch.full_like(values, values.mean().item()),
+        "factor": lambda: values * 2,
+        "offset": lambda: values + 1,
+        "transposed": lambda: values.t().contiguous().view(values.shape),
+        "shifted": lambda: values.flatten().roll(1).view(values.shape),
+        "negated": lambda: -values,
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("zeros", "all zeros"),
+        ("constant", "every element is"),
+        ("factor", "2 times the expected"),
+        ("offset", "off by +1"),
+        ("transposed", "transposed"),
+        ("shifted", "shifted by +1"),
+        ("negated", "-1 times"),
+    ],
+)
+def test_a_wrong_output_is_described_by_what_its_elements_have_in_common(values, kind, words):
+    result = _compare(_spoil(values, kind), values)
+    assert not result.matches
+    assert words in result.pattern
+
+
+def test_a_copy_of_an_input_is_named(values):
+    given = values.clone()
+    assert "equals input 0" in _compare(given, values.relu(), inputs=(given,)).pattern
+
+
+def test_unwritten_elements_at_the_end_are_named_with_their_number(values):
+    flat = torch.empty(values.numel())
+    patterns.poison(flat)
+    flat[:-48] = values.flatten()[:-48]
+    result = _compare(flat.view(values.shape), values)
+    assert "48 elements were never written, at the end" in result.pattern
+
+
+def test_wrong_columns_are_named_by_their_dimension(values):
+    spoiled = values.clone()
+    spoiled[:, 40:] += 3
+    assert "dimension 1 are wrong throughout, from 40 on" in _compare(spoiled, values).pattern
+
+
+def _wrong(found, expected, **given):
+    wrong = _compare(found, expected, **given).wrong
+    assert wrong is not None
+    return wrong
+
+
+@pytest.fixture
+def large():
+    torch.manual_seed(5)
+    return torch.randn(256, 192)
+
+
+def test_each_kind_of_wrong_values_is_an_object_with_its_figures(values):
+    assert (_wrong(values * 2, values).kind, _wrong(values * 2, values).factor) == (WrongKind.FACTOR, 2.0)
+    assert _wrong(values + 1, values).offset == pytest.approx(1.0, abs=1e-5)
+    assert _wrong(_spoil(values, "shifted"), values).step == 1
+    assert _wrong(_spoil(values, "transposed"), values).kind is WrongKind.TRANSPOSED
+    assert _wrong(torch.zeros_like(values), values).kind is WrongKind.ZEROS
+    assert _compare(values.clone(), values).wrong is None
+    assert all(_wrong(_spoil(values, kind), values).hint for kind in ("zeros", "factor", "offset"))
+
+
+def test_whole_tiles_are_told_from_single_threads(large):
+    spoiled = large.clone()
+    spoiled[64:128, 0:64] += 3
+    spoiled[128:192, 64:128] += torch.rand(64, 64) + 1
+    wrong = _wrong(spoiled, large)
+    assert (wrong.kind, wrong.tile_shape) == (WrongKind.TILES, (64, 64))
+    assert (wrong.bad_tiles, wrong.tile_count, wrong.bad_count) == (2, 12, 2 * 64 * 64)
+    assert {one.tile for one in wrong.tiles} == {(1, 0), (2, 1)}
+    assert {one.bad_fraction for one in wrong.tiles} == {1.0}
+
+
+def test_no_race_is_named_where_no_element_is_right(large):
+    wrong = _wrong(large * large.roll(7, 0) + 5, large)
+    assert wrong.sentence == "every element is wrong"
+    assert "operation left out" in wrong.hint
+    assert "race" not in wrong.hint
+
+
+def test_a_share_of_each_tile_is_given_where_no_tile_is_wrong_throughout(large):
+    spoiled = large.clone()
+    spoiled[torch.rand(large.shape, generator=torch.Generator().manual_seed(1)) < 0.1] += 5
+    wrong = _wrong(spoiled, large)
+    assert wrong.kind is WrongKind.SCATTERED
+    assert "barrier" in wrong.hint
+    assert (wrong.bad_tiles, wrong.tile_count) == (12, 12)
+    assert all(0.05 < one.bad_fraction < 0.2 for one in wrong.tiles)
+
+
+def test_a_tail_a_step_and_nans_are_counted(large):
+    flat = large.flatten()
+    tail = flat.clone()
+    tail[-37:] += 4
+    assert (_wrong(tail, flat).kind, _wrong(tail, flat).bad_count) == (WrongKind.TAIL, 37)
+    step = flat.clone()
+    step[3::4] += torch.rand(step[3::4].shape) + 2
+    assert (_wrong(step, flat).kind, _wrong(step, flat).step) == (WrongKind.STRIDE, 4)
+    some = flat.clone()
+    some[100:164] = float("nan")
+    assert (_wrong(some, flat).kind, _wrong(some, flat).nan_count) == (WrongKind.NAN, 64)
+
+
+def test_unwritten_memory_is_counted_and_placed_by_tiles(large):
+    tensor = torch.empty_like(large)
+    patterns.poison(tensor)
+    tensor[:, :128] = large[:, :128]
+    wrong = _wrong(tensor, large)
+    assert (wrong.kind, wrong.unwritten_count) == (WrongKind.UNWRITTEN, 256 * 64)
+    assert {one.tile[1] for one in wrong.tiles} == {2 if wrong.tile_shape[0] == 64 else 1}
+
+
+def test_of_a_large_output_the_end_that_is_wrong_is_described(monkeypatch):
+    monkeypatch.setattr(patterns, "_MOST", 1 << 10)
+    expected = torch.randn(1 << 12, generator=torch.Generator().manual_seed(2))
+    spoiled = expected.clone()
+    spoiled[-37:] += 4
+    assert (_wrong(spoiled, expected).kind, _wrong(spoiled, expected).bad_count) == (WrongKind.TAIL, 37)
+
+
+def test_values_that_are_nearly_right_everywhere_point_at_precision(large):
+    wrong = _wrong((large.double() * (1 + 1e-3 * torch.rand_like(large))).float(), large)
+    assert wrong.kind is WrongKind.SMALL
+    assert "precision" in wrong.hint
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_poison_is_seen_in_every_floating_dtype_and_is_nan(dtype):
+    tensor = torch.empty(9, dtype=dtype)
+    patterns.poison(tensor)
+    assert bool(tensor.isnan().all())
+    assert bool(patterns.poisoned(tensor).all())
+    assert not bool(patterns.poisoned(torch.full((9,), float("nan"), dtype=dtype)).any())
+
+
+def test_bits_are_compared_as_bits():
+    nan = torch.tensor([float("nan"), 0.0])
+    assert correctness.bits_equal(nan, nan.clone())
+    assert not correctness.bits_equal(torch.tensor([0.0]), torch.tensor([-0.0]))
+    assert not correctness.bits_equal(torch.zeros(2), torch.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32])
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6, 1.0 + 3e-3, 1.5, 0.0, float("nan")])
+@pytest.mark.parametrize("part", [slice(None), slice(-1, None), slice(0, 1)])
+def test_the_short_answer_is_that_of_the_whole_comparison(monkeypatch, dtype, factor, part):
+    monkeypatch.setattr(distances, "_PART", 256)
+    generator = torch.Generator().manual_seed(7)
+    exact = (torch.randn(1000, generator=generator, dtype=torch.float64) * 30).to(
+        torch.complex128 if dtype.is_complex else torch.float64
+    )
+    reference = exact.to(dtype)
+    floating = dtype.is_floating_point or dtype.is_complex
+    oracle = exact if floating else None
+    gate = correctness.find_gate(reference, oracle, 1.0)
+    candidate = reference.clone()
+    if floating or not math.isnan(factor):
+        candidate[part] = (candidate[part].to(exact.dtype) * factor).to(dtype)
+    if floating:
+        exact[500], reference[500], candidate[500] = (float("inf"),) * 3
+    rms = distances.root_mean_square(correctness.compared_with(reference, oracle, gate))
+    whole = correctness.compare(0, candidate, reference, oracle, gate, ())
+    assert correctness.matches(candidate, reference, oracle, gate, rms) is whole.matches
+
+
+def test_memory_that_is_not_contiguous_is_poisoned_as_well():
+    for tensor in (
+        torch.zeros(8, 6).t(),
+        torch.zeros(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+    ):
+        patterns.poison(tensor)
+        assert bool(tensor.isnan().all())
+    expanded = torch.zeros(4, 1).expand(4, 5)
+    patterns.poison(expanded)
+    assert not bool(expanded.isnan().any())
+
+
+def test_a_few_huge_elements_are_not_called_a_transposition():
+    want = torch.rand(40, 60)
+    want[3, 5] = 1e30
+    got = want.clone()
+    got[3, 5] = 2980.0
+    described = patterns.describe(got, want, 1e-5, float(want.double().square().mean().sqrt()), ())
+    assert "transposed" not in described.sentence
+    assert "one element is wrong" in described.sentence

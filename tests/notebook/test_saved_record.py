@@ -1,0 +1,111 @@
+"""The record is what an untrusted notebook shows: nothing in it may run, fetch, or be dropped."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
+from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.core.stage import Stage
+from cutegen_nb.notebook.saved_record import record, waiting
+from cutegen_nb.testing import examples
+
+PAYLOADS = (
+    "<img src=x onerror=\"window.__x='img'\">",
+    "<script>window.__x='script'</script>",
+    '<button data-commandlinker-command="apputils:run">x</button>',
+    "[x](javascript:window.__x=1)",
+    "</pre></td></table><svg onload=alert(1)>",
+)
+
+
+def hostile_session(count: int = 1, lines: int = 3) -> Session:
+    text = "\n".join(PAYLOADS)
+    rounds = []
+    for number in range(count):
+        source = f"# {number}\n" + "\n".join(
+            f"x{i} = {number} + {i}  # {text.splitlines()[0]}" for i in range(lines)
+        )
+        candidate = Candidate(source=f'"""{text}"""\n{source}', author="openai:evil<b>", rationale=text)
+        prompt = Prompt(system=text, user=text, digest="d")
+        evaluation = replace(examples.passed(100 - number), log=text, summary=text)
+        attempt = Attempt(
+            purpose="generate",
+            prompt=prompt,
+            reply=Reply(text=text, usage=Usage()),
+            candidate=candidate,
+            evaluation=evaluation,
+        )
+        rounds.append(
+            Round(
+                number=number,
+                stage=Stage.STRUCTURE,
+                strategy=None,
+                attempts=(attempt,),
+                comparison=Comparison(relation=Relation.LESS_WORK, reason=text),
+                decisions=(Decision(gate="revision", action=Action.APPROVE, by="person:<i>", reason=text),),
+                started_at="2026-01-01T00:00:00+00:00",
+                seconds=1.0,
+                note=text,
+            )
+        )
+    return Session(
+        name="relu",
+        problem=replace(examples.relu_problem(), source=f"# {text}\n" + examples.RELU_SOURCE),
+        facts=examples.relu_facts(),
+        device=examples.simulated_device(),
+        author="openai:evil<b>",
+        budget=Budget(),
+        created_at="2026-01-01T00:00:00+00:00",
+        rounds=tuple(rounds),
+        stopped=text,
+    )
+
+
+def apart(html: str) -> tuple[str, list[str]]:
+    """The record without its sheets, which a page that does not trust it drops, and the sheets."""
+    return re.sub(r"<style>.*?</style>", "", html), re.findall(r"<style>(.*?)</style>", html)
+
+
+def test_model_text_never_becomes_markup():
+    html, _ = apart(record(hostile_session())["text/html"])
+    tags = set(re.findall(r"<([a-zA-Z]+)", html))
+    assert tags.isdisjoint({"script", "svg", "button", "iframe", "style", "link", "form", "object", "a"})
+    assert not re.search(r"<[^>]*\son\w+\s*=", html)
+    assert all(
+        source.startswith("data:image/png;base64,") for source in re.findall(r'<img[^>]* src="([^"]*)"', html)
+    )
+    assert "window.__x" in html, "the words themselves are shown"
+
+
+def test_a_dark_page_shows_the_dark_picture_and_its_sheet_holds_nothing_else():
+    html, sheets = apart(record(hostile_session())["text/html"])
+    assert len(sheets) == 1
+    name, image = re.fullmatch(
+        r":is\(\[data-jp-theme-light=\"false\"\],\[data-vscode-theme-kind\*=\"dark\"\]\) "
+        r"\.(cgn-roofline-[0-9a-f]{12})\{content:url\((data:image/png;base64,[A-Za-z0-9+/=]+)\)\}",
+        sheets[0],
+    ).groups()
+    assert html.count(f'<img class="{name}" src="data:image/png;base64,') == 1
+    assert image not in html, "the other picture"
+
+
+def test_nothing_needs_a_style_sheet_or_another_host():
+    html, _ = apart(record(hostile_session())["text/html"])
+    outside_text = re.sub(r">[^<]*<", "><", html)
+    assert "var(" not in outside_text
+    assert "url(" not in outside_text
+    assert "http" not in outside_text
+    assert not re.search(r'style="[^"]*(?<![-a-z])color:', html), "text takes the page's own colour"
+
+
+def test_ten_long_rounds_stay_below_a_megabyte():
+    html = record(hostile_session(count=10, lines=120))["text/html"]
+    assert len(html.encode()) < 1_000_000
+    assert html.count("<details") >= 10
+
+
+def test_before_there_is_a_session_a_sentence_stands_in():
+    assert waiting("<b>", "starting")["text/html"] == "<p><b>&lt;b&gt;</b>: starting</p>"

@@ -1,0 +1,133 @@
+"""The PTX parser: what it reads, and that what it cannot read it says."""
+
+import random
+
+import pytest
+
+from cutegen_nb.simulator.ptx.model import Address, Immediate, Register, Symbol, Vector
+from cutegen_nb.simulator.ptx.parser import parse
+from cutegen_nb.simulator.ptx.tokens import PtxSyntaxError
+
+HEAD = ".version 8.8\n.target sm_90a, debug\n.address_size 64\n"
+
+
+def body_of(text, before=""):
+    module = parse(f"{HEAD}{before}\n.visible .entry k(.param .u64 p) {{ .reg .b32 %r<9>; {text} }}")
+    return module.kernels["k"].body
+
+
+def test_parameters_lie_on_their_natural_alignment():
+    text = (
+        HEAD
+        + ".entry k(.param .u8 a, .param .align 16 .b8 b[40], .param .u32 c, .param .u64 .ptr .global .align 4 d){ret;}"
+    )
+    kernel = parse(text).kernels["k"]
+    assert [(one.name, one.offset_bytes, one.size_bytes) for one in kernel.parameters] == [
+        ("a", 0, 1), ("b", 16, 40), ("c", 56, 4), ("d", 64, 8),
+    ]  # fmt: skip
+    assert (kernel.architecture, kernel.target) == ("sm_90a", "sm_90a")
+
+
+def test_operands_of_every_form():
+    (item,) = body_of("@!%p1 ld.global.v2.b32 {%r1, _}, [%r2+-16];")
+    assert item.name == "ld.global.v2.b32"
+    assert item.guard == Register(name="%p1", negated=True)
+    assert item.operands == (
+        Vector(items=(Register(name="%r1"), Register(name="_"))),
+        Address(base=Register(name="%r2"), offset=-16),
+    )
+    (item,) = body_of("setp.lt.and.f32 %p1|%p2, 0f3F800000, -2, !%p3;")
+    assert item.operands[0] == Vector(items=(Register(name="%p1"), Register(name="%p2")))
+    assert item.operands[1] == Immediate(value=1.0, bits=0x3F800000)
+    assert item.operands[2] == Immediate(value=-2)
+    assert item.operands[3] == Register(name="%p3", negated=True)
+    (item,) = body_of("mov.b64 %r1, table+8;")
+    assert item.operands[1] == Symbol(name="table", offset=8)
+
+
+def test_variables_keep_their_first_values():
+    module = parse(HEAD + ".global .align 8 .b8 t[4] = {1, 2, 255, 0}; .const .f32 c[2] = {0f3F800000, 2.0};")
+    assert [(one.space, one.size_bytes, one.initial) for one in module.variables] == [
+        ("global", 4, b"\x01\x02\xff\x00"), ("const", 8, b"\x00\x00\x80\x3f\x00\x00\x00\x40"),
+    ]  # fmt: skip
+
+
+def test_inner_blocks_have_names_of_their_own():
+    body = body_of(
+        "mov.b32 %r1, 1; { .reg .b32 t; mov.b32 t, %r1; } { .reg .b32 t; add.s32 t, t, 1; L: bra L; }"
+    )
+    assert body[1].operands[0].name != body[2].operands[0].name
+    assert body[3].operands[0].name.startswith("L")
+
+
+def test_an_operation_whose_place_the_compiler_lost_keeps_the_line_before_it():
+    body = body_of(
+        ".loc 1 15 30 \n mov.b32 %r1, 1;\n.loc 1 53 0 \n mov.b32 %r2, 1;\n.loc 1 16 8 \n mov.b32 %r3, 1;\n"
+    )
+    assert [one.line for one in body][:3] == [15, 15, 16]
+
+
+def test_location_prefers_the_innermost_line_outside_libraries():
+    text = (
+        ".loc 2 7 1 \n mov.b32 %r1, 1;\n"
+        ".loc 1 50 3, function_name $L__info_string0, inlined_at 2 7 1 \n mov.b32 %r2, 1;\n"
+        ".loc 2 90 5, function_name $L__info_string0, inlined_at 2 7 1 \n mov.b32 %r3, 1;\n"
+    )
+    module = parse(
+        f"{HEAD}.visible .entry k() {{ .reg .b32 %r<9>; {text} }}\n"
+        '.file 1 "/usr/lib/python3.11/site-packages/lib.py"\n.file 2 "/home/me/candidate.py"\n'
+    )
+    places = [(one.file, one.line) for one in module.kernels["k"].body]
+    assert places == [
+        ("/home/me/candidate.py", 7),
+        ("/home/me/candidate.py", 7),
+        ("/home/me/candidate.py", 90),
+    ]
+
+
+def test_comments_pragmas_and_debug_sections_are_passed_over():
+    text = (
+        HEAD
+        + '/* a { */ .pragma "nounroll"; // }\n.entry k(){ .pragma "x"; ret; }\n.section .debug_str { .b8 1,2 }'
+    )
+    assert len(parse(text).kernels["k"].body) == 1
+
+
+def complaint_of(text):
+    """What the parser says of a text; empty where it reads it."""
+    try:
+        parse(text)
+    except PtxSyntaxError as problem:
+        return str(problem)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        ".entry k() { add",
+        ".entry k() { add.s32 %r1, ",
+        ".entry k(.param .x y) {}",
+        '"',
+        ".file 1",
+        "{" * 9000,
+    ],
+)
+def test_broken_text_is_an_error_with_its_line(text):
+    assert "PTX line" in complaint_of(HEAD + text)
+
+
+def test_mutated_texts_never_break_the_parser_in_another_way(machine):
+    texts = [path.read_text()[:6000] for path in sorted(machine.data.glob("*.ptx"))[:4]]
+    chance = random.Random(0)
+    complaints = []
+    for _ in range(300):
+        text = chance.choice(texts)
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(text))
+            letter = chance.choice("{}[](),;:@!%.$\"'0x7f\n\\é ")
+            text = text[:at] + letter + text[at + chance.randint(0, 4) :]
+        complaints.append(complaint_of(text))
+    assert sum(map(bool, complaints)) > 100
+    assert all(not one or one.startswith("PTX line ") for one in complaints)
