@@ -41,21 +41,30 @@ def load(problem: Problem, rewrites: tuple[Rewrite, ...]) -> LoadedProblem:
     Raises:
         ProblemError: the source does not parse, raises, or does not define what its form needs.
     """
-    filename = problem.path or f"<problem {problem.name}>"
-    linecache.cache[filename] = (
-        len(problem.source), None, problem.source.splitlines(keepends=True), filename,
-    )  # fmt: skip
+    filename = problem.path or _code_name(problem)
+    # A class is looked up by its module's file, a function by its code's name.
+    for name in (filename, _code_name(problem)):
+        linecache.cache[name] = (len(problem.source), None, problem.source.splitlines(keepends=True), name)
     try:
         tree = ast.parse(problem.source, filename)
     except (SyntaxError, ValueError) as error:
         raise ProblemError(f"{filename} does not parse: {error}; correct it and run again") from error
-    code = compile(_Rewriting(rewrites).visit(tree), filename, "exec")
+    code = compile(_Rewriting(rewrites).visit(tree), _code_name(problem), "exec")
     module = types.ModuleType(f"cutegen_nb_problem_{problem.digest[:12]}")
     module.__file__ = filename
     sys.modules[module.__name__] = module  # dataclasses and pickle look their module up here
     with ProblemErrors(problem, "the module"):
         exec(code, module.__dict__)  # noqa: S102 — running the person's own problem is the purpose
     return LoadedProblem(problem=problem, rewrites=rewrites, namespace=module.__dict__)
+
+
+def _code_name(problem: Problem) -> str:
+    """Return the file name in the problem's code objects: no path, so that nothing tries to open it.
+
+    ``torch.compile`` reads the file of the code that it compiles. Confinement lets no process read a person's
+    own folder, and the compilation ended with PermissionError.
+    """
+    return f"<problem {problem.name}>"
 
 
 class ProblemErrors:
@@ -85,8 +94,8 @@ class ProblemErrors:
 
 
 def _sentence(problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None) -> str:
-    filename = problem.path or f"<problem {problem.name}>"
-    lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == filename]
+    filename = problem.path or _code_name(problem)
+    lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == _code_name(problem)]
     where = f" at line {lines[-1].lineno} (`{(lines[-1].line or '').strip()}`)" if lines else ""
     message = " ".join(str(error).split())[:_MESSAGE_LENGTH]
     raised = f"{type(error).__name__}: {message}" if message else type(error).__name__
