@@ -23,6 +23,7 @@ from cutegen_nb.core.problem import Admission, ProblemFacts, Workload
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.session_summary import SessionSummary
 from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.core.timing import BaselineTiming
 from cutegen_nb.prompting.facts import tensor_text
@@ -286,19 +287,19 @@ def _untagged(data: Any) -> Any:  # noqa: ANN401 - JSON
     return data
 
 
-def sessions_json(sessions: Sequence[Session]) -> list[dict[str, Any]]:
+def sessions_json(sessions: Sequence[SessionSummary]) -> list[dict[str, Any]]:
     """Return the readable sessions of the list that ``sessions --json`` prints."""
     return [
         {
             "session": item.name,
-            "problem": item.problem.name,
-            "class": item.facts.workload_class.value,
-            "device": item.device.name,
+            "problem": item.problem,
+            "class": item.workload_class,
+            "device": item.device,
             "author": item.author,
-            "library": _plain(item.problem.library),
-            "rounds": len(item.rounds),
-            "epochs": len(item.epochs) if item.plan.population > 1 else None,
-            "best": f"r{item.best.number}" if item.best else None,
+            "library": _plain(item.library),
+            "rounds": item.rounds,
+            "epochs": item.epochs,
+            "best": None if item.best is None else f"r{item.best}",
             "created_at": item.created_at,
             "stopped": item.stopped,
             "damaged": None,

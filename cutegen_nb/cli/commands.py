@@ -273,7 +273,7 @@ async def sessions(options: argparse.Namespace, terminal: Terminal) -> CommandRe
     with open_store(settings_of(options), writable=False) as store:
         if options.session:
             return _lineage(store.load(options.session), json_wanted=options.json)
-        stored, damaged = store.load_all()
+        stored, damaged = store.summaries()
     found = sessions_json(stored)
     if options.json:
         return CommandResult(status=PASSED, text=json.dumps(found + damaged_json(damaged), indent=2))

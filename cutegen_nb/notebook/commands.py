@@ -292,21 +292,21 @@ def sessions(desk: SessionRegistry, options: Options) -> str:
     if not desk.stored_names(options.store):
         return "No session is stored yet."
     with open_store(Settings(folder=absolute(options.store)), writable=False) as store:
-        found, damaged = store.load_all()
-    with_library = any(item.problem.library for item in found)
+        found, damaged = store.summaries()
+    with_library = any(item.library for item in found)
     library = ("library",) if with_library else ()
-    with_epochs = any(item.plan.population > 1 for item in found)
+    with_epochs = any(item.epochs is not None for item in found)
     epochs = ("epochs",) if with_epochs else ()
     header = ("session", "class", "author", *library, "rounds", *epochs, "best", "created", "ended")
     body = [
         (
             item.name,
-            item.facts.workload_class.value,
+            item.workload_class,
             item.author,
-            *([library_option(item.problem.library) or "-"] if with_library else []),
-            str(len(item.rounds)),
-            *([str(len(item.epochs)) if item.plan.population > 1 else "-"] if with_epochs else []),
-            revision(item.best) if item.best else "-",
+            *([library_option(item.library) or "-"] if with_library else []),
+            str(item.rounds),
+            *(["-" if item.epochs is None else str(item.epochs)] if with_epochs else []),
+            "-" if item.best is None else f"r{item.best}",
             item.created_at,
             item.stopped or "may go on",
         )

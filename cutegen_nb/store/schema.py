@@ -42,10 +42,22 @@ CREATE TABLE epochs (
 """
 """Statement that creates the table of a population's epochs, new in version 4."""
 
-CREATE = _TABLES_OF_3 + _EPOCHS
+_SUMMARIES = """
+CREATE TABLE summaries (
+    session_id INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+    rounds INTEGER NOT NULL,
+    epochs INTEGER NOT NULL,
+    measurements INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+"""
+"""Statement that creates the table of the sessions' summaries, new in version 4. A summary is a cache: its
+counts tell whether the session has grown since."""
+
+CREATE = _TABLES_OF_3 + _EPOCHS + _SUMMARIES
 """Statements that create the tables. `head` is the session without its rounds, epochs and measurements,
-`body` a round, an epoch or a measurement, all in the format of core.codec. The other columns identify a
-row."""
+`body` a round, an epoch, a measurement or a summary, all in the format of core.codec. The other columns
+identify a row."""
 
 UPGRADES = {
     1: """
@@ -78,6 +90,6 @@ DROP TABLE old_measurements;
 DROP TABLE old_rounds;
 DROP TABLE old_sessions;
 """,
-    3: _EPOCHS,
+    3: _EPOCHS + _SUMMARIES,
 }
 """Statements that upgrade the tables of a version to the next one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,6 +17,7 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.session_summary import SessionSummary, summarise
 from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
@@ -26,6 +27,21 @@ _BUSY_S = 5.0
 """Seconds to wait for another process's transaction."""
 _WITH_MEASUREMENTS, _WITH_EPOCHS = 2, 4
 """Versions of the schema from which these tables exist."""
+_WITH_SUMMARIES = 4
+"""Version of the schema from which the table of summaries exists."""
+_COUNTS = ", ".join(
+    f"(SELECT count(*) FROM {table} AS counted WHERE counted.session_id = sessions.id)"  # noqa: S608 - constants
+    for table in ("rounds", "epochs", "measurements")
+)
+_KEPT_SUMMARIES = (
+    "SELECT sessions.name, sessions.stopped, summaries.body FROM sessions "  # noqa: S608 - constants
+    "JOIN summaries ON summaries.session_id = sessions.id "
+    f"WHERE (summaries.rounds, summaries.epochs, summaries.measurements) = ({_COUNTS})"
+)
+_KEEP_SUMMARY = (
+    "INSERT OR REPLACE INTO summaries (session_id, rounds, epochs, measurements, body) "  # noqa: S608 - constants
+    f"SELECT sessions.id, {_COUNTS}, ? FROM sessions WHERE sessions.name = ?"
+)
 _NAMED = 8
 """Number of sessions named in an error message, newest first."""
 
@@ -40,6 +56,7 @@ class SqliteStore:
     def __init__(self, folder: Path, *, writable: bool = True) -> None:
         self.path = folder / FILE_NAME
         self._lock = WriterLock(folder / "sessions.lock")
+        self._writable = writable
         with _foreign(self.path):
             self._connection = self._open_writable() if writable else self._open_readable()
 
@@ -213,16 +230,58 @@ class SqliteStore:
             rows = self._connection.execute("SELECT name FROM sessions ORDER BY id").fetchall()
         return tuple(name for (name,) in rows)
 
-    def load_all(self) -> tuple[tuple[Session, ...], dict[str, str]]:
-        """Return the readable sessions, oldest first, and the error of each unreadable one by name."""
-        found: list[Session] = []
+    def summaries(self) -> tuple[tuple[SessionSummary, ...], dict[str, str]]:
+        """Return a summary of each readable session, oldest first, and the errors of the others by name.
+
+        A session that has grown since its summary was kept is read whole, and its new summary is kept where
+        the store can be written.
+        """
+        with _foreign(self.path):
+            kept = self._kept_summaries()
+        found: list[SessionSummary] = []
         damaged: dict[str, str] = {}
+        made: list[SessionSummary] = []
         for name in self.names():
+            if name in kept:
+                found.append(kept[name])
+                continue
             try:
-                found.append(self.load(name))
+                found.append(summarise(self.load(name)))
             except StoreError as error:
                 damaged[name] = str(error)
+            else:
+                made.append(found[-1])
+        self._keep(made)
         return tuple(found), damaged
+
+    def _kept_summaries(self) -> dict[str, SessionSummary]:
+        """Return the summaries that still hold, by name."""
+        if self._version() < _WITH_SUMMARIES:
+            return {}
+        rows = self._connection.execute(_KEPT_SUMMARIES).fetchall()
+        kept = {}
+        for name, stopped, body in rows:
+            try:
+                summary: SessionSummary = self._value(SessionSummary, body, name)
+            except DamagedSession:
+                continue  # it is made again
+            kept[name] = replace(summary, stopped=stopped)
+        return kept
+
+    def _keep(self, made: Sequence[SessionSummary]) -> None:
+        """Keep summaries for the next list, unless the store is of before or cannot be written now."""
+        if not made or self._version() < _WITH_SUMMARIES:
+            return
+        if self._writable:
+            self._write_summaries(made)
+            return
+        with suppress(StoreError), SqliteStore(self.path.parent) as writable:
+            writable._write_summaries(made)
+
+    def _write_summaries(self, made: Sequence[SessionSummary]) -> None:
+        with self._transaction() as connection:
+            for item in made:
+                connection.execute(_KEEP_SUMMARY, (json.dumps(encode(item)), item.name))
 
     def close(self) -> None:
         """Close the connection and release the lock."""

@@ -150,6 +150,11 @@ def rows(session: Session) -> tuple[RoundSummary, ...]:
     return tuple(_row(session, item, is_best=item is best) for item in session.rounds)
 
 
+def row(session: Session, item: Round) -> RoundSummary:
+    """Return the summary of one of the session's rounds."""
+    return _row(session, item, is_best=item is session.best)
+
+
 def decision(item: Round) -> Decision | None:
     """Return the last decision at the revision gate; None if there is none."""
     return next((made for made in reversed(item.decisions) if made.gate == "revision"), None)

@@ -72,8 +72,8 @@ def import_early(*, compiler: bool = False) -> None:
 def _import_compiler() -> None:
     """Import what ``torch.compile`` needs at its first call, and compute the keys of its caches.
 
-    The keys are hashes over every file of PyTorch's compiler and of Triton, 0.55 s on an H200's host. Both are
-    kept for the life of the process and of its forks.
+    The keys are hashes over every file of PyTorch's compiler and of Triton, 0.55 s on the host of an H200.
+    Both are kept for the life of the process and of its forks.
     """
     for name in _COMPILER:
         with contextlib.suppress(ImportError):  # a build of PyTorch without Triton
