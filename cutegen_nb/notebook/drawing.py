@@ -97,6 +97,9 @@ def _tiled(given: Any) -> LayoutRecord | None:  # noqa: ANN401
     if hasattr(given, "tv_layout_C_tiled"):
         shape, threads = str(given.shape_mnk).replace(" ", ""), str(given.thr_layout_vmnk)
         tile = mma_tile(_tiler(given.permutation_mnk), shape, threads)
+        if not tile:
+            message = f"the permutation {given.permutation_mnk} needs a mode each for M, N and K"
+            raise UsageError(message)
         # The tile has modes M, N, K: A is M x K, B is N x K, C is M x N.
         views = tuple(
             TvLayout(role=role, text=str(text), tiler=f"[{tile[one]};{tile[other]}]")

@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cutegen_nb.simulator.host import simulation as bridge  # noqa: E402
+from cutegen_nb.simulator.host import simulation as bridge
 
 ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
 os.environ.update(bridge.prepare_environment(ARCHITECTURE))

@@ -63,3 +63,14 @@ def test_a_picture_is_saved_by_its_ending(tmp_path: Path) -> None:
 def test_strides_twice_are_refused() -> None:
     with pytest.raises(UsageError, match="already"):
         cutegen_nb.draw_layout("(8,8):(8,1)", (8, 1))
+
+
+def test_a_tiled_mma_without_three_modes_is_refused_in_one_sentence() -> None:
+    class Odd:
+        tv_layout_C_tiled = tv_layout_A_tiled = tv_layout_B_tiled = "(32,4):(1,32)"
+        shape_mnk = "(16,8,16)"
+        thr_layout_vmnk = "(32,2,2,1):(1,32,64,0)"
+        permutation_mnk = "(32:1, None)"
+
+    with pytest.raises(UsageError, match="needs a mode each for M, N and K"):
+        cutegen_nb.draw_layout(Odd())

@@ -189,8 +189,9 @@ def _with_tiles(wrong: WrongValues, tiles: Tiles) -> WrongValues:
 
 
 def _close(found: torch.Tensor, want: torch.Tensor, element: float, rms: float) -> torch.Tensor:
-    # inf − inf is NaN and never near: the second test accepts equal infinities, the third NaN for NaN.
-    near = (found - want).abs() <= element * (want.abs() + rms)
+    # inf − inf is NaN and never near: the second test accepts equal infinities, the third NaN for NaN. An
+    # infinite expectation has an infinite tolerance, which would accept any finite number.
+    near = ((found - want).abs() <= element * (want.abs() + rms)) & want.isfinite()
     return near | (found == want) | (found.isnan() & want.isnan())
 
 

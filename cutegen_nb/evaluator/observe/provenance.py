@@ -15,8 +15,6 @@ from torch.utils._pytree import tree_leaves
 from cutegen_nb.evaluator.observe.backend import SimulatorBackend, WrittenStorage
 from cutegen_nb.evaluator.observe.read_sources import KnownContents
 
-_HOST_READS = frozenset({"_local_scalar_dense"})
-
 
 class Provenance:
     """Storages that hold bytes written by a kernel, during one call of a candidate."""
@@ -59,7 +57,7 @@ class Provenance:
         if name == "copy_":
             sources = sources[1:]  # the first argument is the destination
         self.explained.made(name, sources, results)
-        if any(self.from_kernel(item) for item in sources) or name in _HOST_READS:
+        if any(self.from_kernel(item) for item in sources):
             self._derived |= {address_of(item) for item in results}
 
     def by_library(self, results: Sequence[torch.Tensor]) -> None:

@@ -336,11 +336,15 @@ class BodyReader(Cursor):
         raise PtxSyntaxError(f"PTX line {self.line()}: this address form is not known here.")
 
 
+_FLOAT_FORMATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+"""Formats of :mod:`struct` by float type."""
+
+
 def packed(constant: Immediate, kind: str) -> bytes:
-    """Little-endian bytes of a constant of type ``kind``."""
+    """Little-endian bytes of a constant of type `kind`, rounded where that is a narrower float."""
     width = TYPE_BYTES[kind]
+    if kind in _FLOAT_FORMATS:
+        return pack(_FLOAT_FORMATS[kind], constant.value)
     if constant.bits is not None:
         return constant.bits.to_bytes(width, "little")
-    if kind.startswith("f"):
-        return pack("<f" if width == TYPE_BYTES["f32"] else "<d", constant.value)
     return (int(constant.value) % (1 << 8 * width)).to_bytes(width, "little")

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import builtins
+import dataclasses
 import inspect
+import os
 import traceback
 
 import pytest
@@ -133,3 +136,22 @@ def test_constructor_arguments_are_made_once_and_handed_out_as_copies_that_draw_
     assert torch.equal(drawn, torch.rand(1))
     assert torch.equal(first[1], second[1])
     assert second[2] == [1]
+
+
+def test_a_problem_is_compiled_although_its_file_may_not_be_read(monkeypatch):
+    # Confinement hides the person's folders, and torch.compile opens the file that a code object names.
+    path = "/somebody/elses/problem.py"
+    problem = dataclasses.replace(problem_from_string(LINEAR, name="p"), path=path)
+    exists, opened = os.path.exists, builtins.open
+    monkeypatch.setattr(os.path, "exists", lambda name: name == path or exists(name))
+
+    def refusing(name, *rest, **named):
+        if name == path:
+            raise PermissionError(13, "Permission denied", path)
+        return opened(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "open", refusing)
+    reference = load(problem, ()).reference(0, "cpu")
+    given = torch.rand(8, 32)
+    torch.testing.assert_close(torch.compile(reference, backend="aot_eager")(given), reference(given))
+    assert "self.norm(self.linear(x))" in inspect.getsource(type(reference).forward)

@@ -52,6 +52,15 @@ def test_variables_keep_their_first_values():
     ]  # fmt: skip
 
 
+def test_a_first_value_is_written_in_the_format_of_its_type():
+    module = parse(
+        HEAD + ".global .f16 h = 1.5; .global .f64 d = 0f3F800000; .global .f32 s = 0d3FF0000000000000;"
+    )
+    assert [one.initial for one in module.variables] == [
+        struct.pack("<e", 1.5), struct.pack("<d", 1.0), struct.pack("<f", 1.0),
+    ]  # fmt: skip
+
+
 def test_inner_blocks_have_names_of_their_own():
     body = body_of(
         "mov.b32 %r1, 1; { .reg .b32 t; mov.b32 t, %r1; } { .reg .b32 t; add.s32 t, t, 1; L: bra L; }"
