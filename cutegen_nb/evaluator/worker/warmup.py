@@ -47,6 +47,8 @@ _COMPILER = (
     "torch._inductor.codegen.cuda_combined_scheduling",
     "torch._inductor.runtime.triton_heuristics",
     "torch._inductor.async_compile",
+    "torch._dynamo.backends.inductor",
+    "torch.distributed.tensor.experimental",
 )
 """Modules that PyTorch imports at its first compilation for a GPU."""
 _CACHE_KEYS = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
@@ -73,13 +75,12 @@ def _import_compiler() -> None:
     """Import what ``torch.compile`` needs at its first call, and compute the keys of its caches.
 
     The keys are hashes over every file of PyTorch's compiler and of Triton, 0.55 s on the host of an H200.
-    Both are kept for the life of the process and of its forks.
+    Both are kept for the life of the process and of its forks. Nothing is compiled here: the compiler saves
+    the state of CUDA's random generator, which starts CUDA, and no fork could use the GPU any more.
     """
     for name in _COMPILER:
         with contextlib.suppress(ImportError):  # a build of PyTorch without Triton
             importlib.import_module(name)
-    torch.compile(lambda x: x + x, backend="aot_eager")(torch.zeros(2))
-    torch.compiler.reset()
     for module_name, key in _CACHE_KEYS:
         with contextlib.suppress(ImportError, AttributeError):  # neither name is documented
             getattr(importlib.import_module(module_name), key)()

@@ -1,6 +1,7 @@
 """The PTX parser: what it reads, and that what it cannot read it says."""
 
 import random
+import struct
 
 import pytest
 
