@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.figures.quantity import share, times
 from cutegen_nb.analysis.hardware.hierarchy import L2
@@ -11,6 +12,8 @@ from cutegen_nb.analysis.history.summary import parent_round, revision
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 
+MOST_SHOWN = 24
+"""Most kernels in a chart, which draws a row for each."""
 _NAME = 22
 """Most characters of a strategy's name beside the chart."""
 
@@ -37,6 +40,8 @@ class Mark:
     """Number of the parent's round; None if the parent is not in the chart."""
     approved: bool
     """True if the round was approved."""
+    improved: bool
+    """True if the round's kernel became the best."""
 
     def intensity(self) -> float | None:
         """Return the intensity by requests to global memory (the L2), else by any other level counted."""
@@ -52,6 +57,22 @@ def marks(session: Session) -> tuple[Mark, ...]:
         if mark is not None:
             found.append(mark)
     return tuple(found)
+
+
+def shown(found: Sequence[Mark]) -> tuple[Mark, ...]:
+    """Select the kernels that a chart has room for, in order of the rounds.
+
+    Kept are the first, then the newest that became the best, then the newest of the rest.
+    """
+    if len(found) <= MOST_SHOWN:
+        return tuple(found)
+    ranked = sorted(found[1:], key=lambda mark: (mark.improved, mark.number), reverse=True)
+    kept = {mark.number for mark in (found[0], *ranked[: MOST_SHOWN - 1])}
+    return tuple(
+        replace(mark, came_from=mark.came_from if mark.came_from in kept else None)
+        for mark in found
+        if mark.number in kept
+    )
 
 
 def _mark(session: Session, item: Round, drawn: set[int]) -> Mark | None:
@@ -75,6 +96,7 @@ def _mark(session: Session, item: Round, drawn: set[int]) -> Mark | None:
         above=roof.above,
         came_from=parent.number if parent and parent.number in drawn else None,
         approved=item.approved,
+        improved=bool(item.approved and item.comparison and item.comparison.relation.is_better),
     )
 
 

@@ -24,7 +24,7 @@ from cutegen_nb.analysis.hardware.roofline import Roofline, place
 from cutegen_nb.analysis.history.summary import hardware, simulated
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.roofline.caption import caption, describe
-from cutegen_nb.report.roofline.marks import Mark, marks
+from cutegen_nb.report.roofline.marks import Mark, marks, shown
 from cutegen_nb.report.roofline.small_png import smaller
 
 __all__ = ["caption", "describe", "png"]
@@ -92,18 +92,22 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     roof = place(session.facts, session.device)
     if not roof.problem.intensity or not roof.bandwidth_bytes_per_s:
         return None
-    found = marks(session)
-    key = (session.problem.digest, session.device.name, roof.levels, roof.ceilings, found, dark)
+    every = marks(session)
+    found = shown(every)
+    key = (session.problem.digest, session.device.name, roof.levels, roof.ceilings, found, len(every), dark)
     with _drawing:
         if key not in _drawn:
-            _drawn[key] = _draw(session, roof, found, _DARK if dark else _LIGHT)
+            title = f"Roofline of {hardware(session)}"
+            if len(found) < len(every):
+                title += f": {len(found)} of {len(every)} kernels, the best and the newest"
+            _drawn[key] = _draw(session, roof, found, title, _DARK if dark else _LIGHT)
         image = _drawn[key]
         while len(_drawn) > _DRAWN_KEPT:
             del _drawn[next(iter(_drawn))]
     return image
 
 
-def _draw(session: Session, roof: Roofline, found: Sequence[Mark], theme: _Theme) -> bytes:
+def _draw(session: Session, roof: Roofline, found: Sequence[Mark], title: str, theme: _Theme) -> bytes:
     """Draw two axes of fixed size in inches, so that neither a long name nor many rows squeeze them."""
     rows = max(len(found), 1) * _ROW + 0.1 if found else 0.0
     by_share = any(mark.share is not None for mark in found)
@@ -119,9 +123,7 @@ def _draw(session: Session, roof: Roofline, found: Sequence[Mark], theme: _Theme
     _problem(upper, roof, theme)
     _run_size(upper, session, theme)
     _measured(upper, found, theme)
-    canvas.text(
-        0.012, 1 - 0.13 / height, f"Roofline of {hardware(session)}", color=theme.ink, fontsize=11, va="top"
-    )
+    canvas.text(0.012, 1 - 0.13 / height, title, color=theme.ink, fontsize=11, va="top")
     if found:
         lower = canvas.add_axes((left, _BOTTOM / height, wide, rows / height))
         _rows(lower, found, theme)
