@@ -209,7 +209,8 @@ def additive(gains: Mapping[str, float], *, first_ms: float = 8.0) -> Callable[[
 
     def time_ms(names: frozenset[str]) -> float:
         speed = 1.0
-        for name in names:
+        # Sorted: the order of a set differs between processes, and with it the last digits of a product.
+        for name in sorted(names):
             speed *= gains.get(name, 1.0)
         return first_ms / speed
 

@@ -1,14 +1,17 @@
-"""What `cutegen-nb prompt --session` prints is what the next round sends, to the letter."""
+"""`cutegen-nb prompt --session` prints the request that the next round sends, to the letter."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.cli.prompt import _request_and_stage
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.evaluator.problem.trace import _made
+from cutegen_nb.core.session import Plan, PromptPart
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.testing.examples import failed, passed
 
@@ -24,7 +27,7 @@ FOUND = {
 
 def printed(loop, **options):
     asked = Namespace(**{"stage": None, "strategy": None, **options})
-    return _made(loop.store.load("relu"), loop.effects.words, asked)
+    return _request_and_stage(loop.store.load("relu"), loop.effects.words, asked)
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
@@ -51,3 +54,43 @@ def test_the_printed_repair_holds_the_recorded_diagnosis_and_is_the_one_that_was
     assert prompt.parent == loop.model.prompts[2].parent
     assert prompt.user == loop.model.prompts[2].user
     assert printed(loop, stage="diagnose")[0].user == loop.model.prompts[1].user
+
+
+COUNTED = {
+    "first": passed(4000, 1000),
+    "same": passed(4000, 1000),
+    "same again": passed(4000, 1000),
+    "counted": passed(1000),
+}
+HEADINGS = {
+    PromptPart.GUIDE: "Mind the tail.",
+    PromptPart.HISTORY: "# What was tried, and what came of it",
+    PromptPart.ROOFLINE: "# What limits it",
+}
+
+
+@pytest.mark.parametrize("part", [None, *PromptPart])
+def test_an_ablation_leaves_out_its_part_of_a_request_and_no_other(stage, reply_with, part):
+    loop = stage([reply_with(mark) for mark in COUNTED], COUNTED, menu=MENU)
+    loop.effects = replace(loop.effects, guide=lambda request: "## A chapter\n\nMind the tail.")
+    session = loop.run(rounds=4, plan=Plan(without=(part,) if part else ()))
+    assert session.rounds[3].stage is Stage.PROFILE
+    told = loop.model.prompts[3].user
+    assert {kind: heading in told for kind, heading in HEADINGS.items()} == {
+        kind: kind is not part for kind in PromptPart
+    }
+    # The choice of strategies uses all of it whatever is told.
+    assert [item.strategy and item.strategy.name for item in session.rounds] == [
+        None, "vectorise-128", "several-vectors-in-flight", "uniform-branches",
+    ]  # fmt: skip
+
+
+def test_requests_begin_with_what_was_found_and_end_with_the_guide(stage, reply_with):
+    loop = stage([reply_with(mark) for mark in COUNTED], COUNTED, menu=MENU)
+    loop.effects = replace(loop.effects, guide=lambda request: "## A chapter\n\nMind the tail.")
+    loop.run(rounds=4)
+    told = loop.model.prompts[3].user
+    places = [
+        told.index(text) for text in ("# This round", "# What limits it", "# The reference", "Mind the tail.")
+    ]
+    assert places == sorted(places)

@@ -38,6 +38,8 @@ KILLS = 50 if LONG else 6
 MENU = tuple(Strategy(name=f"s{number}", statement="Do it.") for number in range(ROUNDS))
 OUTSIDE, INSIDE = 0, 1
 
+pytestmark = pytest.mark.slow
+
 
 class AnswersByRound(ScriptedModel):
     """Says the same in the same round, however often the process was started."""

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action
+from cutegen_nb.core.finding import Finding, Severity
+from cutegen_nb.core.round import Action, Reply, Usage
+from cutegen_nb.core.session import Budget
 from cutegen_nb.loop.gates import ConsoleApprover
+from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 
@@ -62,7 +66,7 @@ def test_steering_at_the_revision_gate_is_quoted_in_the_next_prompt(stage, reply
     session = loop.run(rounds=2)
 
     assert session.rounds[0].approved
-    assert "# What the person asks for\n\n> use two stages" in loop.model.prompts[1].user
+    assert "# What the person asks for, before all else\n\n> use two stages" in loop.model.prompts[1].user
 
 
 def test_steering_at_the_prompt_gate_changes_this_prompt(stage, reply_with):
@@ -164,11 +168,6 @@ def test_an_unknown_answer_is_met_with_help(stage, reply_with):
 
 
 def test_the_wall_and_token_budgets_say_which_fired(stage, reply_with):
-    from dataclasses import replace
-
-    from cutegen_nb.core.round import Reply, Usage
-    from cutegen_nb.core.session import Budget
-    from cutegen_nb.loop.session import open_session, run_session
 
     def play(budget: Budget, tokens: int) -> str:
         reply = Reply(text=reply_with("first"), usage=Usage(input_tokens=tokens, output_tokens=1))
@@ -187,9 +186,6 @@ def test_the_wall_and_token_budgets_say_which_fired(stage, reply_with):
 
 
 def test_a_person_sees_the_stage_and_what_a_repair_gave_up(stage, reply_with):
-    from dataclasses import replace
-
-    from cutegen_nb.core.finding import Finding, Severity
 
     flag = Finding(kind="simplified", message="The repair launches a single CTA.", severity=Severity.FLAG)
     approver, said = console(["a", "a"])

@@ -6,11 +6,13 @@ import asyncio
 from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Tier, Verdict
-from cutegen_nb.core.finding import Exhibit
+from cutegen_nb.core.finding import Exhibit, Finding, Severity
 from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.loop.gates import ConsoleApprover
-from cutegen_nb.testing.examples import failed, passed
+from cutegen_nb.testing.examples import failed, passed, simulated_device
 
 ACCUSED = replace(
     failed(Verdict.CHEATED, "No kernel was launched."),
@@ -127,3 +129,61 @@ def test_a_recorded_evaluator_gives_the_tier_that_was_asked_for(stage, reply_wit
     )
     found = asyncio.run(evaluator.evaluate(None, candidate, lambda _: None, Tier.C))
     assert found.tier is Tier.C
+
+
+def test_a_provisional_pass_does_not_become_the_best_and_says_what_did_not_run(stage, reply_with):
+    unsure = replace(passed(10), provisional=("values-outside: the disk is full",))
+    loop = stage(
+        [reply_with("first"), reply_with("unsure")],
+        {"first": passed(1000), "unsure": passed(10)},
+        closer={"unsure": unsure},
+    )
+    session = loop.run(rounds=2)
+    assert session.best.number == 0
+    decision = session.rounds[1].decisions[-1]
+    assert decision.action is Action.REJECT
+    assert decision.reason == "provisional: values-outside: the disk is full; evaluate it again"
+
+
+def test_a_policy_approves_no_flag_that_accuses_and_a_person_may(stage, reply_with):
+    flag = Finding(kind="patched", message="It changes torch.relu.", severity=Severity.FLAG)
+    flagged = replace(passed(1000), findings=(flag, flag))
+    loop = stage([reply_with("first")], {"first": flagged}, menu=())
+    session = loop.run(rounds=1)
+    assert session.best is None
+    assert session.rounds[0].decisions[-1].reason == (
+        "Only a person approves what is flagged so: patched: It changes torch.relu."
+    )
+    approver, said = console("a", "a")
+    again = stage([reply_with("first")], {"first": flagged}, menu=(), approver=approver)
+    assert again.run(rounds=2).best is not None
+    assert any("flagged: It changes torch.relu." in text for text in said)
+
+
+def test_a_flag_that_accuses_nobody_stops_no_policy(stage, reply_with):
+    flag = Finding(kind="fewer-operations", message="It needs half the FLOPs.", severity=Severity.FLAG)
+    loop = stage([reply_with("first")], {"first": replace(passed(1000), findings=(flag,))}, menu=())
+    assert loop.run(rounds=1).best is not None
+
+
+def on_gpu(ms: float):
+    eager = BaselineTiming(
+        name="eager", median_ms=1.0, speedup=1 / ms, speedup_low=0.999 / ms, speedup_high=1.001 / ms
+    )
+    timing = Timing(median_ms=ms, samples_ms=(ms,), baselines=(eager,), bandwidth_bytes_per_s=1.5e12)
+    return replace(passed(1000), profile=None, timing=timing, duration_s=1.0)
+
+
+def test_on_a_gpu_a_round_is_one_evaluation_and_what_is_no_faster_is_spared_the_closer_checks(
+    stage, reply_with
+):
+    loop = stage(
+        [reply_with("first"), reply_with("slower"), reply_with("faster")],
+        {"first": on_gpu(1.0), "slower": on_gpu(1.2), "faster": on_gpu(0.5)},
+        device=replace(simulated_device(), kind=DeviceKind.GPU),
+    )
+    session = loop.run(rounds=3)
+    assert loop.effects.evaluator.tiers == [Tier.B, Tier.B, Tier.B]
+    assert [item.evaluation.tier for item in session.rounds] == [Tier.B, Tier.A, Tier.B]
+    assert [item.gpu_s for item in session.rounds] == [1.0, 1.0, 1.0]
+    assert [item.approved for item in session.rounds] == [True, False, True]

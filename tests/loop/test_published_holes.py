@@ -26,7 +26,7 @@ HERE = "loop/test_published_holes.py"
 HOLES = {
     "an unreadable reply ends the whole task": (
         "loop/test_session.py",
-        "test_two_unusable_replies_end_the_round_and_the_session_goes_on",
+        "test_three_unusable_replies_end_the_round_and_the_session_goes_on",
     ),
     "a failed depth ends the chain": (
         HERE,

@@ -1,4 +1,4 @@
-"""A replay does what was done, whatever today's rules of stages and menus would do."""
+"""A replay repeats the recorded rounds, whatever today's rules of stages and menus would choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
-from cutegen_nb.loop.menu import _fits
+from cutegen_nb.loop.menu import offered
 from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
 from cutegen_nb.testing import examples
 
@@ -36,7 +36,8 @@ def test_a_round_that_no_rule_would_offer_today_is_replayed_as_it_was(stage, rep
         last, strategy=TIME, stage=Stage.PROFILE, stage_because="by other rules", attempts=attempts
     )
     recorded = replace(recorded, rounds=(recorded.rounds[0], last))
-    assert not _fits(TIME, recorded.facts, recorded.device)
+    before = replace(recorded, rounds=recorded.rounds[:1])
+    assert offered(before, (TIME,), recorded.rounds[0], Stage.PROFILE) == ()
 
     effects = replace(
         loop.effects,

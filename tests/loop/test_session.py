@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
+import pytest
+
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import NotJudgedReason, Verdict
-from cutegen_nb.core.round import Relation, Reply, Usage
+from cutegen_nb.core.library import LibraryFamily
+from cutegen_nb.core.round import Decision, Relation, Reply, Usage
+from cutegen_nb.core.session import Budget
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 
@@ -83,7 +92,7 @@ def test_a_strategy_that_failed_on_an_older_revision_is_tried_again_after_the_un
     assert session.best.number == 4
 
 
-def test_an_unusable_reply_is_asked_for_once_more_with_the_reason(stage, reply_with):
+def test_an_unusable_reply_is_asked_for_again_with_the_reply_and_the_reason(stage, reply_with):
     loop = stage(["I think a kernel would be good.", reply_with("first")], {"first": passed(1000)}, menu=())
 
     session = loop.run()
@@ -92,18 +101,19 @@ def test_an_unusable_reply_is_asked_for_once_more_with_the_reason(stage, reply_w
     assert (first.purpose, second.purpose) == ("generate", "reply")
     assert first.evaluation.outcome.reason is NotJudgedReason.REPLY_UNUSABLE
     assert "holds no code" in second.prompt.user
+    assert "I think a kernel would be good." in second.prompt.user
     assert session.rounds[0].approved
 
 
-def test_two_unusable_replies_end_the_round_and_the_session_goes_on(stage, reply_with):
+def test_three_unusable_replies_end_the_round_and_the_session_goes_on(stage, reply_with):
     truncated = Reply(text="```python\nclass Mod", usage=Usage(output_tokens=9), finish_reason="length")
-    loop = stage(["prose", truncated, reply_with("first")], {"first": passed(1000)}, menu=())
+    loop = stage(["prose", "prose again", truncated, reply_with("first")], {"first": passed(1000)}, menu=())
 
     session = loop.run()
 
     assert session.rounds[0].candidate is None
     assert "cut off" in session.rounds[0].note
-    assert session.rounds[0].attempts[1].evaluation.label == "not judged: REPLY_UNUSABLE"
+    assert session.rounds[0].attempts[2].evaluation.label == "not judged: REPLY_UNUSABLE"
     assert session.rounds[1].approved
 
 
@@ -193,10 +203,6 @@ def test_another_problem_under_a_taken_name_gets_a_number(stage, reply_with, mon
 
 
 def test_a_round_is_stored_before_it_is_shown(stage, reply_with):
-    import asyncio
-
-    from cutegen_nb.core.session import Budget
-    from cutegen_nb.loop.session import open_session, run_session
 
     loop = stage([reply_with("first")], {"first": passed(1000)}, menu=())
     seen: list[bool] = []
@@ -215,14 +221,6 @@ def test_a_round_is_stored_before_it_is_shown(stage, reply_with):
 
 
 def test_cancelling_keeps_the_finished_rounds(stage, reply_with):
-    import asyncio
-
-    import pytest
-
-    from cutegen_nb.core.round import Decision
-    from cutegen_nb.core.session import Budget
-    from cutegen_nb.loop.gates import AutoApprover
-    from cutegen_nb.loop.session import open_session, run_session
 
     reached = asyncio.Event()
 
@@ -245,3 +243,29 @@ def test_cancelling_keeps_the_finished_rounds(stage, reply_with):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(play())
     assert len(loop.store.load("relu").rounds) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({}, "relu"),
+        ({"fresh": True}, "relu_2"),
+        ({"device": replace(examples.simulated_device(), name="NVIDIA H200")}, "relu_2"),
+        ({"problem": replace(examples.relu_problem(), library=(LibraryFamily.CONV,))}, "relu_2"),
+        ({"problem": replace(examples.relu_problem(), source="# another\n")}, "relu_2"),
+    ],
+)
+def test_the_session_of_the_same_problem_policy_and_device_is_resumed_unless_a_fresh_one_is_wanted(
+    stage, reply_with, changed, name
+):
+    first = stage([reply_with("first")], {"first": passed(1000)}, menu=()).run(rounds=1)
+    loop = stage([], {}, menu=(), device=changed.get("device"))
+    problem = changed.get("problem", examples.relu_problem())
+    opening = open_session(
+        problem, loop.effects, loop.store, Budget(rounds=3), fresh=changed.get("fresh", False)
+    )
+    session = asyncio.run(opening)
+    assert session.name == name
+    assert session.rounds == (first.rounds if name == "relu" else ())
+    assert session.stopped == ""
+    assert loop.store.load(name).stopped == ""

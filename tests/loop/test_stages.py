@@ -244,9 +244,12 @@ def test_what_the_problem_the_device_or_the_measurement_excludes_is_not_offered(
     hopper = replace(device, architecture="sm_90a")
     assert _fits(Strategy(name="a", statement="", architectures=("sm_90",)), facts, hopper)
     only_time = (ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),)
-    assert not _fits(Strategy(name="a", statement="", effects=only_time), facts, device)
+    hopes_for_time = Strategy(name="a", statement="", effects=only_time)
+    made = played(menu=())
+    assert offered(made, (hopes_for_time,), made.best, S) == ()
     gpu = replace(device, kind=DeviceKind.GPU)
-    assert _fits(Strategy(name="a", statement="", effects=only_time), facts, gpu)
+    on_gpu = replace(made, device=gpu)
+    assert offered(on_gpu, (hopes_for_time,), on_gpu.best, S) == (hopes_for_time,)
 
 
 def test_where_nothing_is_timed_a_strategy_that_could_only_gain_time_is_left_for_a_gpu_and_named():
@@ -265,3 +268,36 @@ def test_where_nothing_is_timed_a_strategy_that_could_only_gain_time_is_left_for
     assert stop_reason(StopInput(session=made, menu=menu)).endswith(
         "; left for a GPU, as counts cannot show what they gain: double-buffered, more-ctas"
     )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "outcomes", "stages"),
+    [
+        (Schedule.NEVER, 6, [S, S, T, T, S, S]),
+        (Schedule.START, 4, [P, P, T, T]),
+        (Schedule.PLATEAU, 6, [S, S, P, P, T, T]),
+    ],
+)
+def test_a_schedule_shows_counters_never_or_from_the_first_kernel_on(schedule, outcomes, stages):
+    plan = Plan(schedule=schedule)
+    made = session(_round(0, Stage.CORRECT, None, None, Relation.FIRST), plan=plan)
+    found = []
+    for number in range(1, outcomes + 1):
+        step = next_step(made, MENU)
+        found.append(step.stage)
+        item = _round(number, step.stage, step.parent.candidate, step.strategy, SAME)
+        made = replace(made, rounds=(*made.rounds, item))
+    assert found == stages
+    assert plan.shows_counters(P) is (schedule is not Schedule.NEVER)
+    if schedule is Schedule.START:
+        first = next_step(replace(made, rounds=made.rounds[:1]), MENU)
+        assert first.because == "counters are shown from the first kernel on"
+
+
+@pytest.mark.parametrize(
+    ("gone", "later"),
+    [((SAME, MORE), True), ((SAME,), False)],
+)
+def test_the_person_chooses_how_many_rounds_without_a_gain_end_a_stage(gone, later):
+    made = played(*[(S, relation) for relation in gone], plan=Plan(plateau_rounds=len(gone) + (not later)))
+    assert (next_step(made, MENU).stage is P) is later

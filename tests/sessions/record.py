@@ -38,21 +38,25 @@ def record(name: str, folder: Path) -> Path:
     rounds = len({path.stem.partition("-")[0] for path in given})
     problem = Path("problems") / f"{name}.py"  # a bundle keeps the path as it was given
     where = ("--store", str(folder))
+    knowledge = folder / "knowledge"
     _cutegen(
-        "run", str(problem), "--author", "manual", "--device", "simulator", "--rounds", str(rounds), *where
+        knowledge,
+        *("run", str(problem), "--author", "manual", "--device", "simulator", "--rounds", str(rounds)),
+        *where,
     )
     unasked = [path.stem for path in given if not (mailbox / f"{name}-{path.stem}.md").exists()]
     if unasked:
         message = f"{name}: nobody asked for {', '.join(unasked)}: the session took another way; see {folder}"
         raise SystemExit(message)
     bundle = HERE / f"{name}.cutegen"
-    _cutegen("export", name, "-o", str(bundle), *where)
+    _cutegen(knowledge, "export", name, "-o", str(bundle), *where)
     return bundle
 
 
-def _cutegen(*arguments: str) -> None:
+def _cutegen(knowledge: Path, *arguments: str) -> None:
     """A command, with this checkout's package. Raises SystemExit with its status where it fails."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # A knowledge base of its own: what this machine learned must not choose the strategies of a recording.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUTEGEN_KNOWLEDGE": str(knowledge)}
     command = [sys.executable, "-m", "cutegen_nb", *arguments]
     done = subprocess.run(
         command, cwd=HERE, env=environment, stdin=subprocess.DEVNULL, timeout=900, check=False

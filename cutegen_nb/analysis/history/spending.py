@@ -23,8 +23,9 @@ def dollars_spent(session: Session) -> float:
 
 
 def gpu_seconds_spent(session: Session) -> float:
-    """Seconds in which evaluations held a GPU."""
-    return sum(item.gpu_s for item in session.rounds)
+    """Seconds in which evaluations held a GPU, the duels of a population included."""
+    duels = sum(duel.gpu_s for epoch in session.epochs for duel in epoch.duels)
+    return sum(item.gpu_s for item in session.rounds) + duels
 
 
 def wall_seconds_spent(session: Session) -> float:
@@ -34,12 +35,9 @@ def wall_seconds_spent(session: Session) -> float:
 
 def person_seconds_spent(session: Session) -> float:
     """Seconds of waiting for a person at the gates."""
-    return sum(
-        decision.seconds
-        for item in session.rounds
-        for decision in item.decisions
-        if decision.by.startswith("person:")
-    )
+    in_rounds = [decision for item in session.rounds for decision in item.decisions]
+    in_epochs = [decision for epoch in session.epochs for decision in epoch.decisions]
+    return sum(item.seconds for item in (*in_rounds, *in_epochs) if item.by.startswith("person:"))
 
 
 def _counts(item: Round) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_nb.analysis.population.members import Member, candidates, select, stagnant_epochs
 from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.ports import Approver
+from cutegen_nb.core.ports import Approver, Clock
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt
 from cutegen_nb.core.search.population import Duel
 from cutegen_nb.core.session import Session
@@ -112,16 +112,18 @@ def _size(session: Session, decisions: Sequence[Decision]) -> int:
     return changed.get("population", session.plan.population)
 
 
-async def agree_on_epoch(session: Session, approver: Approver, duels: Sequence[Duel]) -> Epoch:
+async def agree_on_epoch(session: Session, approver: Approver, clock: Clock, duels: Sequence[Duel]) -> Epoch:
     """Show the draft of an epoch until it is approved or the session stopped; return it with all decisions.
 
-    A decision that names nothing known changes nothing and stays in the record.
+    A decision that names nothing known changes nothing and stays in the record. Each decision has the seconds
+    that it took; a budget may count a person's.
     """
     decisions: list[Decision] = []
     while True:
         draft = draft_epoch(session, duels, decisions)
+        start = clock.monotonic()
         decision = await approver.review_epoch(session, draft)
-        decisions.append(decision)
+        decisions.append(replace(decision, seconds=round(clock.monotonic() - start, 3)))
         if decision.action in {Action.APPROVE, Action.STOP}:
             return replace(draft, decisions=tuple(decisions))
 

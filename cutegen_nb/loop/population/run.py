@@ -180,7 +180,7 @@ class _Run:
         done = {item.slot.number for item in self.session.rounds if item.slot and item.slot.epoch == number}
         await self._run_slots(before, planned, done)
         duels = await self._duels(number)
-        epoch = await agree_on_epoch(self.session, self._effects.approver, duels)
+        epoch = await agree_on_epoch(self.session, self._effects.approver, self._effects.clock, duels)
         self._store.append_epoch(self.session.name, epoch)
         self.session = with_changed_budget(replace(self.session, epochs=(*self.session.epochs, epoch)))
         if self._on_epoch is not None:
