@@ -12,6 +12,7 @@ from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.hardware.zone import zone
 from cutegen_nb.analysis.history.lineage_graph import lineage
 from cutegen_nb.analysis.history.prediction import round_scores
+from cutegen_nb.analysis.history.session_summary import SessionSummary
 from cutegen_nb.analysis.history.summary import decision
 from cutegen_nb.analysis.population.members import member_round
 from cutegen_nb.analysis.population.summary import population_rows, speed_source
@@ -23,7 +24,6 @@ from cutegen_nb.core.problem import Admission, ProblemFacts, Workload
 from cutegen_nb.core.profile import LaunchProfile
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.session_summary import SessionSummary
 from cutegen_nb.core.simulation import ProgramRun
 from cutegen_nb.core.timing import BaselineTiming
 from cutegen_nb.prompting.facts import tensor_text

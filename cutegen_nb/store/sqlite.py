@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cutegen_nb.analysis.history.session_summary import SessionSummary, summarise
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.session_summary import SessionSummary, summarise
 from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
