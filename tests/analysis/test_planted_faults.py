@@ -6,13 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from cutegen_nb.analysis.bottleneck.diagnose import diagnose
-from cutegen_nb.analysis.bottleneck.remedies import _ANSWERS, FITS, strategies_for
 from cutegen_nb.analysis.tables.line_heat import heat
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
@@ -21,6 +19,8 @@ from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.evaluator.process.device import simulated
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -124,17 +124,3 @@ def test_spills_are_read_from_the_machine_code_and_the_registers_that_were_left(
     assert [item.name for item in cause.readings] == ["registers", "spill stores", "spill loads"]
     assert int(cause.readings[0].value) <= 32
     assert cause.fraction > 0.2
-
-
-def test_every_suggested_strategy_is_in_the_library_for_the_same_classes():
-    library = tomllib.loads((ROOT / "prompts" / "strategies.toml").read_text())["strategy"]
-    classes = {item["name"]: set(item.get("classes", ())) for item in library}
-    for name, fits in FITS.items():
-        assert classes[name] == {kind.value for kind in fits}, name
-    assert {name for names in _ANSWERS.values() for name in names} == FITS.keys()
-
-
-def test_a_strategy_that_is_not_for_such_work_is_not_suggested():
-    assert "coalesced-access" in strategies_for("uncoalesced", WorkloadClass.ELEMENTWISE)
-    assert strategies_for("uncoalesced", WorkloadClass.MATMUL) == ("vectorised-tile-loads",)
-    assert strategies_for("below-roof", WorkloadClass.MATMUL) == ()

@@ -30,6 +30,8 @@ from cutegen_nb.core.profile import (
     Profile,
     ProfileSource,
 )
+from cutegen_nb.core.round import Prediction
+from cutegen_nb.core.strategy import Direction
 
 
 def round_trip(value):
@@ -144,9 +146,6 @@ def test_a_launch_stored_before_there_were_kinds_and_resources_still_loads():
 
 
 def test_an_enumeration_that_may_be_none_keeps_its_member():
-    from cutegen_nb.core.round import Prediction
-    from cutegen_nb.core.strategy import Direction
-
     said = Prediction(text="sectors down", counter="gmem_load_sectors", direction=Direction.DOWN)
     assert round_trip(said) == said
     assert round_trip(said).direction is Direction.DOWN

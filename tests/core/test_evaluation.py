@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.evaluation import (
     CheckResult,
@@ -17,21 +18,27 @@ from cutegen_nb.core.evaluation import (
     NotJudgedReason,
     Tier,
     Verdict,
+    WorkShare,
 )
-from cutegen_nb.core.finding import Exhibit
+from cutegen_nb.core.finding import Exhibit, Finding, Severity
+from cutegen_nb.core.library import LibraryFamily
 from cutegen_nb.core.problem import Admission, ProblemFacts
-from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.testing import examples
 
-PLAIN = Evaluation(outcome=Judged(verdict=Verdict.CHEATED), summary="No kernel.", device="simulator")
+EVIDENCE = Exhibit(kind="no-kernel", statement="No kernel.", trace=("nothing",), lines=(3, 5))
+PLAIN = Evaluation(
+    outcome=Judged(verdict=Verdict.CHEATED), summary="No kernel.", device="simulator", exhibits=(EVIDENCE,)
+)
 FULL = replace(
     PLAIN,
     tier=Tier.C,
     checks=(CheckResult(name="many calls", tier=Tier.B, state=CheckState.FOUND, note="call 17"),),
-    exhibits=(Exhibit(kind="no-kernel", statement="No kernel.", trace=("nothing",), lines=(3, 5)),),
     candidate_digest="ab",
 )
+DECIDING = Finding(kind="race", message="Two threads write one element.")
+FLAG = Finding(kind="torch-compute", message="PyTorch adds.", severity=Severity.FLAG)
 
 
 def test_evidence_survives_the_trip_through_json():
@@ -44,7 +51,9 @@ def test_what_an_older_version_wrote_still_reads():
     written = encode(FULL)
     for name in ("tier", "checks", "exhibits", "candidate_digest", "problem_digest", "confinement"):
         del written[name]
-    assert decode(Evaluation, written) == PLAIN
+    read = decode(Evaluation, written)
+    assert replace(read, exhibits=PLAIN.exhibits) == PLAIN
+    assert read.exhibits == (Exhibit(kind="recorded-by-an-older-version", statement="No kernel."),)
     facts = encode(examples.relu_facts())
     del facts["admission"]
     assert decode(ProblemFacts, facts).admission is None
@@ -69,7 +78,7 @@ def test_only_what_rests_on_inference_may_be_overruled(outcome, may):
 def test_an_overruling_needs_a_reason():
     def decided(reason):
         decision = Decision(gate="revision", action=Action.OVERRULE, by="person:ada", reason=reason)
-        prompt = examples_prompt()
+        prompt = accused_attempt()
         return Round(
             number=0,
             stage=Stage.CORRECT,
@@ -85,10 +94,45 @@ def test_an_overruling_needs_a_reason():
     assert not decided("  ").approved
 
 
-def examples_prompt():
-    from cutegen_nb.core.candidate import Candidate
-    from cutegen_nb.core.round import Attempt, Prompt
-
+def accused_attempt():
     candidate = Candidate(source="x", author="ada")
     prompt = Prompt(system="", user="", digest="")
     return Attempt(purpose="edit", prompt=prompt, reply=None, candidate=candidate, evaluation=FULL)
+
+
+def test_a_pass_beside_a_deciding_finding_is_refused_and_beside_a_flag_is_not():
+    with pytest.raises(ValueError, match="PASSED contradicts the deciding finding race"):
+        replace(examples.passed(10), findings=(FLAG, DECIDING))
+    assert replace(examples.passed(10), findings=(FLAG,)).passed
+    assert not examples.failed(Verdict.RACE, "Two threads write one element.").passed
+
+
+def test_a_provisional_pass_does_not_stand_and_may_be_overruled():
+    whole = examples.passed(10)
+    part = replace(whole, provisional=("other shapes: out of time",))
+    assert (whole.stands, whole.may_be_overruled) == (True, False)
+    assert (part.passed, part.stands, part.may_be_overruled) == (True, False, True)
+    assert part.shortfall == "provisional (other shapes: out of time), and only what passed a full tier"
+    assert PLAIN.shortfall == "CHEATED, and only what passed"
+
+
+def test_the_verdict_names_the_parts_that_pytorch_computed():
+    found = replace(examples.passed(10), library=(LibraryFamily.CONV, LibraryFamily.MATMUL))
+    assert found.verdict_words == "PASSED with PyTorch's conv and matmul"
+    assert examples.passed(10).verdict_words == "PASSED"
+    unclear = NotJudged(reason=NotJudgedReason.ABOVE_ROOF)
+    assert replace(PLAIN, outcome=unclear).verdict_words == "not judged: ABOVE_ROOF"
+
+
+def test_work_by_others_is_told_from_a_sixteenth_on():
+    said = "Whose work it is: the candidate's kernels stand for 50%, PyTorch and libraries for"
+    shares = {(0.95, 0.05, 0.0): "", (0.5, 0.5, 0.0): f"{said} 50%."}
+    shares[0.5, 0.25, 0.25] = f"{said} 25%, the host for 25%."
+    for (own, library, host), sentence in shares.items():
+        found = WorkShare(own_fraction=own, library_fraction=library, host_fraction=host)
+        assert found.sentence == sentence
+
+
+def test_each_tier_includes_the_ones_before_it():
+    included = {tier: [other for other in Tier if tier.includes(other)] for tier in Tier}
+    assert included == {Tier.A: [Tier.A], Tier.B: [Tier.A, Tier.B], Tier.C: [Tier.A, Tier.B, Tier.C]}

@@ -1,8 +1,7 @@
-"""What other machines measured is kept beside the rounds, and counts from when it was taken in."""
+"""Measurements of other machines, kept beside the rounds, which count from when they were taken in."""
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -12,8 +11,7 @@ from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.round import Comparison, Relation
 from cutegen_nb.core.session import Session
-from cutegen_nb.store.schema import VERSION
-from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
+from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 
 
@@ -74,17 +72,3 @@ def test_a_measurement_is_kept_once(tmp_path):
         with pytest.raises(StoreError, match="holds this"):
             store.absorb("relu", [_measured(session, 0, FIRST), found])
         assert store.load("relu").measurements == (found,)
-
-
-def test_a_store_of_the_first_format_is_read_as_it_is_and_gains_the_table_when_it_is_written(tmp_path):
-    with SqliteStore(tmp_path) as store:
-        store.create(examples.session_of(FIRST))
-    with sqlite3.connect(tmp_path / FILE_NAME) as old:
-        old.executescript("DROP TABLE measurements; PRAGMA user_version = 1;")
-    with SqliteStore(tmp_path, writable=False) as store:
-        session = store.load("relu")
-    with SqliteStore(tmp_path) as store:
-        store.absorb("relu", [_measured(session, 0, FIRST)])
-        assert len(store.load("relu").measurements) == 1
-    with sqlite3.connect(tmp_path / FILE_NAME) as now:
-        assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)

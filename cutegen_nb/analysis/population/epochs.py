@@ -49,7 +49,7 @@ def epoch_summaries(session: Session, draft: Epoch | None = None) -> tuple[Epoch
 
 def epoch_line(epoch: EpochSummary) -> str:
     """Say who goes on after an epoch and how fast the fastest is, in a sentence."""
-    verb = "goes" if len(epoch.members) == 1 else "go"
+    verb = "go" if len(epoch.members) > 1 else "goes"
     text = f"Epoch {epoch.number}: {', '.join(epoch.members) or 'no kernel'} {verb} on"
     if epoch.speed is not None:
         text += f", the fastest at {times(epoch.speed)}"

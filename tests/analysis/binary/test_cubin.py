@@ -1,4 +1,4 @@
-"""What the compiler gave a kernel, read from machine code that ptxas 13.1 made.
+"""Resources that the compiler gave a kernel, read from machine code that ptxas 13.1 made.
 
 ``spills.sm_80.cubin`` is ``ptxas -v -arch sm_80 -maxrregcount 32`` of a kernel that keeps 80 loaded words and
 declares 64 bytes of local memory; ptxas said: 384 bytes stack frame, 316 bytes spill stores, 316 bytes spill
@@ -15,7 +15,7 @@ from cutegen_nb.core.profile import KernelResources
 
 @pytest.fixture(scope="module")
 def spilling(request):
-    return (request.path.parents[1] / "simulator" / "data" / "spills.sm_80.cubin").read_bytes()
+    return (request.path.parents[2] / "simulator" / "data" / "spills.sm_80.cubin").read_bytes()
 
 
 def test_registers_stack_and_spills_are_what_the_assembler_reported(spilling):

@@ -1,4 +1,4 @@
-"""What the data sheets say of each GPU, and that they agree with themselves."""
+"""Data sheets of GPUs, which agree with themselves."""
 
 from __future__ import annotations
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.hardware.roofline import ceilings, place
+from cutegen_nb.analysis.hardware.roofline import ceilings, place, refuse_above_roof
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
@@ -155,3 +156,31 @@ def test_a_time_well_below_the_floor_blocks_and_says_why(median_ms, blocked):
     said = place(RELU, H200, evaluation(median_ms=median_ms)).above
     assert bool(said) is blocked
     assert not blocked or "less than memory allows: at least 2.68 ms" in said
+
+
+def test_a_time_that_memory_does_not_allow_is_refused_and_its_reason_leads_the_findings():
+    flag = Finding(kind="simplified", message=".", severity=Severity.FLAG)
+    impossible = replace(evaluation(median_ms=1.0), findings=(flag,))
+    found = refuse_above_roof(RELU, H200, impossible)
+    assert found.label == "not judged: ABOVE_ROOF"
+    assert [item.kind for item in found.findings] == ["above-roof", "simplified"]
+    assert found.summary == found.findings[0].message
+    assert "is less than memory allows: at least 2.68 ms" in found.summary
+    assert found.may_be_overruled
+    assert place(RELU, H200, found).above.endswith(found.summary)
+
+
+@pytest.mark.parametrize("median_ms", [None, 2.7, 100.0])
+def test_a_possible_time_or_none_is_left_as_it_is(median_ms):
+    given = evaluation(median_ms=median_ms)
+    assert refuse_above_roof(RELU, H200, given) is given
+
+
+def test_a_problem_that_may_lie_in_the_l2_is_not_refused_and_a_failure_stays_one():
+    small = facts(1024, 8 << 20)
+    cached = replace(H200, l2_bytes=50 << 20)
+    given = evaluation(median_ms=1e-4)
+    assert refuse_above_roof(small, cached, given) is given
+    assert refuse_above_roof(small, H200, given).label == "not judged: ABOVE_ROOF"
+    wrong = replace(evaluation(median_ms=1e-4), outcome=Judged(verdict=Verdict.WRONG_VALUES))
+    assert refuse_above_roof(RELU, H200, wrong) is wrong

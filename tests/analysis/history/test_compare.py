@@ -4,11 +4,20 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.analysis.history.compare import compare
+from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
-from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.profile import (
+    Access,
+    Counters,
+    KernelResources,
+    LaunchProfile,
+    Profile,
+    ProfileSource,
+)
 from cutegen_nb.core.round import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 
@@ -216,3 +225,79 @@ def test_what_the_clock_cannot_tell_apart_is_not_called_faster():
     assert compare(before, after, FACTS).relation is Relation.FASTER
     coarse = replace(after, timing=replace(after.timing, resolution_fraction=0.5))
     assert compare(before, coarse, FACTS).relation is Relation.CANNOT_TELL
+
+
+def sampled(seconds: float, sectors: int = 100) -> Evaluation:
+    """A simulated pass with a sample at full size that takes about so long on an H200, bound by DRAM."""
+    counted_ = counted(sectors)
+    total = int(seconds * 4.5e12 / 32)
+    access = Access(requests=total // 16, bytes=32 * total, passes=total, ideal=total)
+    profile = replace(
+        counted_.profile.launches[0], grid=(100_000, 1, 1), block=(256, 1, 1), gmem_distinct_sectors=total,
+        resources=KernelResources(architecture="sm_90a", registers=32),
+        counters=Counters(
+            warp_instructions=total // 8, gmem_load_bytes=32 * total, gmem_load_sectors=total,
+            gmem_requests=total // 16, gmem_accesses={"load": access},
+        ),
+    )  # fmt: skip
+    launch = LaunchSample(profile=profile, ctas=8, first_touch_sectors=total, load_rounds=total // 16)
+    return replace(counted_, full_size=FullSizeSample(launches=(launch,)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "relation"),
+    [
+        (2e-3, 1e-3, Relation.ESTIMATED_FASTER),
+        (1e-3, 2e-3, Relation.ESTIMATED_SLOWER),
+        (1e-3, 1.001e-3, Relation.CANNOT_TELL),
+    ],
+)
+def test_without_a_gpu_estimates_at_full_size_decide_whatever_the_small_counts_say(before, after, relation):
+    found = compare(sampled(before, sectors=1), sampled(after, sectors=10**6), FACTS, against="abc")
+    assert found.relation is relation
+    assert found.reason.startswith("estimated ")
+    assert found.against == "abc"
+    assert found.estimated_s == pytest.approx(after, rel=0.1)
+    assert found.speedup == pytest.approx(before / after, rel=0.05)
+
+
+def test_the_estimate_is_for_the_named_gpu():
+    slow = compare(sampled(2e-3), sampled(1e-3), FACTS, target=find_target("A100"))
+    fast = compare(sampled(2e-3), sampled(1e-3), FACTS)
+    assert "on NVIDIA A100: " in slow.reason
+    assert "on NVIDIA H200: " in fast.reason
+    assert slow.estimated_s > 2 * fast.estimated_s
+
+
+def test_what_got_worse_at_full_size_is_told_beside_the_estimate():
+    reason = compare(sampled(1e-3), sampled(2e-3), FACTS).reason
+    assert " Worse at full size: global sectors " in reason
+    assert "Worse" not in compare(sampled(2e-3), sampled(1e-3), FACTS).reason
+
+
+def test_counts_decide_where_a_sample_is_missing_and_the_reason_is_told():
+    missing = replace(counted(1000), full_size=FullSizeSample(missing="A call needs 3 TB."))
+    for best, candidate in ((missing, sampled(1e-3)), (sampled(1e-3, 2000), missing)):
+        found = compare(best, candidate, FACTS)
+        assert found.relation is Relation.LESS_WORK
+        assert found.reason.endswith("No time could be estimated: A call needs 3 TB.")
+        assert found.speedup is None
+    assert "estimated" not in compare(counted(2000), counted(1000), FACTS).reason
+
+
+def test_a_first_revision_tells_its_estimate_or_its_latency():
+    found = compare(None, sampled(1e-3), FACTS)
+    assert found.relation is Relation.FIRST
+    assert found.reason.startswith("The first passing revision: estimated ")
+    assert found.reason.endswith(" on NVIDIA H200, bound by DRAM.")
+    measured = compare(None, timed(1.5), FACTS)
+    assert "2 ms, 1.50× (1.49–1.51) over eager" in measured.reason
+    assert measured.estimated_s is None
+
+
+def test_the_speedup_of_two_timed_revisions_is_that_of_their_pairs_or_of_their_baseline():
+    parent = replace(timed(1.0), candidate_digest="p" * 64)
+    assert compare(parent, beside(1.03), FACTS).speedup == 1.03
+    assert compare(timed(1.0), timed(1.5), FACTS).speedup == 1.5
+    assert compare(timed(1.0), timed(2.0, name="torch.compile"), FACTS).speedup is None
+    assert compare(counted(2000), counted(1000), FACTS).speedup is None

@@ -1,4 +1,4 @@
-"""What of a session becomes a node, and how its parents are found."""
+"""Nodes of a session's lineage, and their parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs each named program's fault and its twin on the simulator, and prints their profiles as JSON.
+"""Run each named program's fault and its twin on the simulator and print their profiles as JSON.
 
 Usage: child.py ARCHITECTURE PROGRAM...
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.profile import Profile, ProfileSource
-from cutegen_nb.simulator import bridge
+from cutegen_nb.simulator.host.simulation import install, prepare_environment
 
 
 def loaded(path):
@@ -24,7 +24,7 @@ def loaded(path):
 
 def profiled(simulation, architecture, module, name):
     simulation.reset()
-    with simulation.habits():
+    with simulation.present_as_cuda():
         sizes = module.run(name)
     found = Profile(source=ProfileSource.SIMULATED, device=architecture, launches=tuple(simulation.launches))
     return {"profile": encode(found), **sizes}
@@ -32,8 +32,8 @@ def profiled(simulation, architecture, module, name):
 
 def main():
     architecture, *paths = sys.argv[1:]
-    os.environ.update(bridge.prepare_environment(architecture))
-    simulation = bridge.install(architecture)
+    os.environ.update(prepare_environment(architecture))
+    simulation = install(architecture)
     import torch
 
     torch.set_num_threads(1)

@@ -8,7 +8,7 @@ from cutlass.cute.runtime import from_dlpack
 THREADS = 128
 STEPS, UNROLLED = 6, 8
 ON_GPU_STEPS = 24
-"""Where there are so many numbers that reading them takes longer than 48 steps."""
+"""So many numbers that reading them takes longer than 48 steps."""
 FAULT, CAUSE = "split", "divergence"
 CLEAN = "together"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -108,8 +109,6 @@ def test_missing_file_directory_and_binary_file_get_a_sentence_each(tmp_path):
 
 
 def test_reading_a_problem_imports_no_torch(tmp_path):
-    import subprocess
-
     code = (
         "import sys\nfrom cutegen_nb.analysis.problem.problem_text import problem_from_string\n"
         "problem_from_string('def f(x): return x\\nexample_inputs = [1]', name='p')\n"

@@ -135,6 +135,38 @@ def test_a_transposed_convolution_counts_over_its_input():
     assert count_flops(traced) == 2 * (2 * 4 * 5 * 5) * (3 * 3 * 3)
 
 
+Q, K, V = value("q", 2, 3, 8, 4), value("k", 2, 3, 6, 4), value("v", 2, 3, 6, 5)
+ATTENTION = graph(
+    [Q, K, V],
+    [node("o", "_scaled_dot_product_flash_attention.default", (Ref("q"), Ref("k"), Ref("v")), 2, 3, 8, 5)],
+)
+
+
+@pytest.mark.parametrize(
+    ("traced", "flops"),
+    [
+        # Scores of 2·3·8·6, each 2·4 FLOPs in Q·Kᵀ, 2·5 in the product with V, 5 in the softmax.
+        (ATTENTION, 2 * 3 * 8 * 6 * (2 * 4 + 2 * 5 + 5)),
+        (graph([X], [node("p", "max_pool2d_with_indices.default", (Ref("x"), (3, 2)), 4, 7)]), 4 * 7 * 6),
+        (graph([X], [node("p", "_adaptive_avg_pool2d.default", (Ref("x"), (2, 2)), 2, 2)]), 8 * 16),
+        (
+            graph(
+                [X, value("c", 4), value("y", 16, 4)],
+                [node("o", "addmm.default", (Ref("c"), Ref("x"), Ref("y")), 8, 4)],
+            ),
+            2 * 8 * 4 * 16 + 8 * 4,
+        ),
+    ],
+    ids=["attention", "pooling", "adaptive pooling", "product and bias"],
+)
+def test_operations_that_stand_for_several_count_all_of_them(traced, flops):
+    assert count_flops(traced) == flops
+
+
+def test_an_attention_in_one_operator_is_attention():
+    assert classify(ATTENTION) is WorkloadClass.ATTENTION
+
+
 def test_least_bytes_are_each_read_tensor_and_each_result_once():
     nodes = [
         node("a", "mul.Tensor", (Ref("x"), Ref("w")), 8, 16),

@@ -1,4 +1,4 @@
-"""Which lines are the candidate's own."""
+"""Lines that are the candidate's own."""
 
 import pytest
 

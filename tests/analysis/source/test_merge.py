@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutegen_nb.analysis.history.lineage_graph import lineage
-from cutegen_nb.analysis.source.merge import merge_revisions, merge_texts
+from cutegen_nb.analysis.source.merge import changes_apart, merge_revisions, merge_texts, mergeable
 from cutegen_nb.cli.main import main
 from cutegen_nb.core.candidate import Candidate, source_digest
 from cutegen_nb.core.errors import UsageError
@@ -131,6 +131,26 @@ def test_what_cannot_be_merged_is_refused_in_a_sentence(first, second, said):
         merge_revisions(branched(LEFT, RIGHT), first, second)
 
 
+def test_rounds_whose_changes_the_last_one_lacks_could_be_merged_into_it():
+    assert mergeable(branched(LEFT, RIGHT)) == (1,)
+    assert mergeable(branched(LEFT, LEFT, RIGHT)) == (1,)
+    assert mergeable(branched(RIGHT, LEFT, RIGHT)) == (2,)
+    assert mergeable(branched(LEFT)) == ()
+    assert mergeable(branched()) == ()
+    assert mergeable(examples.session_of()) == ()
+
+
+def test_a_merge_is_previewed_with_the_changes_of_each_side_even_where_they_contradict():
+    session = branched(LEFT, with_line(RIGHT, 2, "'other'"))
+    apart = changes_apart(session, "r1", "r2")
+    assert (apart.origin, apart.labels) == ("r0", ("r1", "r2"))
+    assert apart.ancestor.source == BASE
+    assert [len(side.hunks) for side in apart.changes] == [2, 2]
+    assert apart.sources == (LEFT, with_line(RIGHT, 2, "'other'"))
+    with pytest.raises(UsageError, match="no revision 'r9'"):
+        changes_apart(session, "r1", "r9")
+
+
 def test_the_command_writes_a_file(tmp_path, capsys):
     with SqliteStore(tmp_path) as store:
         store.create(branched(LEFT, RIGHT))
@@ -157,7 +177,7 @@ def test_a_merge_at_the_gate_is_judged_recorded_with_both_parents_and_built_upon
 
     def answer(gate: Gate) -> Answer:
         if gate.kind == "revision" and gate.number == 2 and not merged:
-            merged.append(merge_revisions(gate.pending, "r1", "r2"))
+            merged.append(merge_revisions(gate.with_pending(gate.session), "r1", "r2"))
             return Answer(
                 action=Action.EDIT,
                 edited=merged[0].source,

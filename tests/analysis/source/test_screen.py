@@ -1,4 +1,4 @@
-"""What the text of a candidate decides, and what it only flags."""
+"""Screening of a candidate's text: faults that decide, and flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a repair gave up, read from both texts and both launches."""
+"""Parts of a kernel that a repair gave up, read from both texts and both launches."""
 
 from __future__ import annotations
 

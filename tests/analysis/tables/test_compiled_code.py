@@ -1,4 +1,4 @@
-"""What the compiler made of a kernel, in tables and sentences."""
+"""Compiled code of a kernel, in tables and sentences."""
 
 from dataclasses import replace
 

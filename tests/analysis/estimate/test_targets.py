@@ -1,0 +1,47 @@
+"""GPUs that a time can be estimated for, by name and by device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.analysis.estimate.targets import find_target, target_of
+from cutegen_nb.analysis.hardware.devices import SHEETS
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.testing import examples
+
+
+@pytest.mark.parametrize("name", ["H200", "h200", "NVIDIA H200", "nvidia h200"])
+def test_a_target_is_found_by_its_product_in_any_spelling(name):
+    assert find_target(name).name == "NVIDIA H200"
+    assert find_target("RTX4090").name == "NVIDIA RTX 4090"
+
+
+def test_an_unknown_target_is_answered_with_the_known():
+    with pytest.raises(UsageError, match=r"no data sheet is known for the GPU 'TPU'; known are .*H200"):
+        find_target("TPU")
+
+
+def test_every_data_sheet_gives_a_target_with_all_figures():
+    for sheet in SHEETS:
+        target = find_target(sheet.product)
+        assert target.sheet is sheet
+        assert min(target.sms, target.clock_hz, target.l2_bandwidth_bytes_per_s, target.l2_bytes) > 0
+        assert 0 < target.latency.l1 < target.latency.l2 < target.latency.dram
+        assert 0 < target.mma_sync_fraction <= 1
+        assert target.device.kind is DeviceKind.GPU
+
+
+def test_a_session_on_a_known_gpu_is_estimated_for_it_and_any_other_for_the_default():
+    simulated = examples.simulated_device()
+    gpu = replace(simulated, kind=DeviceKind.GPU)
+    assert target_of(gpu).name == "NVIDIA A100"
+    assert target_of(simulated).name == "NVIDIA H200"
+    assert target_of(replace(gpu, name="NVIDIA Unheard Of")).name == "NVIDIA H200"
+
+
+def test_a_board_for_graphics_has_few_double_precision_units():
+    assert find_target("RTX 4090").pipe_clocks("fp64") > 10 * find_target("H200").pipe_clocks("fp64")
+    assert find_target("H200").pipe_clocks("no such pipe") == 0

@@ -1,0 +1,105 @@
+"""Predictions of authors and expectations of strategies, against what their rounds measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_nb.analysis.history.prediction import prediction_scores, round_scores, strategy_scores
+from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.round import Comparison, PredictedChange, Prediction, Relation
+from cutegen_nb.core.strategy import Direction, ExpectedEffect
+from cutegen_nb.testing import examples
+
+FIRST, LESS = Relation.FIRST, Relation.LESS_WORK
+DOWN = Direction.DOWN
+SAID = Prediction(
+    text="sectors down 75 %, 2×",
+    counter="gmem_load_sectors",
+    direction=DOWN,
+    change_fraction=0.75,
+    speedup=2.0,
+)
+
+
+def session(prediction=None, effects=None, **comparison):
+    """Two rounds, the second compared with the first: 100 → 99 sectors, with an author's prediction."""
+    made = examples.session_of(FIRST, LESS)
+    first, second = made.rounds
+    against = first.candidate.digest
+    strategy = second.strategy if effects is None else replace(second.strategy, effects=effects)
+    attempt = replace(second.attempts[0], prediction=prediction, evaluation=examples.passed(50))
+    told = {"relation": LESS, "reason": ".", "against": against, **comparison}
+    second = replace(second, strategy=strategy, attempts=(attempt,), comparison=Comparison(**told))
+    return replace(made, rounds=(first, second))
+
+
+def scores(made):
+    return round_scores(made, made.rounds[1])
+
+
+def test_a_prediction_names_the_amount_and_a_speedup_beside_it():
+    found = prediction_scores(SAID, examples.passed(4000), examples.passed(1000))
+    assert [one.text for one in found] == [
+        "`gmem_load_sectors` down by 75 %: 4,000 → 1,000 (−75.0 %) at the size that ran, held",
+        "`speedup` 2.00×: not measured",
+    ]
+    assert prediction_scores(Prediction(text="it will fly"), None, None) == ()
+
+
+def test_every_counter_of_a_prediction_is_scored_in_its_order():
+    more = replace(
+        SAID, speedup=None, others=(PredictedChange(counter="warp_instructions", change_fraction=0.0),)
+    )
+    found = prediction_scores(more, examples.passed(4000, 10), examples.passed(1000, 10))
+    assert [one.claim.counter for one in found] == ["gmem_load_sectors", "warp_instructions"]
+    assert found[1].text == "`warp_instructions` unchanged: 10 → 10 (0 %) at the size that ran, held"
+
+
+def test_a_predicted_slowdown_is_a_claim_about_the_speedup_too():
+    slower = prediction_scores(Prediction(text="", speedup=0.8), None, None)[0]
+    assert (slower.claim.direction, slower.claim.change_fraction) == (DOWN, 0.2)
+    assert slower.text == "`speedup` 0.80×: not measured"
+    same = prediction_scores(Prediction(text="", speedup=1.0), None, None)[0]
+    assert (same.claim.direction, same.claim.change_fraction) == (None, 0)
+
+
+def test_the_effects_of_a_strategy_are_its_claims():
+    strategy = examples.strategies()[0]
+    found = strategy_scores(strategy, examples.passed(100), examples.passed(50))
+    assert [one.claim for one in found] == [PredictedChange(counter="gmem_load_sectors", direction=DOWN)]
+    assert strategy_scores(examples.strategies()[1], examples.passed(100), examples.passed(50)) == ()
+
+
+def test_a_round_tells_the_strategys_claims_and_the_authors():
+    assert scores(session(SAID)) == (
+        "the strategy: `gmem_load_sectors` down: 100 → 50 (−50.0 %) at the size that ran, held",
+        "its author predicted `gmem_load_sectors` down by 75 %: 100 → 50 (−50.0 %) at the size that ran, held",
+        "its author predicted `speedup` 2.00×: not measured",
+    )
+
+
+def test_a_prediction_that_repeats_the_strategys_claim_is_scored_once():
+    repeated = Prediction(text="down", counter="gmem_load_sectors", direction=DOWN)
+    assert len(scores(session(repeated))) == 1
+    assert scores(session(Prediction(text="it flies")))[1] == (
+        "its author predicted: it flies (names nothing that is measured)"
+    )
+
+
+def test_a_round_that_failed_or_had_no_parent_tells_no_claims():
+    made = session()
+    assert round_scores(made, made.rounds[0]) == ()
+    second = made.rounds[1]
+    wrong = replace(second.attempts[0], evaluation=examples.failed(Verdict.WRONG_VALUES, "Wrong."))
+    assert round_scores(made, replace(second, attempts=(wrong,))) == ()
+
+
+def test_the_speedup_of_an_older_session_follows_from_its_two_estimates():
+    latency = (ExpectedEffect(counter="latency_ms", direction=DOWN),)
+    made = session(effects=latency, relation=Relation.ESTIMATED_FASTER, estimated_s=1e-3)
+    assert scores(made) == ("the strategy: `latency_ms` down: not measured",)
+    first = replace(made.rounds[0], comparison=replace(made.rounds[0].comparison, estimated_s=4e-3))
+    older = replace(made, rounds=(first, made.rounds[1]))
+    assert scores(older) == (
+        "the strategy: `latency_ms` down: 4.00 ms → 1.00 ms (−75.0 %), estimated at full size, held",
+    )

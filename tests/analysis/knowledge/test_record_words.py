@@ -1,0 +1,51 @@
+"""Records in words, for authors and people."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.knowledge.gains import ExpectedGain, StrategyLine
+from cutegen_nb.analysis.knowledge.record_words import effect_words, gain_words, line_words, told_lines
+from cutegen_nb.core.search.knowledge import AppliedStrategy, RecordSource
+
+ON = "on softmax, float32, many long rows"
+
+
+def test_an_effect_is_told_with_times_device_and_origin(record):
+    assert effect_words(record()) == f"1.50× (1.50 ms → 1.00 ms) {ON}; measured on NVIDIA H200"
+    shipped = record(estimated=True, source=RecordSource.SHIPPED)
+    assert effect_words(shipped).endswith("; estimated for NVIDIA H200, shipped")
+    assert effect_words(record(source=RecordSource.IMPORTED)).endswith(", imported")
+
+
+def test_a_gain_tells_its_heaviest_record_and_counts_the_others(record):
+    one, other = record(), record("wider")
+    both = ExpectedGain(log_speedup=0.1, records=(one, other))
+    assert gain_words(both, one.strategy).endswith("measured on NVIDIA H200; 1 more record")
+    assert gain_words(both, other.strategy).startswith("as vectorise, 1.50×")
+    alone = ExpectedGain(log_speedup=0.1, records=(one,))
+    assert "more" not in gain_words(alone, one.strategy)
+
+
+def test_a_line_names_its_strategies_in_sequence(record):
+    line = StrategyLine(
+        applied=(AppliedStrategy(name="a", statement="."), AppliedStrategy(name="b", statement=".")),
+        record=record(total_speedup=3.0), weight=1.0,
+    )  # fmt: skip
+    assert line_words(line) == f"a, then b: 3.00× its first kernel {ON}; measured on NVIDIA H200"
+
+
+def test_five_strategies_are_told_and_the_last_place_is_kept_for_a_loss(record):
+    records = [record(f"s{number}", 3.0 - number / 4) for number in range(9)]
+    told = told_lines([records[0], records[0], *records])
+    assert [line.partition(":")[0] for line in told] == ["s0", "s1", "s2", "s3", "s8"]
+    assert told[0].startswith("s0: It does s0. 3.00×")
+    assert len(told_lines(records[:5])) == 5
+    assert told_lines(()) == ()
+
+
+def test_lines_come_before_single_strategies_and_count_among_the_five(record):
+    line = StrategyLine(applied=(AppliedStrategy(name="a", statement="."),), record=record(), weight=1.0)
+    told = told_lines([record(f"s{number}") for number in range(9)], (line, line))
+    assert len(told) == 5
+    assert told[0].startswith("the fastest kernel known came from a: ")
+    assert told[2].startswith("s0: ")
+    assert told[4].startswith("s8: ")
