@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.estimate import estimate
+from cutegen_nb.analysis.estimate.targets import find_target
+from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
-from cutegen_nb.core.evaluation import Judged, Verdict
-from cutegen_nb.core.finding import Severity
+from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.core.finding import Finding, Severity
+from cutegen_nb.core.library import LibraryFamily, library_words
 from cutegen_nb.core.profile import ProfileSource
+from cutegen_nb.evaluator import evaluator
 
+pytestmark = pytest.mark.slow
 UNKNOWN_NAME = """
 import torch
 
@@ -54,10 +62,13 @@ def test_seeds_are_fresh_each_time(judge):
     [
         ("off_by_one_tail", Verdict.WRONG_VALUES, "wrong-values", None),
         ("out_of_range", Verdict.OUT_OF_BOUNDS, None, "index + 1"),
+        ("far_out_of_range", Verdict.OUT_OF_BOUNDS, "out-of-bounds", "1 << 32"),
+        ("shared_race", Verdict.RACE, "race", "value + 1.0"),
         ("zeros", Verdict.WRONG_VALUES, "wrong-values", None),
         ("unwritten", Verdict.WRONG_VALUES, "wrong-values", None),
-        ("torch_relu", Verdict.CHEATED, "torch-compute", "torch.relu"),
-        ("numpy_relu", Verdict.CHEATED, "no-kernel", None),
+        ("torch_relu", Verdict.NOT_OWN_WORK, "torch-compute", "torch.relu"),
+        ("numpy_relu", Verdict.NOT_OWN_WORK, "host-work", "np.maximum"),
+        ("hidden_relu", Verdict.CHEATED, "no-kernel", None),
         ("replaces_comparison", Verdict.CHEATED, "harness-replaced", None),
         ("exit_at_import", Verdict.EXITED, "exited", "raise SystemExit"),
         ("hard_exit", Verdict.EXITED, "exited", None),
@@ -90,7 +101,6 @@ def test_an_endless_loop_times_out_with_its_line(judge, monkeypatch):
     assert "5 s" in evaluation.summary
     first = judge.line("endless_host_loop", "while True")
     assert _decisive(evaluation).line in {first, first + 1}
-    assert evaluation.duration_s < 15.0
 
 
 def test_an_endless_loop_in_a_kernel_names_the_kernels_line_before_the_deadline(judge, monkeypatch):
@@ -99,7 +109,10 @@ def test_an_endless_loop_in_a_kernel_names_the_kernels_line_before_the_deadline(
     assert evaluation.outcome == Judged(verdict=Verdict.TIMED_OUT)
     first = judge.line("endless_kernel_loop", "while ")
     assert first <= _decisive(evaluation).line <= first + 2
-    assert evaluation.duration_s < 8.0
+    # The simulator's own words: a worker that had to be ended says only which step it was at.
+    assert evaluation.summary.startswith(
+        "Time was up while the kernel still ran: thread (0, 0, 0) of CTA (0, 0, 0)"
+    )
 
 
 def test_the_pattern_of_wrong_values_is_named(judge):
@@ -132,10 +145,24 @@ def test_a_parameter_that_a_kernel_ignores_is_noticed(judge):
     assert judge("scale", "scale_ignored").outcome == Judged(verdict=Verdict.WRONG_VALUES)
 
 
-def test_a_parameter_under_another_name_keeps_its_initial_value(judge):
+def test_a_parameter_under_another_name_is_taken_for_the_models(judge):
     evaluation = judge("scale", "scale_renamed")
     assert evaluation.passed, evaluation.summary
-    assert any("constant parameters redrawn" in item for item in evaluation.correctness.checks_not_run)
+    (check,) = [item for item in evaluation.checks if item.name == "constant parameters redrawn"]
+    assert (check.state, check.note) == (CheckState.RAN, "its 'weight' is taken for Model's 'scale'")
+
+
+def test_a_parameter_that_is_left_out_is_named_before_anything_runs(judge):
+    folded = judge.source("scale_renamed").replace(
+        "torch.nn.Parameter(torch.ones(width))", "torch.ones(width)"
+    )
+    evaluation = judge("scale", folded)
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES)
+    assert evaluation.summary.startswith(
+        "ModelNew has no parameter 'scale' of shape (61,); Model's is redrawn, so that its answer depends on it: "
+        "keep Model's parameters by name."
+    )
+    assert _decisive(evaluation).kind == "missing-parameter"
 
 
 def test_flags_of_the_text_come_with_the_verdict(judge):
@@ -219,3 +246,243 @@ def get_init_inputs():
     assert evaluation.passed, evaluation.summary
     reason = next(item for item in evaluation.correctness.checks_not_run if "oracle" in item)
     assert reason == "float64 oracle: it gives shapes [(2257,)], the reference [(37, 61)]"
+
+
+BIG = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(16384, 16384)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_pass_at_a_smaller_size_stores_a_sample_at_full_size_that_gives_an_estimate(judge):
+    evaluation = judge(BIG, "relu")
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.profile.launches[0].grid[0] < 2000
+    sample = evaluation.full_size
+    assert sample.missing == ""
+    (launch,) = sample.launches
+    assert launch.profile.grid == (16384 * 16384 // 256, 1, 1)
+    assert launch.ctas < 50
+    assert launch.profile.counters.gmem_load_bytes == 16384 * 16384 * 4
+    assert launch.first_touch_sectors == 16384 * 16384 * 4 // 32
+    assert decode(Evaluation, encode(evaluation)).full_size == sample
+    guess = estimate(sample, find_target("h200"))
+    # 2 GiB read and written; the memory of an H200 gives 4.8 TB/s at best.
+    least_s = 2 * 2**30 / 4.8e12
+    assert guess.target == "NVIDIA H200"
+    assert next(term.seconds for term in guess.terms if term.name == "DRAM") == pytest.approx(
+        least_s, rel=0.3
+    )
+    assert least_s < guess.seconds < 5 * least_s
+
+
+def test_a_kernel_that_does_not_run_at_full_size_passes_with_the_reason_for_no_sample(judge):
+    refuses = "        if x.numel() > 1_000_000:\n            raise ValueError('too large')\n        y = torch.empty_like"
+    evaluation = judge(BIG, judge.source("relu").replace("        y = torch.empty_like", refuses))
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.full_size.missing == "It raised ValueError while in forward: too large"
+    assert evaluation.full_size.launches == ()
+
+
+LAYER = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(48, 64)]
+
+def get_init_inputs():
+    return [64]
+"""
+
+
+@pytest.fixture
+def layer(judge):
+    """The candidate `relu` for a linear layer, with a first line of forward."""
+
+    def make(line):
+        source = judge.source("relu").replace(
+            "(self):\n        super().__init__()\n",
+            "(self, width):\n        super().__init__()\n        self.linear = torch.nn.Linear(width, width)\n",
+        )
+        return source.replace(
+            "        y = torch.empty_like(x)\n", f"        {line}\n        y = torch.empty_like(x)\n"
+        )
+
+    return make
+
+
+PRODUCT = "x = self.linear(x)"
+
+
+@pytest.mark.parametrize("library", ["conv,matmul", "matmul"])
+def test_a_product_left_to_pytorch_beside_a_kernel_passes_and_is_named(judge, layer, library):
+    evaluation = judge(LAYER, layer(PRODUCT), library=library)
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.library == (LibraryFamily.MATMUL,)
+    assert (evaluation.label, library_words(evaluation.library)) == ("PASSED", "with PyTorch's matmul")
+
+
+BY_ADDMM = (
+    "PyTorch's aten.addmm.default ran inside forward in line {} on 10304 elements (168% of the problem's inputs "
+    "and outputs); write it in a kernel, or allow PyTorch's with --library matmul."
+)
+BY_RELU = (
+    "PyTorch's aten.relu.default ran inside forward in line {} on 6144 elements (100% of the problem's inputs and "
+    "outputs); write it in a kernel."
+)
+
+
+@pytest.mark.parametrize(
+    ("library", "line", "summary"),
+    [
+        ("", PRODUCT, BY_ADDMM),
+        ("conv", PRODUCT, BY_ADDMM),
+        ("matmul", "return torch.relu(self.linear(x))", BY_RELU),
+    ],
+    ids=["no policy", "another family", "the rest too"],
+)
+def test_work_of_pytorchs_is_named_by_operator_line_and_next_step(judge, layer, library, line, summary):
+    source = layer(line)
+    evaluation = judge(LAYER, source, library=library)
+    assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK)
+    number = next(n for n, text in enumerate(source.splitlines(), 1) if text.strip() == line)
+    assert evaluation.summary == summary.format(number)
+    assert _decisive(evaluation).line == number
+
+
+def test_a_policy_that_leaves_nothing_to_a_kernel_says_so(judge, layer):
+    product = LAYER.replace("torch.relu(self.linear(x))", "self.linear(x)")
+    evaluation = judge(product, layer("return self.linear(x)"), library="matmul")
+    assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK)
+    assert "no kernel did a part of the work" in evaluation.summary
+    assert "The policy --library matmul leaves nothing of this problem to a kernel" in evaluation.summary
+
+
+def test_a_copy_by_pytorch_is_a_flag_and_accuses_nobody(judge):
+    source = judge.source("relu").replace("return y", "return y.clone()")
+    evaluation = judge("relu", source)
+    assert evaluation.passed, evaluation.summary
+    (flag,) = evaluation.findings
+    assert (flag.kind, flag.severity) == ("torch-movement", Severity.FLAG)
+    assert evaluation.exhibits == ()
+
+
+def test_work_says_whose_work_a_call_was(judge, layer):
+    alone = judge("relu", "relu").work
+    assert (alone.own_fraction, alone.library_fraction, alone.host_fraction) == (1.0, 0.0, 0.0)
+    shared = judge(LAYER, layer(PRODUCT), library="matmul").work
+    assert shared.own_fraction + shared.library_fraction == pytest.approx(1.0)
+    assert 0.2 < shared.library_fraction < 0.8
+
+
+WRITTEN = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, *given):
+        super().__init__()
+
+    def forward(self, {names}):
+        return {answer}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return [{given}]
+"""
+
+
+FOR_MODELS = {
+    "matmul": {
+        "names": "a, b",
+        "answer": "a @ b",
+        "inputs": "torch.rand(37, 45), torch.rand(45, 50)",
+        "given": "",
+    },
+    "rmsnorm": {
+        "names": "x",
+        "answer": "x * torch.rsqrt(x.square().mean(1, keepdim=True) + 1e-5)",
+        "inputs": "torch.rand(2, 16, 9, 9)",
+        "given": "16",
+    },
+    "swish": {"names": "x", "answer": "x * torch.sigmoid(x)", "inputs": "torch.rand(40, 261)", "given": ""},
+}
+
+
+@pytest.mark.parametrize("name", FOR_MODELS)
+def test_kernels_that_a_model_wrote_for_a_gpu_pass(judge, name):
+    source = (Path(__file__).parent / "model_written" / f"{name}.py").read_text()
+    evaluation = judge(WRITTEN.format(**FOR_MODELS[name]), source)
+    assert evaluation.passed, evaluation.summary
+    assert not evaluation.findings
+
+
+def test_time_that_is_up_before_a_deciding_check_makes_a_pass_provisional(judge, monkeypatch):
+    monkeypatch.setattr(evaluator, "HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 1e-3))
+    evaluation = judge("relu", "relu", Tier.B)
+    assert evaluation.passed, evaluation.summary
+    assert "many calls: no time was left for it" in evaluation.provisional
+    assert "stress inputs: no time was left for it" in evaluation.provisional
+
+
+def test_a_pass_beside_a_finding_that_decides_is_no_pass():
+    good = Evaluation(outcome=Judged(verdict=Verdict.PASSED), summary="Right.", device="simulator (sm_80)")
+    assert evaluator._consistent(good) is good
+    forged = SimpleNamespace(passed=True, findings=(Finding(kind="race", message="a race"),))
+    with pytest.raises(ValueError, match="PASSED beside a finding that decides"):
+        evaluator._consistent(forged)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "simulated", "least_bytes", "counts"),
+    [
+        (None, True, 0, (3, 4, 6)),
+        (None, False, 1 << 20, (5, 10, 10)),
+        (None, False, 1 << 30, (3, 3, 5)),  # comparing takes longer than running
+        (2, True, 0, (2, 4, 4)),
+    ],
+)
+def test_inputs_are_drawn_from_more_seeds_at_higher_tiers(seeds, simulated, least_bytes, counts):
+    made = evaluator.KernelEvaluator(seeds=seeds)
+    case = SimpleNamespace(simulated=simulated, workload=SimpleNamespace(least_bytes=least_bytes))
+    found = []
+    for case.tier in Tier:
+        found.append(made._seed_count(case))
+    assert tuple(found) == counts
+
+
+@pytest.mark.parametrize(
+    ("only_if_faster", "tier", "speedup", "spared"),
+    [
+        (True, Tier.A, 0.9, True),
+        (True, Tier.A, 1.0, True),
+        (True, Tier.A, 1.1, False),
+        (True, Tier.B, 0.9, False),
+        (True, Tier.A, None, False),
+        (False, Tier.A, 0.9, False),
+    ],
+)
+def test_only_a_candidate_timed_as_no_faster_is_spared_the_higher_tiers(
+    only_if_faster, tier, speedup, spared
+):
+    rival = None if speedup is None else SimpleNamespace(speedup=speedup)
+    found = SimpleNamespace(tier=tier, timing=SimpleNamespace(rival=rival))
+    assert evaluator._spared(SimpleNamespace(only_if_faster=only_if_faster), found) is spared

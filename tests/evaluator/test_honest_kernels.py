@@ -6,17 +6,16 @@ import pytest
 import torch
 
 from cutegen_nb.core.errors import ProblemError
-from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
-from cutegen_nb.evaluator import evaluator
+from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.numerics import tolerance as correctness
-from cutegen_nb.evaluator.probes.probe import Probe, expected_for, unjudged
+from cutegen_nb.evaluator.probes.probe import expected_for
 from cutegen_nb.evaluator.timing.timed_outputs import change
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial import conditioning as second_looks
 from cutegen_nb.evaluator.trial.conditioning import compare_again, is_ill_defined
-from cutegen_nb.evaluator.trial.evidence import Evidence
-from cutegen_nb.notebook.approver import Gate
 
+pytestmark = pytest.mark.slow
 PROBLEM = """
 import torch
 import torch.nn.functional as F
@@ -87,7 +86,7 @@ CASES = {
         "torch.randn(96, 250), torch.rand(96, 1) * 0.02 + 0.01",
         f"v = cute.arch.fmax(cute.arch.fmin(v * (1.0 / b[i // width]), 127.0), -128.0); y[i] = {MAGIC}",
         "y = torch.empty(x.shape, dtype=torch.int8, device=x.device); launch(x, b, y); return y",
-        {"wrong-under-stress", "relies-on-layout"},
+        {"wrong-under-stress"},
     ),
     "booleans": (
         "x > 0.5",
@@ -164,7 +163,7 @@ def reversed_sort(x, *, dim, stable):
 def look(reference, drawn, found, want, gate=None):
     """The second look at one output."""
     truth, _ = comparing.oracle(reference, drawn, [want])
-    gates = [gate or correctness.find_gate(want, truth[0], 1.0)]
+    gates = [gate or correctness.find_tolerance(want, truth[0], 1.0)]
     return compare_again(
         reference=reference,
         drawn=drawn,
@@ -174,11 +173,6 @@ def look(reference, drawn, found, want, gate=None):
         gates=gates,
         outputs=comparing.compared([found], [want], truth, gates, drawn),
     )
-
-
-@pytest.fixture(autouse=True)
-def _time_enough(monkeypatch):
-    monkeypatch.setattr(evaluator, "CLOSER_ON_SIMULATOR_S", dict.fromkeys(Tier, 60.0))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -244,7 +238,7 @@ def test_only_last_bits_are_excused(judge):
 @pytest.mark.parametrize("order", [torch.sort, reversed_sort], ids=["first", "last"])
 def test_any_order_of_equal_elements_is_as_good(order):
     """The places in 300 sorted half-precision numbers a row, a fiftieth of which have equals."""
-    x = torch.randn(256, 300).half()
+    x = torch.randn(64, 300).half()
     reference = Places()
     want = reference(x)
     found = order(x, dim=1, stable=True)[1]
@@ -253,7 +247,7 @@ def test_any_order_of_equal_elements_is_as_good(order):
 
 
 def test_a_place_where_no_equal_element_is_stays_wrong():
-    x = torch.randn(256, 300).half()
+    x = torch.randn(64, 300).half()
     reference = Places()
     want = reference(x)
     found = want.clone()
@@ -268,10 +262,10 @@ def test_a_sum_that_comes_out_near_zero_may_lose_what_its_terms_lose():
     reference = Sum()
     want = reference(x)
     found = want + 3e-6
-    looked = look(reference, [x], found, want, Gate(element=3e-5, l2=3e-5, reference_l2=1e-7))
+    looked = look(reference, [x], found, want, Tolerance(element=3e-5, l2=3e-5, reference_l2=1e-7))
     assert looked.outputs[0].matches
     assert "last bits" in looked.note
-    wrong = look(reference, [x], want + 1e-2, want, Gate(element=3e-5, l2=3e-5, reference_l2=1e-7))
+    wrong = look(reference, [x], want + 1e-2, want, Tolerance(element=3e-5, l2=3e-5, reference_l2=1e-7))
     assert not wrong.outputs[0].matches
 
 
@@ -284,13 +278,6 @@ def test_few_elements_are_changed_only_where_that_breaks_nothing():
     assert [torch.equal(*pair) for pair in zip(given, before, strict=True)] == [True, True, True, False]
     assert change(given[:3], fresh[:3], few=True).startswith("new contents")
     assert torch.equal(given[0], fresh[0])
-
-
-def test_time_that_is_up_soon_after_a_call_began_says_nothing_of_the_candidate():
-    """On a busy machine the last of many right calls was cut short, and the kernel 'may never end'."""
-    ending = (Judged(verdict=Verdict.TIMED_OUT), "Time was up while the kernel still ran")
-    assert unjudged(Probe(ending=ending, evidence=Evidence(), hurried=True))
-    assert not unjudged(Probe(ending=ending, evidence=Evidence()))
 
 
 class Scattered(torch.nn.Module):
@@ -311,11 +298,15 @@ class Quantised(torch.nn.Module):
         return torch.round(x / scale).to(torch.int32)
 
 
-def test_a_few_roundings_on_the_edge_among_millions_are_found():
-    """A product with the inverse rounds nine of four million quotients the other way."""
-    x, scale = torch.randn(2048, 2048), torch.rand(2048, 1) * 0.02 + 0.01
+def test_a_few_roundings_on_the_edge_among_many_are_found():
+    """A product with the inverse rounds a handful of millions of quotients the other way."""
+    torch.manual_seed(0)
+    x, scale = torch.randn(4096, 1024), torch.rand(4096, 1) * 0.02 + 0.01
+    turned = (Quantised()(x, scale) != torch.round(x * (1 / scale)).to(torch.int32)).any(dim=1)
+    rows = torch.cat([turned.nonzero().view(-1)[:3], torch.arange(256)])
+    x, scale = x[rows], scale[rows]
     want, found = Quantised()(x, scale), torch.round(x * (1 / scale)).to(torch.int32)
-    assert int((want != found).sum()) > 0
+    assert 0 < int((want != found).sum()) < 20
     looked = look(Quantised(), [x, scale], found, want)
     assert looked.outputs[0].matches
     found[5, 5] += 1
@@ -325,11 +316,10 @@ def test_a_few_roundings_on_the_edge_among_millions_are_found():
 def test_a_norm_of_equal_numbers_says_nothing():
     """What is left is the rounding error of a mean of 4096 equal terms, divided by the root of epsilon."""
     x = torch.full((8, 4096), 0.7)
-    units, terms = correctness.units_lost(4096.0), correctness.if_terms_repeat(4096.0)
-    assert expected_for(torch.nn.LayerNorm(4096), [x], terms, units=units) == (
+    assert expected_for(torch.nn.LayerNorm(4096), [x], 4096.0) == (
         "the answer hangs on the last bits of these inputs"
     )
-    assert not isinstance(expected_for(torch.nn.Softmax(dim=1), [x], terms, units=units), str)
+    assert not isinstance(expected_for(torch.nn.Softmax(dim=1), [x], 4096.0), str)
 
 
 def test_floats_made_64_bit_integers_can_be_judged():
@@ -385,7 +375,7 @@ def test_an_excuse_for_few_elements_is_none_for_the_rest():
     x = torch.randn(64, 64)
     x[:2] = 0.0
     want = Edges()(x)
-    gate = Gate(element=1e-4, l2=1e-5, reference_l2=1e-7, against_oracle=False)
+    gate = Tolerance(element=1e-4, l2=1e-5, reference_l2=1e-7, against_oracle=False)
     turned = want.clone()
     turned[0] = torch.tensor([1.0, -1.0]).repeat(32)
     assert look(Edges(), [x], turned, want, gate).outputs[0].matches
@@ -402,5 +392,5 @@ def test_an_exact_answer_is_excused_no_last_bit():
     x = torch.randint(-4, 5, (512, 8)).float()
     want = Product()(x)
     found = want * (1 + 2.0**-20)
-    exact = Gate(element=0.0, l2=0.0, reference_l2=0.0)
+    exact = Tolerance(element=0.0, l2=0.0, reference_l2=0.0)
     assert not look(Product(), [x], found, want, exact).outputs[0].matches

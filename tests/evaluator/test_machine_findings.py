@@ -7,6 +7,7 @@ import pytest
 from cutegen_nb.core.evaluation import CheckState, Judged, Verdict
 from cutegen_nb.core.finding import Severity
 
+pytestmark = pytest.mark.slow
 SHARED = """
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
@@ -77,6 +78,21 @@ def test_padding_that_is_computed_and_cut_off_is_only_shown(judge):
     source = judge.source("relu").replace("        y = torch.empty_like(x)\n", PADDED.lstrip("\n"))
     evaluation = judge("relu", source.replace("return y", "return y[: x.shape[0] - 3].contiguous()"))
     assert evaluation.passed, evaluation.summary
-    (finding,) = evaluation.findings
+    finding, movement = evaluation.findings
     assert (finding.kind, finding.severity) == ("uninitialised-read", Severity.FLAG)
+    assert (movement.kind, movement.severity) == ("torch-movement", Severity.FLAG)
     assert "The outputs are the same all the same" in finding.message
+
+
+def test_a_barrier_that_some_threads_never_reach_is_a_flag_with_its_line(judge):
+    evaluation = judge("relu", "diverging_barrier")
+    assert evaluation.passed, evaluation.summary
+    (finding,) = evaluation.findings
+    assert (finding.kind, finding.severity) == ("divergent-barrier", Severity.FLAG)
+    assert finding.line == judge.line("diverging_barrier", "sync_threads")
+
+
+def test_shared_memory_between_two_barriers_has_no_finding(judge):
+    evaluation = judge("relu", "through_shared")
+    assert evaluation.passed, evaluation.summary
+    assert evaluation.findings == ()

@@ -15,7 +15,7 @@ import pytest
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.evaluator.process import process_tree as sandbox
 
-COUNT = 200 if os.environ.get("CUTEGEN_LONG") else 14
+LONG = bool(os.environ.get("CUTEGEN_LONG"))
 SOON_S = 3.0
 """For candidates that never end."""
 LATE_S = 60.0
@@ -39,6 +39,8 @@ KINDS = {
     "zeros": (None, {Verdict.WRONG_VALUES}),
     "relu": (None, {Verdict.PASSED}),
 }
+SAMPLE = ("hangs", "relu", "fork_bomb", "eats_memory", "reads_stdin", "segfault", "hard_exit", "prints_much")
+"""In ``make test``, where each of the others has its verdict in test_evaluator.py."""
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +55,18 @@ def _open_files():
 
 
 def _order():
-    names = list(KINDS)
+    if not LONG:
+        return SAMPLE
     shuffled = random.Random(7)
-    while True:
-        shuffled.shuffle(names)
-        yield from names
+    return tuple(shuffled.choice(list(KINDS)) for _ in range(200))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_each_of_many_bad_candidates_has_its_verdict_and_none_leaves_anything(pool):
     assert pool("relu", "relu").passed
     memory, files = sandbox.resident_bytes(os.getpid()), _open_files()
-    for _, name in zip(range(COUNT), _order(), strict=False):
+    for name in _order():
         prefix, verdicts = KINDS[name]
         source = (prefix or "") + pool.source("relu" if prefix else name)
         pool.evaluator._workers._deadline_s = SOON_S if verdicts == {Verdict.TIMED_OUT} else LATE_S

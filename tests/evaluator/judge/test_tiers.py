@@ -10,6 +10,7 @@ import torch
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.core.finding import Finding, Severity
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.catalog.correctness import OWN_OUTPUTS
 from cutegen_nb.evaluator.judge import tiers as closer
 from cutegen_nb.evaluator.probes import output_aliasing as own_outputs
@@ -17,8 +18,8 @@ from cutegen_nb.evaluator.probes import shapes
 from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault
 from cutegen_nb.evaluator.trial.evidence import Evidence
 from cutegen_nb.evaluator.trial.trial import Trial
-from cutegen_nb.notebook.approver import Gate
 
+pytestmark = pytest.mark.slow
 SATURATES = "y[index] = cutlass.min(cutlass.max(value, cutlass.Float32(0.0)), cutlass.Float32(50.0))"
 HALF_ABOVE = """
 if cutlass.max(value, -value) > 64.0:
@@ -49,11 +50,6 @@ if x.numel() > 300000:
     return y
 return self.launch(x, torch.empty_like(x))
 """
-ASSUMES_CONTIGUOUS = """
-y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-self.launch(x.as_strided((x.numel(),), (1,)), y.view(-1))
-return y
-"""
 LARGE = "torch.randn(4096, 4096)"
 
 
@@ -72,7 +68,7 @@ def test_an_honest_kernel_passes_every_tier_and_says_what_ran(judge, make_candid
     assert evaluation.tier is Tier.C
     states = {item.name: item for item in evaluation.checks}
     for name in (
-        "exact integer inputs", "stress inputs", "many calls", "strides and alignment",
+        "exact integer inputs", "stress inputs", "many calls",
         "other shapes and thresholds of the source", "second process, other seeds", "more seeds",
     ):  # fmt: skip
         assert states[name].state is CheckState.RAN, (name, states[name].note)
@@ -128,13 +124,6 @@ def test_a_path_out_of_the_simulators_reach_is_a_flag(judge, make_candidate, mak
     evaluation = judge(make_problem(LARGE), make_candidate(BY_SIZE.format(limit=10_000_000)), Tier.B)
     assert evaluation.passed
     assert "threshold-not-tried" in {item.kind for item in evaluation.findings}
-
-
-def test_a_kernel_that_relies_on_layout_is_flagged_and_not_condemned(judge, make_candidate, make_problem):
-    evaluation = judge(make_problem(), make_candidate(ASSUMES_CONTIGUOUS), Tier.B)
-    assert evaluation.passed, evaluation.summary
-    flag = next(item for item in evaluation.findings if item.kind == "relies-on-layout")
-    assert flag.severity is Severity.FLAG
 
 
 def test_a_copy_does_not_pass_for_relu_of_numbers_that_are_never_negative(
@@ -244,7 +233,7 @@ def test_a_control_size_that_the_problem_does_not_have_shows_nothing(monkeypatch
 )
 def test_a_second_call_that_answers_elsewhere_is_not_deterministic(change):
     x = torch.ones(4, 4)
-    gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
+    gates = (Tolerance(element=1e-5, l2=1e-5, reference_l2=1e-7),)
     trial = SimpleNamespace(state=Evidence(gates=gates))
     first = SimpleNamespace(called=SimpleNamespace(leaves=[x]))
     ended = Trial._agree(trial, first, [change(x)])

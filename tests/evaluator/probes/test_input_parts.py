@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch.nn.functional import smooth_l1_loss
 
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.numerics import tolerance as correctness
 from cutegen_nb.evaluator.probes import spikes
+from cutegen_nb.evaluator.probes.input_parts import _with_larger_blocks
 from cutegen_nb.evaluator.probes.spikes import spiked
 from cutegen_nb.evaluator.problem.loader import FunctionModule
-from cutegen_nb.notebook.approver import Gate
 
 ROWS, COLUMNS = 256, 384
 DRAWS = 8
@@ -73,7 +74,7 @@ FAITHFUL = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_is_refused_whatever_the_gate_of_the_problems_own_inputs(name):
     drawn, reference = pair(), FunctionModule(huber)
-    wide = Gate(element=0.2, l2=0.2, reference_l2=0.0)
+    wide = Tolerance(element=0.2, l2=0.2, reference_l2=0.0)
     want = huber(*drawn)
     # With a gate so wide the problem's own inputs tell nothing, as they do at a thousand million elements.
     assert correctness.compare(0, SAMPLES[name](*drawn), want, want.double(), wide, ()).matches
@@ -87,7 +88,7 @@ def test_a_sum_in_any_order_keeps_within_the_gate(name):
     for draw in range(DRAWS):
         given = spiked(reference, drawn, draw % 2, drawn[0].numel())
         assert not isinstance(given, str)
-        assert given.gates_away >= spikes.NEEDED
+        assert given.distance_in_tolerances >= spikes.LEAST_TOLERANCES_AWAY
         assert matches(FAITHFUL[name], given)
 
 
@@ -132,3 +133,15 @@ def test_half_types_stay_within_their_range(dtype):
 def test_inputs_that_cannot_tell_are_not_used():
     assert isinstance(spiked(FunctionModule(torch.zeros_like), [torch.rand(8, 8)], 0, 1.0), str)
     assert isinstance(spiked(FunctionModule(torch.sum), [torch.zeros(64)], 0, 64.0), str)
+
+
+def test_blocks_made_larger_cover_every_dimension_and_keep_a_symmetry():
+    both = list(_with_larger_blocks([torch.randn(16, 24), torch.tensor([1, 2])]))
+    assert [words.split(", ")[1] for words, _ in both[:2]] == [
+        "21 to 24 of 24 along dimension 1,",
+        "14 to 16 of 16 along dimension 0,",
+    ]
+    half = torch.randn(32, 32)
+    for _, (changed,) in _with_larger_blocks([half + half.T]):
+        assert torch.equal(changed, changed.T)
+        assert not torch.equal(changed, half + half.T)

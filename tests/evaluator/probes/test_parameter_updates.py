@@ -9,10 +9,10 @@ import torch
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Finding
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.probes import parameter_updates as state
 from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault
 from cutegen_nb.evaluator.trial.evidence import Evidence
-from cutegen_nb.notebook.approver import Gate
 
 FULL = CandidateFault(Judged(verdict=Verdict.OUT_OF_MEMORY), Finding(kind="out-of-memory", message="full"))
 
@@ -55,7 +55,7 @@ def trial_of(reference, candidate, *, fault=None):
             raise fault
         return SimpleNamespace(leaves=[candidate(*given).detach()])
 
-    gates = (Gate(element=1e-5, l2=1e-5, reference_l2=1e-7),)
+    gates = (Tolerance(element=1e-5, l2=1e-5, reference_l2=1e-7),)
     task = SimpleNamespace(longest_sum=4.0)
     evidence = Evidence(gates=gates)
     return SimpleNamespace(reference=reference, candidate=candidate, caller=caller, state=evidence, task=task)

@@ -1,84 +1,61 @@
-"""An evaluation carries the layouts that the candidate was compiled with, and costs them as it counted."""
+"""Other sizes of a problem: faults and wrong results there are flags, refusing them is fine."""
 
 from __future__ import annotations
 
-from cutegen_nb.analysis.layout.banks import tile_access
-from cutegen_nb.analysis.layout.changes import layout_changes
-from cutegen_nb.core.layout import LayoutKind
+import pytest
 
-PROBLEM = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x.t().contiguous()
-def get_inputs():
-    return [torch.randn(64, 96)]
-def get_init_inputs():
-    return []
+from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.core.finding import Severity
+
+pytestmark = pytest.mark.slow
+FOR_ONE_WIDTH = """
+if index == count - 1 and count % 61 != 0:
+    y[index + 4] = value
+y[index] = cutlass.max(value, cutlass.Float32(0.0))
 """
-TRANSPOSES = """
-import cutlass
-import torch
-from cutlass import cute
-from cutlass.cute.runtime import from_dlpack
-
-TILE = 32
-
-@cute.kernel
-def transpose_kernel(x: cute.Tensor, y: cute.Tensor, tiled: cute.TiledCopy):
-    thread, _, _ = cute.arch.thread_idx()
-    row, column, _ = cute.arch.block_idx()
-    smem = cutlass.utils.SmemAllocator()
-    layout = cute.make_layout((TILE, TILE), stride=(TILE, 1))
-    tile = smem.allocate_tensor(cutlass.Float32, layout, byte_alignment=128)
-    gX = cute.local_tile(x, (TILE, TILE), (row, column))
-    gY = cute.local_tile(y, (TILE, TILE), (column, row))
-    share = tiled.get_slice(thread)
-    cute.copy(tiled, share.partition_S(gX), share.partition_D(tile))
-    cute.arch.sync_threads()
-    turned = cute.make_tensor(tile.iterator, cute.select(layout, mode=[1, 0]))
-    cute.copy(tiled, share.partition_S(turned), share.partition_D(gY))
-
-@cute.jit
-def transpose(x: cute.Tensor, y: cute.Tensor):
-    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cutlass.Float32)
-    tiled = cute.make_tiled_copy_tv(atom, cute.make_layout((8, 32), stride=(32, 1)), cute.make_layout((1, 1)))
-    rows, columns = x.shape
-    transpose_kernel(x, y, tiled).launch(grid=(rows // TILE, columns // TILE, 1), block=(256, 1, 1))
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty(x.shape[1], x.shape[0], device=x.device, dtype=x.dtype)
-        transpose(from_dlpack(x), from_dlpack(y))
-        return y
+REFUSES_ONE_ROW = """
+if x.shape[0] == 1:
+    raise ValueError("no single row")
+return self.launch(x, torch.empty_like(x))
 """
-PADDED = TRANSPOSES.replace("stride=(TILE, 1))", "stride=(TILE + 1, 1))")
-CTAS = 6
 
 
-def test_layouts_travel_with_an_evaluation_and_change_between_revisions(judge):
-    before, after = judge(PROBLEM, TRANSPOSES), judge(PROBLEM, PADDED)
-    assert (before.label, after.label) == ("PASSED", "PASSED")
-    assert {item.file for item in before.layouts} == {"candidate.py"}
-    changed = [item for item in layout_changes(before.layouts, after.layouts) if item.changed]
-    assert {item.record.name for item in changed} == {"tile", "turned"}
-    for evaluation in (before, after):
-        for kind, role in (("load", "source"), ("store", "destination")):
-            record = next(
-                item
-                for item in evaluation.layouts
-                if item.kind is LayoutKind.ACCESS and item.views[0].role == role
-            )
-            # The copy's tile of 8 × 32 fits four times into the tensor.
-            passes = evaluation.profile.counters.smem_accesses[kind].passes
-            assert 4 * CTAS * tile_access(record).wavefronts == passes
-            line = (record.line - 1, record.tensor_line - 1)
-            source = TRANSPOSES.splitlines()
-            assert "cute.copy" in source[line[0]]
-            assert source[line[1]].strip().startswith(f"{record.name} =")
+@pytest.fixture(scope="module")
+def flagged(judge, make_candidate, make_problem):
+    source = make_candidate(REFUSES_ONE_ROW, FOR_ONE_WIDTH)
+    return source, judge(make_problem(), source, Tier.B)
 
 
-def test_a_kernel_that_names_no_layout_has_none(judge):
-    found = judge("relu", "relu")
-    assert found.passed
-    assert not [item for item in found.layouts if item.kind is not LayoutKind.LAYOUT]
+def test_a_fault_at_another_size_is_a_flag_with_size_line_and_next_step(flagged):
+    source, evaluation = flagged
+    assert evaluation.passed, evaluation.summary
+    (flag, *_) = [item for item in evaluation.findings if item.kind == "faults-at-another-shape"]
+    assert flag.severity is Severity.FLAG
+    assert flag.message.startswith("Right at the problem's own size; with 61 made 60, OUT_OF_BOUNDS: ")
+    assert flag.message.endswith(
+        "Guard the access, or have forward raise for shapes that it was not written for."
+    )
+    assert source.splitlines()[flag.line - 1].strip() == "y[index + 4] = value"
+
+
+def test_a_size_that_is_refused_is_noted_and_no_flag(flagged):
+    _, evaluation = flagged
+    assert not [
+        item for item in evaluation.findings if "single row" in item.message and "37 made 1" in item.message
+    ]
+    (check,) = [
+        item for item in evaluation.checks if item.name == "other shapes and thresholds of the source"
+    ]
+    assert check.state is CheckState.FOUND
+
+
+def test_wrong_values_at_another_size_are_a_flag(judge, make_candidate, make_problem):
+    wrong = REFUSES_ONE_ROW.replace(
+        'raise ValueError("no single row")', "return self.launch(x + 1, torch.empty_like(x))"
+    )
+    evaluation = judge(make_problem(), make_candidate(wrong), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    assert [item.kind for item in evaluation.findings if item.severity is Severity.FLAG] == [
+        "wrong-at-another-shape"
+    ]
+    assert evaluation.findings[0].message.startswith("With 37 made 1: Output 0 of shape (1, 61) is wrong")

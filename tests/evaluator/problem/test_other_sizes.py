@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.graph.ir import Extent
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
-from cutegen_nb.evaluator.problem.other_sizes import extents, rewrites_for, sizes
-from cutegen_nb.evaluator.problem.thresholds import thresholds
+from cutegen_nb.evaluator.problem.other_sizes import SizeLiteral, extents, rewrites_for, sizes
+from cutegen_nb.evaluator.problem.thresholds import Threshold, thresholds
 
 SOURCE = """
 import torch
@@ -42,12 +41,17 @@ def forward(x):
     if x.numel() > LIMIT or x.shape[0] == 8 or 4 * 128 <= x.shape[1] or x.numel() // (2**16 + 1):
         return 1
 """
-    assert thresholds(source) == (1 << 20, 70_000, 65_537, 512)
+    assert [(item.value, item.words) for item in thresholds(source)] == [
+        (1 << 20, "1048576 (LIMIT on line 13)"),
+        (70_000, "70000 (line 9)"),
+        (65_537, "65537 (2 ** 16 + 1 on line 13)"),
+        (512, "512 (4 * 128 on line 13)"),
+    ]
 
 
 def test_extents_are_literals_that_size_an_input():
     found = extents(PROBLEM, NOW, [(64, 256)])
-    assert found == [Extent(full=64, now=64), Extent(full=4096, now=256)]
+    assert found == [SizeLiteral(full=64, now=64), SizeLiteral(full=4096, now=256)]
 
 
 def test_rewrites_keep_the_scaled_size_and_set_one_extent():
@@ -57,42 +61,55 @@ def test_rewrites_keep_the_scaled_size_and_set_one_extent():
 
 
 def test_only_the_side_of_the_problems_own_size_decides():
-    found = [Extent(full=64, now=64), Extent(full=4096, now=256)]
-    tried = list(sizes(found, (64 * 4096, 64 * 256), (1000,)))
+    found = [SizeLiteral(full=64, now=64), SizeLiteral(full=4096, now=256)]
+    tried = list(sizes(found, (64 * 4096, 64 * 256), (Threshold(value=1000),)))
     deciding = [item for item in tried if item.decides and not item.nearer and item.control is None]
     assert [item.values for item in deciding] == [{4096: 1024}]
-    own_side = list(sizes(found, (64 * 4096, 64 * 256), (100,)))
+    own_side = list(sizes(found, (64 * 4096, 64 * 256), (Threshold(value=100),)))
     assert not any(item.decides and not item.nearer and item.control is None for item in own_side)
     assert {"256 made 255", "256 made 259", "64 made 1"} <= {item.words for item in own_side}
 
 
 def test_elements_cross_a_threshold_by_both_dimensions_of_one_literal():
-    square = [Extent(full=4096, now=256, power=2)]
-    size = next(item for item in sizes(square, (4096**2, 256**2), (300_000,)) if "elements" in item.words)
+    square = [SizeLiteral(full=4096, now=256, power=2)]
+    size = next(
+        item
+        for item in sizes(square, (4096**2, 256**2), (Threshold(value=300_000),))
+        if "elements" in item.words
+    )
     side = size.values[4096]
     assert size.decides
     assert side**2 >= 300_000 > (side - 1) ** 2
 
 
 def test_one_extent_takes_its_own_length_while_the_others_make_room():
-    found = [Extent(full=4096, now=256), Extent(full=393_216, now=384)]
+    found = [SizeLiteral(full=4096, now=256), SizeLiteral(full=393_216, now=384)]
     wide, high = [item for item in sizes(found, (4096 * 393_216, 256 * 384), ()) if item.control is not None]
     assert wide.values == {393_216: 98_304, 4096: 4}
     assert wide.control == {4096: 4}
     assert high.values == {4096: 4096, 393_216: 96}
     assert wide.decides
     assert "nearer to the problem's own 393216, and 256 made 4" in wide.words
-    assert not [item for item in sizes([Extent(full=64, now=64)], (64, 64), ()) if item.control is not None]
+    assert not [
+        item for item in sizes([SizeLiteral(full=64, now=64)], (64, 64), ()) if item.control is not None
+    ]
 
 
 def test_what_a_minimum_caps_may_count_ctas():
     source = "THREADS = 128\n\ndef host(n):\n    launch(grid=(min(n // THREADS, 65535), 1, 1))\n"
-    assert thresholds(source) == (65535 * 128, 65535, 128)
-    assert thresholds(f"{source}\ndef kernel():\n    step, _, _ = cute.arch.grid_dim()\n") == (128,)
+    assert [(item.value, item.is_product) for item in thresholds(source)] == [
+        (65535 * 128, True),
+        (65535, False),
+        (128, False),
+    ]
+    assert thresholds(source)[0].words == "8388480 (65535 * THREADS on line 4, a minimum times a constant)"
+    assert thresholds(f"{source}\ndef kernel():\n    step, _, _ = cute.arch.grid_dim()\n") == (
+        Threshold(value=128, expression="THREADS", line=4),
+    )
 
 
 def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():
-    nearer = [item for item in sizes([Extent(full=4095, now=63)], (4095, 63), ()) if item.nearer]
+    nearer = [item for item in sizes([SizeLiteral(full=4095, now=63)], (4095, 63), ()) if item.nearer]
     assert [item.values[4095] for item in nearer] == [127]
     assert all(item.decides for item in nearer)
-    assert not [item for item in sizes([Extent(full=64, now=64)], (64, 64), ()) if item.nearer]
+    assert not [item for item in sizes([SizeLiteral(full=64, now=64)], (64, 64), ()) if item.nearer]

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutegen_nb.analysis.history.claim_score import Measured
 from cutegen_nb.analysis.problem.problem_text import problem_from_string
 from cutegen_nb.core.problem import Rewrite
-from cutegen_nb.core.session import Budget
-from cutegen_nb.evaluator.problem.scaling import choose_scale, literals_of, shrunk
+from cutegen_nb.evaluator.problem.scaling import SizeBudget, TrialSize, choose_scale, literals_of, shrunk
 
 SOURCE = """import torch
 torch.manual_seed(1234)
@@ -40,7 +38,7 @@ def sizes(source: str, rewrites: tuple[Rewrite, ...]) -> dict[str, int]:
     return names
 
 
-def choose(assignments: str, elements, budget: Budget, allowed=lambda names: True):
+def choose(assignments: str, elements, budget: SizeBudget, allowed=lambda names: True):
     """`choose_scale` for top-level assignments, measured by functions of their names."""
     source = f"{assignments}\ndef f(x): return x\nexample_inputs = []\n"
     tried = []
@@ -48,9 +46,9 @@ def choose(assignments: str, elements, budget: Budget, allowed=lambda names: Tru
     def measure(rewrites):
         names = sizes(source, rewrites)
         tried.append(rewrites)
-        return Measured(elements=elements(names), flops=0, nodes=1, character=()) if allowed(names) else None
+        return TrialSize(elements=elements(names), flops=0, nodes=1, character=()) if allowed(names) else None
 
-    full = Measured(elements=elements(sizes(source, ())), flops=0, nodes=1, character=())
+    full = TrialSize(elements=elements(sizes(source, ())), flops=0, nodes=1, character=())
     rewrites = choose_scale(problem_from_string(source, name="p"), full, measure, budget)
     return (None if rewrites is None else sizes(source, rewrites)), rewrites, len(tried)
 
@@ -89,26 +87,28 @@ def test_halving_never_grows_never_passes_the_floor_and_ends(value, floor):
 
 
 def test_the_largest_extent_shrinks_first_until_the_budget_holds():
-    names, rewrites, _ = choose("rows = 4096\ncols = 393216", lambda n: 2 * n["rows"] * n["cols"], Budget())
+    names, rewrites, _ = choose(
+        "rows = 4096\ncols = 393216", lambda n: 2 * n["rows"] * n["cols"], SizeBudget()
+    )
     assert 2 * names["rows"] * names["cols"] <= 2**18
     assert 64 <= names["rows"] <= names["cols"] * 4
     assert {r.full for r in rewrites} == {4096, 393216}
 
 
 def test_equal_literals_stay_equal_and_small_ones_stay():
-    names, _, _ = choose("a = 8192 * 2\nb = (8192 * 2,)\nk = 3", lambda n: n["a"] * n["b"][0], Budget())
+    names, _, _ = choose("a = 8192 * 2\nb = (8192 * 2,)\nk = 3", lambda n: n["a"] * n["b"][0], SizeBudget())
     assert names["a"] == names["b"][0] < 8192
     assert names["k"] == 3
 
 
 def test_a_problem_within_the_budget_is_left_alone():
-    _, rewrites, tried = choose("n = 4096", lambda n: n["n"], Budget())
+    _, rewrites, tried = choose("n = 4096", lambda n: n["n"], SizeBudget())
     assert (rewrites, tried) == ((), 0)
 
 
 def test_sizes_that_only_fit_together_shrink_together():
     names, _, _ = choose(
-        "n = 4096\nm = 8192", lambda n: n["n"] * n["m"], Budget(), allowed=lambda n: n["m"] == 2 * n["n"]
+        "n = 4096\nm = 8192", lambda n: n["n"] * n["m"], SizeBudget(), allowed=lambda n: n["m"] == 2 * n["n"]
     )
     assert names["m"] == 2 * names["n"]
     assert names["n"] * names["m"] <= 2**18
@@ -116,14 +116,14 @@ def test_sizes_that_only_fit_together_shrink_together():
 
 def test_a_size_that_may_not_change_is_kept_and_the_others_go():
     names, _, _ = choose(
-        "n = 1024\nm = 8192", lambda n: n["n"] * n["m"], Budget(), allowed=lambda n: n["n"] == 1024
+        "n = 1024\nm = 8192", lambda n: n["n"] * n["m"], SizeBudget(), allowed=lambda n: n["n"] == 1024
     )
     assert names["n"] == 1024
     assert names["m"] <= 256
 
 
 def test_no_rewrites_are_given_where_nothing_helps():
-    names, _, tried = choose("n = 4096", lambda n: 2**30, Budget())
+    names, _, tried = choose("n = 4096", lambda n: 2**30, SizeBudget())
     assert names is None
     assert tried < 100
 
@@ -131,6 +131,6 @@ def test_no_rewrites_are_given_where_nothing_helps():
 def test_a_network_of_a_thousand_operations_is_given_up_soon():
     tried = []
     source = "a = 4096\nb = 8192\nc = 1000\ndef f(x): return x\nexample_inputs = []\n"
-    full = Measured(elements=2**40, flops=0, nodes=1000, character=())
-    assert choose_scale(problem_from_string(source, name="p"), full, tried.append, Budget()) is None
+    full = TrialSize(elements=2**40, flops=0, nodes=1000, character=())
+    assert choose_scale(problem_from_string(source, name="p"), full, tried.append, SizeBudget()) is None
     assert len(tried) <= 10

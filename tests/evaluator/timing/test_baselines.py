@@ -12,14 +12,14 @@ def test_how_the_compiler_is_set_up_is_put_back_before_a_baseline_is_compiled():
     before = baselines.configuration(("eager", "torch.compile"))
     fusing = inductor.max_fusion_size
     dynamo.disable, inductor.max_fusion_size = True, 1
-    (found,) = baselines.put_back(before)
+    (found,) = baselines.restore_compiler_settings(before)
     assert found.kind == "global-setting"
     assert "dynamo.config.disable" in found.message
     assert "inductor.config.max_fusion_size" in found.message
     assert (dynamo.disable, inductor.max_fusion_size) == (False, fusing)
-    assert baselines.put_back(before) == ()
+    assert baselines.restore_compiler_settings(before) == ()
 
 
 def test_without_a_compiled_baseline_no_compiler_is_imported():
     assert baselines.configuration(("eager",)) == {}
-    assert baselines.put_back({}) == ()
+    assert baselines.restore_compiler_settings({}) == ()

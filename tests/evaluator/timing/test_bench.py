@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,10 @@ import pytest
 import torch
 
 from cutegen_nb.core.finding import Severity
-from cutegen_nb.evaluator.numerics import tolerance as correctness
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.timing import bench as sampling
 from cutegen_nb.evaluator.timing.bench import Bench, BusyWait
-from cutegen_nb.evaluator.timing.statistics import AGAIN, CANDIDATE
+from cutegen_nb.evaluator.timing.statistics import AGAIN, CANDIDATE, settled
 from cutegen_nb.evaluator.timing.timed_outputs import LEAST_EXAMINED, TimedOutputs
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial.evidence import TimingTask
@@ -100,7 +101,7 @@ def taking(device, ms, function):
 
 def bench(device, candidate, ms=1.0, reference=None):
     reference = reference or Relu()
-    gates = (correctness.Gate(element=1e-6, l2=1e-6, reference_l2=0.0),)
+    gates = (Tolerance(element=1e-6, l2=1e-6, reference_l2=0.0),)
 
     def draw(seed):
         return [torch.randn(32, 64, generator=torch.Generator().manual_seed(seed))]
@@ -129,7 +130,7 @@ def bench(device, candidate, ms=1.0, reference=None):
 
 def test_calls_are_sampled_in_blocks_and_some_are_compared_as_a_whole(device):
     made = bench(device, torch.relu)
-    samples = made.sample(0.05)
+    samples = made.sample(5.0)  # ends long before: no time varies here
     assert {name: len(blocks) for name, blocks in samples.items()} == dict.fromkeys(made.calls, 10)
     for name, ms in ((CANDIDATE, 1.0), ("eager", 2.0), (AGAIN, 2.0)):
         assert [value for block in samples[name] for value in block] == pytest.approx([ms] * 50)
@@ -214,3 +215,61 @@ def test_a_call_in_place_that_has_to_be_repeated_finds_the_contents_that_it_is_c
     made.examine()
     assert made.outputs.wrong is None
     assert len(device.heads) == 2
+
+
+class Clock:
+    """A clock in seconds that goes on by the length of each call."""
+
+    def __init__(self, ms):
+        self.now_s = 0.0
+        self.ms = ms
+        self.calls = []
+
+    def once(self, name):
+        self.calls.append(name)
+        ms = self.ms[name](len(self.calls)) if callable(self.ms[name]) else self.ms[name]
+        self.now_s += ms * 1e-3
+        return ms
+
+    def sample(self, longest_s):
+        return sampling.sample_in_turns(list(self.ms), self.once, longest_s, now=lambda: self.now_s)
+
+
+def test_short_calls_warm_up_for_half_a_second_and_end_as_soon_as_the_ratio_is_known():
+    clock = Clock({CANDIDATE: 1.0, "eager": 2.0})
+    samples = clock.sample(20.0)
+    assert {name: [len(block) for block in blocks] for name, blocks in samples.items()} == {
+        CANDIDATE: [5] * 10,
+        "eager": [5] * 10,
+    }
+    assert clock.now_s == pytest.approx(0.5 + 0.15, abs=0.01)
+
+
+def test_calls_that_vary_are_sampled_for_as_long_as_is_allowed():
+    noise = random.Random(3)
+    clock = Clock({CANDIDATE: lambda _: noise.uniform(1.0, 9.0), "eager": 2.0})
+    samples = clock.sample(2.0)
+    assert 2.5 <= clock.now_s < 2.6
+    assert len(samples[CANDIDATE]) > 10
+    assert not settled(samples)
+
+
+def test_calls_of_a_second_have_five_blocks_of_one_turn():
+    clock = Clock({CANDIDATE: 400.0, "eager": 600.0})
+    samples = clock.sample(2.0)
+    assert samples == {CANDIDATE: [[400.0]] * 5, "eager": [[600.0]] * 5}
+
+
+def test_each_turn_calls_everything_once_in_an_order_that_changes():
+    clock = Clock({CANDIDATE: 1.0, "eager": 2.0, AGAIN: 2.0})
+    clock.sample(0.1)
+    turns = [tuple(clock.calls[at : at + 3]) for at in range(0, len(clock.calls), 3)]
+    assert all(set(turn) == set(clock.ms) for turn in turns)
+    assert len(set(turns)) > 1
+
+
+@pytest.mark.parametrize(
+    ("longest_s", "turn_s", "turns"), [(1.0, 0.001, 5), (1.0, 0.01, 2), (1.0, 0.3, 1), (1.0, 0.0, 5)]
+)
+def test_long_calls_have_fewer_turns_in_a_block(longest_s, turn_s, turns):
+    assert sampling.turns_a_block(longest_s, turn_s) == turns

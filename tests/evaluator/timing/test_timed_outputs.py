@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cutegen_nb.evaluator.numerics import tolerance as correctness
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.observe.memory_contents import change, put, write_over
 from cutegen_nb.evaluator.timing.timed_outputs import LEAST_EXAMINED, TimedOutputs
 from cutegen_nb.evaluator.trial import compare as comparing
@@ -31,7 +31,7 @@ def draw(seed):
 
 def watched(candidate, reference=None, kept=()):
     reference = Relu() if reference is None else reference
-    gates = (correctness.Gate(element=1e-6, l2=1e-6, reference_l2=0.0),) * 2
+    gates = (Tolerance(element=1e-6, l2=1e-6, reference_l2=0.0),) * 2
 
     def check(outputs, drawn):
         wanted = comparing.tensors_of(reference(*comparing.cloned(drawn)))

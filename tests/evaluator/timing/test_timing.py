@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cutegen_nb.core.finding import Severity
 from cutegen_nb.evaluator.timing import (
     bench as sampling,
 )
@@ -17,8 +18,13 @@ from cutegen_nb.evaluator.timing import (
 from cutegen_nb.evaluator.timing import (
     statistics as ratios,
 )
-from cutegen_nb.evaluator.timing.cuda_trace import KernelTrace, sizes_of, split_by_markers, trace_of
-from cutegen_nb.simulator.host.torch_cuda import Event
+from cutegen_nb.evaluator.timing.cuda_trace import (
+    KernelTrace,
+    TraceEvent,
+    sizes_of,
+    split_by_markers,
+    trace_of,
+)
 
 
 def _blocks(median, noise, seed, count=8, size=10):
@@ -61,16 +67,17 @@ def test_a_problem_that_fits_the_cache_has_no_roof():
     assert roofs.above_roof(0.001, 10_000_000, 4e12, 60 << 20) is None
 
 
-def test_a_time_that_arithmetic_does_not_allow_is_shown_with_its_arithmetic():
-    finding = roofs.above_arithmetic_roof(0.1, 137_438_953_472, 7.7e14)
+def test_a_time_below_the_references_arithmetic_is_a_flag_with_its_arithmetic():
+    finding = roofs.fewer_operations(0.1, 137_438_953_472, 7.7e14)
     assert finding is not None
     assert "137.4 GFLOP" in finding.message
     assert "0.1785 ms" in finding.message
-    assert roofs.above_arithmetic_roof(0.16, 137_438_953_472, 7.7e14) is None
+    assert (finding.kind, finding.severity) == ("fewer-operations", Severity.FLAG)
+    assert roofs.fewer_operations(0.16, 137_438_953_472, 7.7e14) is None
 
 
 def test_with_no_measured_peak_there_is_no_arithmetic_roof():
-    assert roofs.above_arithmetic_roof(1e-9, 10**15, 0.0) is None
+    assert roofs.fewer_operations(1e-9, 10**15, 0.0) is None
 
 
 def ran(busy, *elsewhere, span=0.0):
@@ -135,22 +142,22 @@ def test_a_candidates_kernel_beside_a_baseline_is_found_and_a_compiled_baselines
 
 
 def test_inputs_that_no_cache_holds_take_their_time_to_read_whatever_their_size():
-    finding = roofs.above_reading_roof(0.002, 67_108_864, 4.2e12)
+    finding = roofs.faster_than_reading_inputs(0.002, 67_108_864, 4.2e12)
     assert finding is not None
     assert "67.1 MB" in finding.message
-    assert roofs.above_reading_roof(0.056, 67_108_864, 4.2e12) is None
-    assert roofs.above_reading_roof(0.0156, 67_108_864, 4.2e12) is None  # reading alone
-    assert roofs.above_reading_roof(0.001, 1_000_000, 4.2e12) is None
-    assert roofs.above_reading_roof(0.001, -5, 4.2e12) is None
+    assert roofs.faster_than_reading_inputs(0.056, 67_108_864, 4.2e12) is None
+    assert roofs.faster_than_reading_inputs(0.0156, 67_108_864, 4.2e12) is None  # reading alone
+    assert roofs.faster_than_reading_inputs(0.001, 1_000_000, 4.2e12) is None
+    assert roofs.faster_than_reading_inputs(0.001, -5, 4.2e12) is None
 
 
 def test_a_baseline_against_itself_is_the_noise():
     blocks = {"": _blocks(1.0, 0.0, 1), "eager": _blocks(2.0, 0.01, 2), ratios.AGAIN: _blocks(2.0, 0.01, 3)}
-    assert 0 < ratios.noise_of(blocks) < 0.02
+    assert 0 < ratios.noise_fraction(blocks) < 0.02
     blocks[ratios.AGAIN] = _blocks(2.2, 0.0, 3)
-    assert ratios.noise_of(blocks) > 0.05
+    assert ratios.noise_fraction(blocks) > 0.05
     del blocks[ratios.AGAIN]
-    assert ratios.noise_of(blocks) is None
+    assert ratios.noise_fraction(blocks) is None
 
 
 def test_what_the_clock_cannot_tell_apart_is_noise():
@@ -204,7 +211,7 @@ def test_a_weight_prepared_by_pytorch_in_the_first_of_two_calls_is_no_librarys_w
 
 
 def test_a_head_start_grows_until_the_host_is_done_and_gives_up_on_a_call_that_waits():
-    head = sampling.HeadStart()
+    head = sampling.BusyWait()
     first = head.cycles
     head.lengthen(0.0)
     assert head.cycles == 2 * first
@@ -217,7 +224,7 @@ def test_a_head_start_grows_until_the_host_is_done_and_gives_up_on_a_call_that_w
 
 
 def event(name, start, end, size=0, stream=7):
-    return Event(name=name, start_ns=start, end_ns=end, size_bytes=size, stream=stream)
+    return TraceEvent(name=name, start_ns=start, end_ns=end, size_bytes=size, stream=stream)
 
 
 MARK = "at::cuda::(anonymous namespace)::spin_kernel(long)"
@@ -268,18 +275,18 @@ def trace(names, down=0, up=0):
 
 
 def test_an_equal_call_that_launches_nothing_handed_out_what_it_kept():
-    finding = believing.answer_kept(trace(("mine",)), trace(()))
+    finding = believing.second_call_launched_nothing(trace(("mine",)), trace(()))
     assert finding.kind == "no-kernel"
     assert "mine" in finding.message
-    assert believing.answer_kept(trace(("mine",)), trace(("other",))) is None
-    assert believing.answer_kept(trace(()), trace(())) is None
+    assert believing.second_call_launched_nothing(trace(("mine",)), trace(("other",))) is None
+    assert believing.second_call_launched_nothing(trace(()), trace(())) is None
 
 
 def test_copies_both_ways_of_the_inputs_size_are_found_and_single_numbers_are_not():
-    assert believing.by_way_of_the_host(trace(("k",), down=4096, up=4096), 4096).kind == "read-from-host"
-    assert believing.by_way_of_the_host(trace(("k",), down=4096), 4096) is None
-    assert believing.by_way_of_the_host(trace(("k",), down=4, up=4096), 4096) is None
-    assert believing.by_way_of_the_host(trace(("k",), down=4, up=4), 16) is None
+    assert believing.computed_on_host(trace(("k",), down=4096, up=4096), 4096).kind == "host-work"
+    assert believing.computed_on_host(trace(("k",), down=4096), 4096) is None
+    assert believing.computed_on_host(trace(("k",), down=4, up=4096), 4096) is None
+    assert believing.computed_on_host(trace(("k",), down=4, up=4), 16) is None
 
 
 def test_sizes_of_copies_are_read_in_order_of_time_from_a_written_trace():

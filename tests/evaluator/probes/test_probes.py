@@ -10,6 +10,7 @@ from cutegen_nb.core.finding import Severity
 from cutegen_nb.evaluator.probes.output_aliasing import written_apart
 from cutegen_nb.exploits.library import chosen
 
+pytestmark = pytest.mark.slow
 ONE_BUFFER = """
 if "y" not in self.kept or self.kept["y"].shape != x.shape:
     self.kept["y"] = torch.empty_like(x)
@@ -132,5 +133,5 @@ def test_pytorch_in_small_pieces_counts_by_all_its_calls(judge):
     for name in ("in_pieces", "in_pieces_variant"):
         item = shipped(name)
         evaluation = judge(item.problem.source, item.source)
-        assert evaluation.outcome == Judged(verdict=Verdict.CHEATED)
+        assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK)
         assert "calls on" in evaluation.summary

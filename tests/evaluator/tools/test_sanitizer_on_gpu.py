@@ -45,7 +45,7 @@ def looked(evaluator):
         async def one():
             await evaluator.device()
             facts = await evaluator.facts(PROBLEM, lambda _: None)
-            order = sanitizing.Order(
+            order = sanitizing.SanitizerRequest(
                 problem=PROBLEM,
                 candidate=candidate(kernel),
                 sizes=(facts.full,),

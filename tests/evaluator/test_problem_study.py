@@ -1,0 +1,82 @@
+"""Facts of a problem are found once, shared by the evaluators of a host, and survive a change of event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.evaluator import problem_study
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache
+
+PROBLEM = Problem(name="given", source="x = 1\n", form=ProblemForm.KERNELBENCH)
+OTHER = Problem(name="given", source="x = 2\n", form=ProblemForm.KERNELBENCH)
+
+
+def timed(noise):
+    return SimpleNamespace(timing=None if noise is None else SimpleNamespace(noise_fraction=noise))
+
+
+def test_the_first_noise_of_a_known_problem_is_kept():
+    cache = ProblemCache()
+    cache.keep_noise(PROBLEM, timed(0.02))
+    assert cache.noise_fraction(PROBLEM) is None  # not studied yet
+    cache.keep(PROBLEM, KnownProblem(facts=None))
+    for noise in (None, 0.01, 0.5):
+        cache.keep_noise(PROBLEM, timed(noise))
+    assert cache.noise_fraction(PROBLEM) == 0.01
+    assert cache.noise_fraction(OTHER) is None
+
+
+def test_one_problem_is_studied_by_one_at_a_time_and_another_beside_it():
+    cache, inside, most = ProblemCache(), [], []
+
+    async def study(problem):
+        async with cache.alone(problem):
+            inside.append(problem.digest)
+            most.append((inside.count(problem.digest), len(inside)))
+            await asyncio.sleep(0.01)
+            inside.remove(problem.digest)
+
+    async def all_of_them():
+        await asyncio.gather(*(study(item) for item in (PROBLEM, PROBLEM, OTHER)))
+
+    for _ in range(2):  # each loop has locks of its own
+        asyncio.run(all_of_them())
+    assert {same for same, _ in most} == {1}
+    assert max(together for _, together in most) == 2
+
+
+@pytest.mark.slow
+def test_a_problem_is_studied_once_for_all_evaluators_that_share_a_cache(judge):
+    problem = judge.problem("relu")
+    first = judge.facts("relu")
+    cache = judge.evaluator._cache
+    assert cache.find(problem).facts is first
+    assert [gate.element for gate in cache.find(problem).tolerances] == [1e-4]
+    assert "zeros" in first.admission.refused
+    other = KernelEvaluator(device="simulator", cache=cache)
+    stages = []
+
+    async def ask():
+        try:
+            return await other.facts(problem, stages.append)
+        finally:
+            await other.close()
+
+    assert asyncio.run(ask()) is first
+    assert stages == []
+
+
+@pytest.mark.slow
+def test_a_problem_too_large_to_admit_here_is_judged_without_tolerances_of_its_own(judge, monkeypatch):
+    monkeypatch.setattr(problem_study, "_LARGEST_ADMITTED_BYTES", 1)
+    given = judge.problem("relu").source.replace("37, 61", "36, 60")
+    facts = judge.facts(given)
+    assert facts.admission.not_tried == "the problem is too large for this machine"
+    assert judge.evaluator._cache.find(judge.problem(given)).tolerances == ()
+    assert judge(given, "relu").passed
+    assert not judge(given, "zeros").passed

@@ -1,0 +1,88 @@
+"""The compiled reference is made once a problem in a worker of its own, and candidates get copies."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.errors import EvaluatorError
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.evaluator.timing.compile_cache import CompileCache
+
+PROBLEM = Problem(name="given", source="x = 1\n", form=ProblemForm.KERNELBENCH)
+WORKLOAD = SimpleNamespace(rewrites=())
+
+
+class Workers:
+    """Workers of a GPU whose requests are answered here."""
+
+    def __init__(self, folder, *, kind=DeviceKind.GPU, answer="compiled"):
+        self.folder = folder
+        self.kind = kind
+        self.answer = answer
+        self.asked = []
+        self.discarded = []
+
+    async def choice(self):
+        return SimpleNamespace(kind=self.kind)
+
+    async def limits(self):
+        return None
+
+    async def run(self, request, _limits, heard, **options):
+        self.asked.append(request["kind"])
+        assert options == {"spare": False, "keep": True}
+        if self.answer == "lost":
+            raise EvaluatorError("the worker died")
+        heard.result = {"kind": self.answer}
+        return SimpleNamespace(folder="run")
+
+    async def forks(self):
+        return SimpleNamespace(folder=lambda _: self.folder, discard=self.discarded.append)
+
+
+def filled(workers, *, wanted=True, times=1):
+    cache = CompileCache(workers, wanted=wanted)
+
+    async def fill():
+        for _ in range(times):
+            await cache.fill(PROBLEM, WORKLOAD)
+
+    asyncio.run(fill())
+    return cache
+
+
+def test_a_reference_is_compiled_once_and_copied_with_its_own_paths(tmp_path):
+    made, now = tmp_path / "made", tmp_path / "worker"
+    (made / "triton").mkdir(parents=True)
+    (made / "triton" / "__grp__fused.json").write_text(f'{{"cubin": "{made}/triton/fused.cubin"}}')
+    (made / "triton" / "fused.cubin").write_bytes(b"code")
+    now.mkdir()
+    workers = Workers(made)
+    cache = filled(workers, times=2)
+    assert workers.asked == ["compile"]
+    assert cache.copy(PROBLEM, now) == {}
+    assert (now / "triton" / "fused.cubin").read_bytes() == b"code"
+    assert str(now) in (now / "triton" / "__grp__fused.json").read_text()
+    assert str(made) in (made / "triton" / "__grp__fused.json").read_text()
+
+
+@pytest.mark.parametrize("answer", ["refused", "lost"])
+def test_a_reference_that_cannot_be_compiled_is_tried_once_and_copies_nothing(tmp_path, answer):
+    workers = Workers(tmp_path / "made", answer=answer)
+    cache = filled(workers, times=2)
+    assert workers.asked == ["compile"]
+    assert workers.discarded == (["run"] if answer == "refused" else [])
+    assert cache.copy(PROBLEM, tmp_path) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [{"wanted": False}, {"kind": DeviceKind.SIMULATOR}])
+def test_nothing_is_compiled_where_nothing_is_timed_against_it(tmp_path, change):
+    wanted = change.pop("wanted", True)
+    workers = Workers(tmp_path, **change)
+    filled(workers, wanted=wanted)
+    assert workers.asked == []
