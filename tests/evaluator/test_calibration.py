@@ -1,4 +1,4 @@
-"""What is called faster or slower is so, by simulation of devices that behave badly (see the benchmark)."""
+"""Kernels called faster or slower are so, by simulation of devices that behave badly (see the benchmark)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 
 import pytest
 
@@ -39,8 +39,6 @@ def gpu(judge_class):
 
 
 def test_the_device_is_named_with_its_ceilings(gpu):
-    import asyncio
-
     device = asyncio.run(gpu.evaluator.device())
     assert device.kind is DeviceKind.GPU
     assert device.architecture.startswith("sm_")
@@ -74,14 +72,16 @@ def test_at_full_size_the_time_stands_in_a_possible_relation_to_memory(gpu):
     assert evaluation.timing.median_ms > 0.85 * floor_ms
 
 
-def test_a_second_verdict_comes_soon(gpu):
-    began = time.monotonic()
+def test_a_second_verdict_comes_from_the_same_template_with_the_compiled_baseline_of_the_first(gpu):
     assert gpu("relu", "relu").passed
-    assert time.monotonic() - began < 15.0
+    template = gpu.template
+    evaluation = gpu("relu", "relu")
+    assert {item.name for item in evaluation.timing.baselines} >= {"eager", "torch.compile"}
+    assert gpu.template == template
 
 
-@pytest.mark.parametrize("problem", ["relu", LARGE], ids=["small", "full size"])
-def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem):
+@pytest.mark.parametrize(("problem", "seeds"), [("relu", 10), (LARGE, 5)], ids=["small", "full size"])
+def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem, seeds):
     evaluation = gpu(problem, "relu", Tier.C)
     assert evaluation.passed, evaluation.summary
     assert not evaluation.exhibits
@@ -95,7 +95,7 @@ def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem):
     ):
         assert states[name] is CheckState.RAN, [item for item in evaluation.checks if item.name == name]
     assert states["second process, other seeds"] is CheckState.RAN
-    assert len(evaluation.correctness.seeds) == 10
+    assert len(evaluation.correctness.seeds) == seeds
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_every_tier_passes_a_right_kernel_and_says_what_ran(gpu, problem):
         ("off_by_one_tail", Verdict.WRONG_VALUES),
         ("zeros", Verdict.WRONG_VALUES),
         ("unwritten", Verdict.WRONG_VALUES),
-        ("torch_relu", Verdict.CHEATED),
+        ("torch_relu", Verdict.NOT_OWN_WORK),
         ("hard_exit", Verdict.EXITED),
         ("segfault", Verdict.CRASHED),
         ("raises", Verdict.CRASHED),
@@ -142,8 +142,6 @@ def test_a_call_that_waits_for_the_device_says_that_its_latency_holds_host_time(
 
 
 def test_the_best_before_is_timed_in_the_same_turns_and_is_no_faster_than_itself(gpu):
-    import asyncio
-
     source = gpu.source("relu")
     judged = gpu.evaluator.evaluate(
         gpu.problem(LARGE), gpu.candidate(source + "\n"), lambda _: None, rival=gpu.candidate(source)

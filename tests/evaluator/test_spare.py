@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-import statistics
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from cutegen_nb.evaluator.process.exit_report import never_started_error
 from cutegen_nb.evaluator.process.supervisor import supervise
 from cutegen_nb.evaluator.process.worker_handle import ProcessLimits, WaitingWorker, WorkerNeverStarted
 
+pytestmark = pytest.mark.slow
 PROBE = """
 import gc, hashlib, os, sys
 import torch
@@ -51,7 +51,7 @@ def _server(judge):
 
 
 def _spare(judge):
-    """The processes of the spare that waits, its warden first; found once it is warm."""
+    """The processes of the spare that waits, its supervisor first; found once it is warm."""
     until = time.monotonic() + 20.0
     while time.monotonic() < until:
         family = sandbox.descendants(judge.template)
@@ -62,7 +62,7 @@ def _spare(judge):
 
 
 def _quiet(pid):
-    """Whether a process used no processor time for a while."""
+    """Return whether a process used no processor time for a while."""
 
     def used():
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -125,7 +125,7 @@ def test_a_request_is_served_by_the_worker_that_waited_and_the_next_one_gets_rea
     assert _spare(spared)[1] != worker
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["its warden", "it"])
+@pytest.mark.parametrize("which", [0, 1], ids=["its supervisor", "it"])
 def test_one_that_died_while_it_waited_is_replaced_without_a_word(spared, which):
     process = _spare(spared)[which]
     os.kill(process, signal.SIGKILL)
@@ -172,27 +172,27 @@ def test_a_worker_that_is_killed_before_it_began_is_no_verdict_and_says_how_it_e
 
 
 def test_a_worker_that_fails_before_it_is_ready_leaves_its_traceback(tmp_path):
-    """A warden and a worker of ours, forked as the template forks them."""
+    """A supervisor and a worker of ours, forked as the template forks them."""
     worker_here, worker_there = socket.socketpair()
-    warden_here, warden_there = socket.socketpair()
+    supervisor_here, supervisor_there = socket.socketpair()
 
     def fail(_):
         raise OSError("no such device: landlock0")
 
-    warden = os.fork()
-    if warden == 0:
+    supervisor = os.fork()
+    if supervisor == 0:
         worker_here.close()
-        warden_here.close()
-        supervise(warden_there, worker_there, fail)
+        supervisor_here.close()
+        supervise(supervisor_there, worker_there, fail)
         os._exit(0)
     worker_there.close()
-    warden_there.close()
+    supervisor_there.close()
     waiting = WaitingWorker(
-        worker=worker_here, warden=warden_here, nonce="n", folder=str(tmp_path), confine_files=False
+        worker=worker_here, supervisor=supervisor_here, nonce="n", folder=str(tmp_path), confine_files=False
     )
     with pytest.raises(WorkerNeverStarted) as caught:
         asyncio.run(waiting.carry_out(dict, ProcessLimits(deadline_s=20.0), lambda _: None))
-    os.waitpid(warden, 0)
+    os.waitpid(supervisor, 0)
     said = str(never_started_error(caught.value.end))
     assert "ended before it began, with status 1" in said
     assert said.endswith("OSError: no such device: landlock0")
@@ -200,17 +200,14 @@ def test_a_worker_that_fails_before_it_is_ready_leaves_its_traceback(tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(find_gpu() is None, reason="nvidia-smi names no GPU on this machine")
-def test_on_a_gpu_a_verdict_takes_less_than_two_seconds_with_one(judge_class):
-    """On an H200 it takes 0.8 s, compilation included; PyTorch's own compiler is no baseline here."""
+def test_on_a_gpu_each_verdict_comes_from_the_worker_that_waited(judge_class):
     judge = judge_class(device="cuda")
-    taken = []
     try:
         assert judge("relu", "relu").passed
-        for number in range(3):
-            time.sleep(3.0)
-            began = time.monotonic()
-            assert judge("relu", f"{judge.source('relu')}\n# {number}\n").passed
-            taken.append(time.monotonic() - began)
+        for _ in range(2):
+            worker = _spare(judge)[1]
+            evaluation = judge("relu", f"import os\nprint('PID', os.getpid())\n{judge.source('relu')}")
+            assert evaluation.passed, evaluation.summary
+            assert f"PID {worker}\n" in evaluation.log
     finally:
         judge.close()
-    assert statistics.median(taken) < 2.0, taken

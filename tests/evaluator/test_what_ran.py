@@ -67,5 +67,5 @@ def test_where_rearranging_is_the_whole_problem_pytorch_may_not_do_it(judge):
         "torch.nn.functional.pad(x, (0, -columns % THREADS))", "torch.flip(x, [0])"
     )
     found = judge(FLIP, copying)
-    assert found.label == "CHEATED", found.summary
+    assert found.label == "NOT_OWN_WORK", found.summary
     assert found.findings[0].kind == "torch-compute"

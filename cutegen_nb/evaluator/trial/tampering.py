@@ -58,6 +58,8 @@ class HarnessSnapshot:
 
     parts: dict[str, _RecordedFunction]
     """Functions by full name: ``torch.relu``."""
+    classes: dict[str, tuple[type, frozenset[str]]]
+    """Classes by full name, each with the names in its own namespace."""
     facts: dict[str, tuple[Callable[[], object], object]]
     """Other state that must not change, by a name in words: its reader and its recorded value."""
 
@@ -80,20 +82,40 @@ class HarnessSnapshot:
         }
         operators = OperatorWatch()
         facts = {name: (read, read()) for name, read in readers.items()}
-        return cls(parts=parts, facts=facts | {"PyTorch's operators": (operators.now, operators.before())})
+        return cls(
+            parts=parts,
+            classes={
+                name: (owner, frozenset(vars(owner)))
+                for name, owner in owners.items()
+                if isinstance(owner, type)
+            },
+            facts=facts | {"PyTorch's operators": (operators.now, operators.before())},
+        )
 
     def changed(self) -> tuple[str, ...]:
         """Names of all functions and other state that differ from the snapshot."""
         replaced = (name for name, part in self.parts.items() if _is_replaced(part))
         other = (name for name, (read, before) in self.facts.items() if read() != before)
-        return (*replaced, *other)
+        return (*replaced, *self._overridden(), *other)
+
+    def _overridden(self) -> Iterator[str]:
+        """Names of inherited functions and properties that a class has its own of now: ``torch.Tensor.T``."""
+        for name, (owner, before) in self.classes.items():
+            for attribute in vars(owner).keys() - before:
+                value = vars(owner)[attribute]
+                inherited = any(attribute in vars(base) for base in owner.__mro__[1:])
+                acts = callable(value) or hasattr(value, "__get__")
+                if inherited and acts and not _is_pytorchs(value):
+                    yield f"{name}.{attribute}"
 
     def now(self, name: str) -> str:
         """Describe in words the present value of a function or other state."""
-        part = self.parts.get(name)
-        if part is None:
+        if name in self.facts:
             return str(self.facts[name][0]())[:200]
-        value = inspect.getattr_static(part.owner, part.attribute, None)
+        part = self.parts.get(name)
+        holder, _, attribute = name.rpartition(".")
+        owner = part.owner if part else self.classes[holder][0]
+        value = inspect.getattr_static(owner, attribute, None)
         code = getattr(value, "__code__", None)
         place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else "built in"  # noqa: PTH119 - the last part of a name
         return f"{getattr(value, '__qualname__', type(value).__name__)} ({place})"
@@ -148,8 +170,14 @@ def _is_replaced(part: _RecordedFunction) -> bool:
     value = vars(part.owner).get(part.attribute)
     if value is part.value:
         return part.code is not None and getattr(value, "__code__", None) is not part.code
+    return not _is_pytorchs(value)
+
+
+def _is_pytorchs(value: Any) -> bool:
+    """Return whether the code of a function or property stands in PyTorch's own files."""
+    value = getattr(value, "fget", None) or getattr(value, "__func__", value)
     code = getattr(value, "__code__", None)
-    return not (code is not None and code.co_filename.startswith(_TORCH_FOLDER))
+    return code is not None and code.co_filename.startswith(_TORCH_FOLDER)
 
 
 def _hooks() -> object:

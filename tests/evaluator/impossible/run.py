@@ -18,22 +18,24 @@ import itertools
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.codec import encode
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Tier
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts, ProblemForm
+from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.catalog.correctness import POISON
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
+from cutegen_nb.evaluator.problem_study import ProblemCache, ProblemStudy
 
 HERE = Path(__file__).parent
 FEWEST = 2
 """Independent checks that have to refuse each kernel."""
-OPEN_GATE = {"element": 1e30, "l2": 1e30, "reference_l2": 0.0, "against_oracle": True}
+OPEN = Tolerance(element=1e30, l2=1e30, reference_l2=0.0)
 """Lets every finite value pass."""
 
 
@@ -44,7 +46,7 @@ class Operation:
     inputs: str
     """Names of forward's arguments."""
     result: str
-    """What forward gives."""
+    """Expression that forward returns."""
     drawn: str
     """The inputs, with the extents by name."""
     real: dict[str, int]
@@ -140,7 +142,7 @@ OPERATIONS = {
 
 
 def refusal(found: Evaluation, *, comparison: bool) -> dict | None:
-    """What refused it: the check that decided, its evidence, and how it was judged; None for PASSED."""
+    """Refusal of a kernel: the check that decided, its evidence, and how it was judged; None for PASSED."""
     if found.passed:
         return None
     decisive = next((item for item in found.findings if item.severity is Severity.DECIDES), None)
@@ -174,11 +176,11 @@ async def refusals(name: str, evaluators: itertools.cycle, *, small: bool) -> di
         return await next(evaluators).evaluate(problem, candidate, lambda _: None, tier)
 
     first = next(evaluators)
-    facts = await first.facts(problem, lambda _: None)
+    known = await first.known(problem, lambda _: None)
     found = [await judged(Tier.A)]
     listed = [refusal(found[0], comparison=True)]
     # Only here: what else refuses a kernel shows where the first that does is out of the way.
-    first._gates[problem.digest] = [encode_gate()]
+    first._cache._known[problem.digest] = replace(known, tolerances=(OPEN,))
     for tier in (Tier.A, Tier.B):
         if len({item["check"] for item in listed if item}) < FEWEST:
             found.append(await judged(tier))
@@ -191,47 +193,48 @@ async def refusals(name: str, evaluators: itertools.cycle, *, small: bool) -> di
         "refused_by": sorted({item["check"] for item in listed if item}),
         "refusals": [item for item in listed if item],
         "median_ms": timing.median_ms if timing else None,
-        "floor_ms": facts.full.least_bytes / timing.bandwidth_bytes_per_s * 1e3 if timing else None,
+        "floor_ms": known.facts.full.least_bytes / timing.bandwidth_bytes_per_s * 1e3 if timing else None,
         "seconds": round(time.monotonic() - began, 1),
     }
 
 
-def encode_gate() -> dict:
-    """The open gate, as a request carries it."""
-    from cutegen_nb.notebook.approver import Gate
+class Untried(ProblemStudy):
+    """Tries no wrong answers against a problem first: it is these kernels that are tried."""
 
-    return encode(Gate(**OPEN_GATE))
+    async def _admitted(
+        self, problem: Problem, facts: ProblemFacts, progress: Progress
+    ) -> tuple[Admission, tuple]:
+        return Admission(not_tried="nine kernels are about to be"), ()
 
 
 class Unadmitted(KernelEvaluator):
-    """Tries no wrong answers against a problem first: it is these kernels that are tried."""
+    """An evaluator that studies a problem so."""
 
-    async def _admitted(self, problem: Problem, facts: ProblemFacts, progress: Progress) -> Admission:
-        return Admission(not_tried="nine kernels are about to be")
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._study = Untried(self._workers, self._cache, compiled=self._compiled)
 
 
-async def share_facts(evaluators: list[KernelEvaluator], names: list[str], *, small: bool) -> None:
-    """Have each problem traced once, all at the same time, and every evaluator know of it."""
-    first = evaluators[0]
+async def trace(evaluators: list[KernelEvaluator], names: list[str], *, small: bool) -> None:
+    """Have each problem traced once, all at the same time; the evaluators share what is known."""
     problems = [OPERATIONS[name].problem(name, small=small) for name in names]
     await asyncio.gather(
-        *(first.facts(problem, lambda _: None) for problem in problems),
+        *(evaluators[0].facts(problem, lambda _: None) for problem in problems),
         *(evaluator.device() for evaluator in evaluators[1:]),
     )
-    for other in evaluators[1:]:
-        other._facts, other._gates = first._facts, first._gates
 
 
 async def measure(options: argparse.Namespace) -> int:
     """Every kernel that was asked for."""
+    cache = ProblemCache()
     evaluators = [
-        Unadmitted(device=options.device, seeds=options.seeds, baselines=())
+        Unadmitted(device=options.device, seeds=options.seeds, baselines=(), cache=cache)
         for _ in range(options.evaluators)
     ]
     names = [name for name in OPERATIONS if not options.only or name[:2] in options.only.split(",")]
     try:
         device = await evaluators[0].device()
-        await share_facts(evaluators, names, small=options.small)
+        await trace(evaluators, names, small=options.small)
         turns = itertools.cycle(evaluators)
         found = {
             "device": device.name,

@@ -1,4 +1,4 @@
-"""What passed inside is judged once more where the candidate cannot reach the judge."""
+"""A candidate that passed is judged once more where it cannot reach the judge."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import torch
 
 from cutegen_nb.analysis.problem.workload import longest_sum
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable, EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
 from cutegen_nb.evaluator.isolated import exchange as outside
-from cutegen_nb.evaluator.isolated.reconcile import with_check
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, with_check
 from cutegen_nb.evaluator.process import process_tree as sandbox
 from cutegen_nb.evaluator.process.channel import Channel, MalformedRecord
 from cutegen_nb.evaluator.process.exit_report import raise_reported_error
@@ -26,6 +27,8 @@ from cutegen_nb.evaluator.process.transcript import RecordHandler
 from cutegen_nb.evaluator.process.worker_handle import WorkerRun
 from cutegen_nb.evaluator.worker import tensor_files
 from cutegen_nb.exploits.library import chosen
+
+pytestmark = pytest.mark.slow
 
 WRONG = Judged(verdict=Verdict.WRONG_VALUES)
 THEN = """
@@ -78,7 +81,7 @@ def outside_of(quick):
 
         async def run():
             facts = await quick.evaluator.facts(problem, quick.stages.append)
-            order = outside.Order(
+            order = outside.IsolatedRequest(
                 problem=problem,
                 candidate=candidate,
                 workload=facts.scaled,
@@ -86,7 +89,7 @@ def outside_of(quick):
                 gates=[],
                 added_inputs=facts.admission.added_inputs,
             )
-            judging = outside.judged_outside(PASSED, order, quick.evaluator._workers, quick.stages.append)
+            judging = outside.judge_isolated(PASSED, order, quick.evaluator._workers, quick.stages.append)
             return await asyncio.wait_for(judging, within_s)
 
         return asyncio.run(run())
@@ -95,7 +98,7 @@ def outside_of(quick):
 
 
 def left_behind(judge):
-    """Folders and processes of workers that have ended; a warden takes a moment to be gone."""
+    """Folders and processes of workers that have ended; a supervisor takes a moment to be gone."""
     server = judge.evaluator._workers.server
     until = time.monotonic() + 5.0
     while sandbox.descendants(server.process_id) and time.monotonic() < until:
@@ -155,7 +158,7 @@ def test_a_verdict_forged_beside_pytorchs_right_values_is_refused_outside(quick)
     found = asyncio.run(
         quick.evaluator.evaluate(exploit.problem, exploit.candidate, quick.stages.append, Tier.B)
     )
-    assert found.outcome == Judged(verdict=Verdict.CHEATED), found.summary
+    assert found.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), found.summary
     assert found.findings[0].kind == "torch-compute"
 
 
@@ -254,7 +257,7 @@ def test_outputs_that_are_announced_and_not_left_are_no_outputs(quick, outside_o
 def test_pytorch_in_place_of_a_kernel_outside_is_told_with_its_line(quick, outside_of):
     source = right(quick, "return torch.relu(x)")
     evaluation = outside_of(source)
-    assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
+    assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), evaluation.summary
     assert evaluation.findings[0].kind == "torch-compute"
     assert "Its values are right there, but PyTorch's aten.relu" in evaluation.summary
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "return torch.relu(x)" in text)
@@ -273,11 +276,10 @@ def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
     assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
 
 
-def test_a_folder_that_nobody_may_list_holds_no_outputs(quick, outside_of):
-    lines = """os.chmod(os.environ['HOME'], 0); forms = [{'dtype': 'float32', 'shape': list(x.shape)}]
-        send(kind='outputs', complete=True, sets=[forms] * 3); os._exit(0)"""
-    evaluation = outside_of(right(quick, SENDS + lines))
-    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
+def test_a_candidate_cannot_shut_its_folder_against_the_judge(quick, outside_of):
+    evaluation = outside_of(right(quick, "import os; os.chmod(os.environ['HOME'], 0); return y"))
+    assert evaluation.outcome == Judged(verdict=Verdict.CRASHED), evaluation.summary
+    assert "Operation not permitted" in evaluation.summary
     assert not left_behind(quick)
 
 
@@ -520,3 +522,52 @@ def test_a_record_nested_beyond_reading_is_malformed_and_nothing_else():
         there.sendall(len(body).to_bytes(4, "big") + body)
         with pytest.raises(MalformedRecord):
             Channel(here).receive()
+
+
+class OnGpu:
+    """Workers of a GPU, as far as the way of the tensors goes."""
+
+    def __init__(self, folder, *, shares=True):
+        self.shares = shares
+        self._folder = folder
+
+    async def forks(self):
+        async def ready():
+            pass
+
+        return SimpleNamespace(ready=ready, folder=lambda _: self._folder)
+
+    async def choice(self):
+        return SimpleNamespace(kind=DeviceKind.GPU)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (64 << 20, True, False, [True]),
+        ((64 << 20) - 1, True, False, [False]),
+        (64 << 20, False, False, [False]),
+        (64 << 20, True, True, [True, False]),
+    ],
+    ids=["large", "small", "a driver that refused before", "a driver that refuses now"],
+)
+def test_on_a_gpu_large_tensors_go_through_its_memory_where_the_driver_shares_it(tmp_path, monkeypatch, case):
+    size, shares, refused, ways = case
+    seen = []
+
+    async def once(order, workers, progress):
+        seen.append(order.shared)
+        if order.shared and refused:
+            return IsolatedFinding(evaluation=None, note="this driver shares no memory", unshared=True)
+        return IsolatedFinding(evaluation=PASSED, note="3 calls")
+
+    monkeypatch.setattr(outside, "_once", once)
+    workers = OnGpu(tmp_path, shares=shares)
+    order = outside.IsolatedRequest(
+        problem=None, candidate=None, workload=SimpleNamespace(least_bytes=size), longest_sum=1, gates=[]
+    )
+    found = asyncio.run(outside.judge_isolated(PASSED, order, workers, lambda _: None))
+    assert seen == ways
+    assert found.passed
+    assert outside_check(found).note == "3 calls"
+    assert workers.shares is (shares and not refused), "it is not asked again"

@@ -8,6 +8,8 @@ from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.evaluator.process.transcript import RecordHandler
 
+pytestmark = pytest.mark.slow
+
 
 def kinds(evaluation):
     return {item.kind for item in evaluation.findings if item.severity is Severity.FLAG}
@@ -18,27 +20,30 @@ def with_lines(judge, lines):
     return judge.source("relu") + "\n\n" + lines + "\n"
 
 
-@pytest.mark.parametrize(
-    ("lines", "kind"),
-    [
-        ("import sys\ngetattr(sys, '_get' + 'frame')()", "reaches-inside"),
-        ("import inspect\ninspect.stack()", "reaches-inside"),
-        ("import gc\ngc.get_objects()", "reaches-inside"),
-        ("import ctypes\nctypes.CDLL(None)", "reaches-inside"),
-        ("ModelNew.forward.__code__ = ModelNew.forward.__code__", "reaches-inside"),
-        ("import os\nif os.fork() == 0: os._exit(0)", "starts-processes"),
-        ("import socket\nsocket.socket().close()", "opens-socket"),
-        ("import os, numpy\nnumpy.save(os.environ['HOME'] + '/x.npy', numpy.zeros(3))", "writes-files"),
-    ],
-)
-def test_what_its_lines_do_is_told_with_the_line_and_decides_nothing(judge, lines, kind):
-    source = with_lines(judge, lines)
+ACTIONS = {
+    "getattr(sys, '_get' + 'frame')()": "reaches-inside",
+    "inspect.stack()": "reaches-inside",
+    "gc.get_objects()": "reaches-inside",
+    "ctypes.CDLL(None)": "reaches-inside",
+    "ModelNew.forward.__code__ = ModelNew.forward.__code__": "reaches-inside",
+    "os.fork() == 0 and os._exit(0)": "starts-processes",
+    "socket.socket().close()": "opens-socket",
+    "numpy.save(os.environ['HOME'] + '/x.npy', numpy.zeros(3))": "writes-files",
+}
+
+
+def test_what_its_lines_do_is_told_with_the_line_and_decides_nothing(judge):
+    source = with_lines(
+        judge, "import ctypes, gc, inspect, os, socket, sys\nimport numpy\n" + "\n".join(ACTIONS)
+    )
     evaluation = judge("relu", source)
     assert evaluation.passed, evaluation.summary
-    found = next(item for item in evaluation.findings if item.kind == kind)
-    assert found.severity is Severity.FLAG
-    assert found.line == len(source.splitlines())
-    assert f"line {found.line}" in found.message
+    first = len(source.splitlines()) - len(ACTIONS) + 1
+    told = [item for item in evaluation.findings if item.kind in ACTIONS.values()]
+    found = {item.line: item for item in told}
+    assert {line: item.kind for line, item in found.items()} == dict(enumerate(ACTIONS.values(), first))
+    assert {item.severity for item in found.values()} == {Severity.FLAG}
+    assert all(f"line {line}" in item.message for line, item in found.items())
 
 
 def test_honest_use_of_the_library_is_not_told(judge):
@@ -73,7 +78,7 @@ if any(name.startswith("cutegen") for name in sys.modules):
 if any("cutegen" in text for text in sys.argv):
     raise RuntimeError("seen in sys.argv")
 try:
-    import cutegen_nb.gpu.correctness
+    import cutegen_nb.evaluator.numerics.tolerance
 except ModuleNotFoundError:
     pass
 else:
@@ -114,8 +119,8 @@ def test_nothing_of_the_candidates_runs_in_the_judges_turn(judge, later):
         ),
         ("import json\njson.dumps = lambda *_, **__: '{}'", "json.dumps"),
         (
-            "for kind in object.__subclasses__():\n    if kind.__name__ == 'Gate': kind.element = 1e9",
-            "Gate.element",
+            "for kind in object.__subclasses__():\n    if kind.__name__ == 'Tolerance': kind.element = 1e9",
+            "Tolerance.element",
         ),
     ],
 )
@@ -163,5 +168,5 @@ def test_a_result_after_it_has_left_is_taken():
     result = {"kind": "result", "evaluation": {}}
     for record in ({"kind": "entering"}, {"kind": "leaving"}, result):
         heard(record)
-    assert heard.result is result
+    assert heard.result == result
     assert heard.forged == ""

@@ -1,4 +1,4 @@
-"""Which device is chosen, and the ceilings drawn for it."""
+"""Choice of the device, and the ceilings drawn for it."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_gpu_is_the_one_that_cuda_takes_first_and_not_the_first_that_there_i
 @pytest.mark.usefixtures("two_gpus")
 def test_of_several_gpus_a_candidate_sees_one():
     found = device.find_gpu({"CUDA_VISIBLE_DEVICES": "1,0"})
-    assert device.alone(found) == {"CUDA_VISIBLE_DEVICES": "GPU-bbbb-2"}
+    assert device.single_gpu_environment(found) == {"CUDA_VISIBLE_DEVICES": "GPU-bbbb-2"}
 
 
 def test_one_gpu_alone_is_left_as_it_is(tmp_path, monkeypatch):
@@ -145,4 +145,4 @@ def test_one_gpu_alone_is_left_as_it_is(tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\necho 'NVIDIA H200, 9.0, 580.1, GPU-aaaa-1'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert device.alone(device.find_gpu({})) == {}
+    assert device.single_gpu_environment(device.find_gpu({})) == {}

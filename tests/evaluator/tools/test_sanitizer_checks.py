@@ -1,4 +1,4 @@
-"""What the tools find becomes findings of a candidate's lines; what they cannot say accuses nobody.
+"""Reports of the tools become findings on a candidate's lines; a tool without a result accuses nobody.
 
 The tool is a program on PATH that prints what the real one printed on an H200; the evaluation goes through real
 processes.
@@ -80,7 +80,7 @@ def under(tmp_path, monkeypatch):
 
     def run(plan=None, *, kernel="shared_race", sizes=(FULL,), deadline_s=30.0):
         (tmp_path / "plan.json").write_text(json.dumps(plan or {}))
-        order = sanitizing.Order(
+        order = sanitizing.SanitizerRequest(
             problem=Problem(
                 name="relu",
                 source=(HERE / "problems" / "relu.py").read_text(),

@@ -1,4 +1,4 @@
-"""What kernels read has to come from somewhere that was seen."""
+"""Bytes that kernels read come from somewhere that was seen; work of the host is found in other ways."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import pytest
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 
+pytestmark = pytest.mark.slow
+
 FORWARD = "        self.compiled(*flat, x.numel())\n        return y\n"
-COPIES = {
-    "numpy": "given = torch.from_numpy(np.maximum(x.cpu().numpy(), 0.0))",
-    "in place by numpy": "given = x.clone(); np.maximum(given.numpy(), 0.0, out=given.numpy())",
-    "into empty memory": "given = torch.empty_like(x); np.maximum(x.numpy(), 0.0, out=given.numpy())",
-    "cloned afterwards": "given = torch.from_numpy(np.maximum(x.numpy(), 0.0)).clone()",
+UNSEEN = {
     "modes off": "with off(): given = torch.relu(x)",
     "another thread": "with Pool(1) as pool: given = pool.submit(torch.relu, x).result()",
-    "kept memory": "given = np.maximum(x.numpy(), 0.0, out=self.__dict__.setdefault('kept', x.numpy().copy())); "
-    "given = torch.from_numpy(given)",
+    "through a pointer": "seen = (ctypes.c_float * x.numel()).from_address(x.data_ptr()); "
+    "given = torch.from_numpy(np.maximum(np.frombuffer(seen, np.float32).reshape(x.shape), 0.0))",
 }
+"""Lines that make `given` from the inputs where nothing sees them."""
+ON_HOST = {
+    "numpy": "given = torch.from_numpy(np.maximum(x.cpu().numpy(), 0.0))",
+    "in place by numpy": "given = x.clone(); np.maximum(given.numpy(), 0.0, out=given.numpy())",
+    "into empty memory": "given = torch.empty_like(x); np.maximum(x.cpu().numpy(), 0.0, out=given.numpy())",
+    "cloned afterwards": "given = torch.from_numpy(np.maximum(x.cpu().numpy(), 0.0)).clone()",
+    "lists": "given = torch.tensor([[max(one, 0.0) for one in row] for row in x.tolist()])",
+}
+"""Lines that make it on the host with functions that every program has."""
 HONEST = {
     "the input": "given = x",
     "a contiguous copy": "given = x.t().contiguous().t().contiguous()",
@@ -30,7 +37,7 @@ def reading(judge, line):
     """A right kernel that reads `given`, made by this line of its forward."""
     source = judge.source("relu").replace(
         "import torch\n",
-        "import numpy as np\nimport torch\nfrom concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "import ctypes\nimport numpy as np\nimport torch\nfrom concurrent.futures import ThreadPoolExecutor as Pool\n"
         "from torch.utils._python_dispatch import _disable_current_modes as off\n",
         1,
     )
@@ -40,15 +47,29 @@ def reading(judge, line):
     ).replace("for t in (x, y)", "for t in (given, y)")
 
 
-@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("how", UNSEEN)
 def test_an_answer_computed_unseen_is_found_by_its_reading(judge, how):
-    evaluation = judge("relu", reading(judge, COPIES[how]))
+    evaluation = judge("relu", reading(judge, UNSEEN[how]))
     assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
     assert evaluation.findings[0].kind == "read-from-host", evaluation.summary
     (exhibit,) = evaluation.exhibits
     assert "bytes" in exhibit.statement
     assert exhibit.addresses
     assert exhibit.inputs
+
+
+@pytest.mark.parametrize("how", ON_HOST)
+def test_an_answer_computed_on_the_host_is_not_own_work(judge, how):
+    evaluation = judge("relu", reading(judge, ON_HOST[how]))
+    assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), evaluation.summary
+    assert evaluation.findings[0].kind == "host-work", evaluation.summary
+    assert "the host read" in evaluation.summary
+
+
+def test_numpy_is_refused_an_input_as_on_a_gpu(judge):
+    evaluation = judge("relu", reading(judge, "given = torch.from_numpy(x.numpy())"))
+    assert evaluation.outcome == Judged(verdict=Verdict.CRASHED), evaluation.summary
+    assert "can't convert cuda:0 device type tensor to numpy" in evaluation.summary
 
 
 @pytest.mark.parametrize("how", HONEST)

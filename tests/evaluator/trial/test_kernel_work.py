@@ -10,14 +10,28 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Severity
 
+pytestmark = pytest.mark.slow
+
+UNSEEN = """
+import ctypes
+
+import numpy
+
+
+def unseen(tensor):
+    found = (ctypes.c_float * tensor.numel()).from_address(tensor.data_ptr())
+    return numpy.frombuffer(found, numpy.float32).reshape(tensor.shape)
+
+
+"""
+"""NumPy's view of a tensor's memory, which no function of PyTorch hands out."""
 DECOY = """
 self.launch(x, torch.empty_like(x), 1)
-return torch.from_numpy(np.maximum(x.numpy(), 0))
+return torch.from_numpy(np.maximum(unseen(x), 0))
 """
 HOST = """
 y = self.launch(x, torch.empty_like(x))
-y.numpy()[:] = np.maximum(x.numpy(), 0)
-y.numpy()[0] = np.nextafter(y.numpy()[0], np.float32(9))
+unseen(y)[0] = np.nextafter(unseen(y)[0], np.float32(9))
 return y
 """
 POINTER_MEMO = """
@@ -26,7 +40,7 @@ if x.data_ptr() not in self.kept:
 return self.kept[x.data_ptr()]
 """
 CONTENT_MEMO = """
-key = x.numpy().tobytes()
+key = unseen(x).tobytes()
 if key not in self.kept:
     self.kept[key] = self.launch(x, torch.empty_like(x))
 return self.kept[key].clone()
@@ -39,6 +53,8 @@ class Lazy(tuple):
 return Lazy((y * 2,))
 """
 PATCH = "import torch\ntorch.relu = lambda x: x * 0\n"
+INHERITED = "import torch\ntorch.Tensor.relu = lambda self: self * 0\n"
+"""PyTorch's `relu` of tensors is inherited from a class that Python code cannot change."""
 HOOK = "import torch\ntorch.nn.modules.module.register_module_forward_hook(lambda *a: None)\n"
 
 WRAPPERS = """
@@ -72,14 +88,15 @@ def _decisive(evaluation):
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
-        ({"forward": DECOY}, "decoy-launch"),
-        ({"forward": HOST}, "written-on-host"),
+        ({"before": UNSEEN, "forward": DECOY}, "decoy-launch"),
+        ({"before": UNSEEN, "forward": HOST}, "written-on-host"),
         ({"forward": POINTER_MEMO}, "stale-result"),
-        ({"forward": CONTENT_MEMO}, "no-kernel"),
+        ({"before": UNSEEN, "forward": CONTENT_MEMO}, "no-kernel"),
         ({"before": PATCH}, "harness-replaced"),
+        ({"before": INHERITED}, "harness-replaced"),
         ({"before": HOOK}, "harness-replaced"),
     ],
-    ids=["decoy", "host", "pointer", "contents", "patch", "hook"],
+    ids=["decoy", "host", "pointer", "contents", "patch", "inherited", "hook"],
 )
 def test_an_output_that_no_kernel_made_is_condemned_with_evidence(
     judge, make_candidate, make_problem, change, kind
@@ -111,8 +128,9 @@ def test_honest_ways_to_hand_out_a_kernels_output_pass(judge, make_candidate, ma
     assert not evaluation.exhibits
 
 
-def test_torch_compute_is_shown_with_its_line(judge):
+def test_open_work_of_pytorch_is_shown_with_its_line_and_accuses_nobody(judge):
     evaluation = judge("relu", "torch_relu")
+    assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), evaluation.summary
     exhibit = evaluation.exhibits[0]
     assert exhibit.kind == "torch-compute"
     line = judge.line("torch_relu", "torch.relu")

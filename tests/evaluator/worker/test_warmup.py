@@ -1,4 +1,4 @@
-"""What the template does ahead. As for a GPU, on a machine that needs none: in a process of its own."""
+"""The template's imports and settings, as for a GPU but on a machine that needs none, in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 AHEAD = """
 import json, os, sys
-from cutegen_nb.gpu import warming, worker
+from cutegen_nb.evaluator.worker import warmup, worker
 
 variables = dict(os.environ)
 worker.prepare("cuda", "sm_90a", sys.argv[1])
 changed = sorted(set(dict(os.environ).items()) ^ set(variables.items()))
-found = {"changed variables": changed, "spoilt": warming.spoilt()}
+found = {"changed variables": changed, "forks lack CUDA": warmup.fork_lacks_cuda()}
 
 import torch
-from cutegen_nb.gpu.interception import ForwardWatch
+from cutegen_nb.evaluator.observe.dispatch_watch import ForwardWatch
 
 before = set(sys.modules)
 with ForwardWatch(""):
@@ -47,4 +49,4 @@ def test_the_environment_is_left_as_it_was_but_for_the_lines_that_layouts_are_re
 
 
 def test_its_forks_can_use_cuda(ahead):
-    assert not ahead["spoilt"]
+    assert not ahead["forks lack CUDA"]

@@ -1,0 +1,130 @@
+"""The functions and state that a verdict rests on: recorded before the import, named where they differ afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.evaluator.numerics import tolerance
+from cutegen_nb.evaluator.trial.evidence import Evidence
+from cutegen_nb.evaluator.trial.tampering import HarnessSnapshot, judge_harness
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+class Passing(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture(scope="module")
+def harness():
+    return HarnessSnapshot.capture((), Model)
+
+
+def replaced(owner, name, value):
+    @contextlib.contextmanager
+    def change():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, name, value)
+            yield
+
+    return change
+
+
+def added(owner, name, value):
+    """A class gets a method of its own in place of the one that it inherits."""
+
+    @contextlib.contextmanager
+    def change():
+        assert name not in vars(owner)
+        setattr(owner, name, value)
+        yield
+        delattr(owner, name)
+
+    return change
+
+
+@contextlib.contextmanager
+def other_code():
+    before = Model.forward.__code__
+    Model.forward.__code__ = (lambda self, x: x).__code__
+    yield
+    Model.forward.__code__ = before
+
+
+@contextlib.contextmanager
+def hooked():
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+    yield
+    handle.remove()
+
+
+@contextlib.contextmanager
+def registered():
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("relu", lambda x: x, "CPU")
+        yield
+
+
+def other(*_):
+    return True
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (replaced(torch, "allclose", other), "torch.allclose"),
+        (replaced(torch.nn.functional, "relu", other), "torch.nn.functional.relu"),
+        (replaced(torch.Tensor, "norm", other), "torch.Tensor.norm"),
+        (replaced(torch.nn.Linear, "forward", other), "torch.nn.Linear.forward"),
+        (added(torch.Tensor, "relu", other), "torch.Tensor.relu"),
+        (added(torch.Tensor, "mT", property(other)), "torch.Tensor.mT"),
+        (added(torch.nn.ReLU, "__call__", other), "torch.nn.ReLU.__call__"),
+        (added(Model, "__call__", other), "the reference.__call__"),
+        (replaced(tolerance, "bits_equal", other), "correctness.bits_equal"),
+        (replaced(tolerance, "MULTIPLE", 1e9), "the tolerances"),
+        (other_code, "the reference.forward"),
+        (hooked, "PyTorch's global module hooks"),
+        (Passing, "PyTorch's active modes"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_each_replaced_part_is_named_and_condemned(harness, change, name):
+    assert harness.changed() == ()
+    with change():
+        state = Evidence()
+        ended = judge_harness(harness, state)
+    assert ended[0] == Judged(verdict=Verdict.CHEATED)
+    assert ended[1] == f"The candidate replaced {name}."
+    assert state.findings[0].kind == "harness-replaced"
+    assert state.exhibits[0].trace[0].startswith(f"{name} is now ")
+    assert harness.changed() == ()
+
+
+def test_a_replaced_operator_is_found(harness):
+    with registered():
+        snapshot = HarnessSnapshot.capture((), None)
+        assert snapshot.changed() == (), "what was replaced before is somebody else's"
+    snapshot = HarnessSnapshot.capture((), None)
+    with registered():
+        assert snapshot.changed() == ("PyTorch's operators",)
+        assert "aten::relu is now in library.py" in snapshot.now("PyTorch's operators")
+
+
+def test_pytorchs_own_replacements_and_a_default_device_are_none_of_the_candidates(harness, monkeypatch):
+    monkeypatch.setattr(torch, "allclose", torch.nn.functional.dropout)
+    with torch.device("cpu"):
+        assert harness.changed() == ()
+
+
+def test_a_new_name_that_hides_none_is_nobodys_business(harness):
+    with added(torch.nn.ReLU, "tile", 128)(), added(Model, "__repr__", torch.nn.Linear.extra_repr)():
+        assert harness.changed() == ()
