@@ -10,6 +10,9 @@ from cutegen_nb.core.ports import Approver, Store
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Round
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.asking import prompt_of_step
 from cutegen_nb.loop.lineage import parent_digest, parent_of_next
 from cutegen_nb.loop.population.author_view import AuthorOfWhole
 from cutegen_nb.loop.population.planning import PlannedSlot
@@ -17,6 +20,7 @@ from cutegen_nb.loop.population.slot_round import run_slot
 from cutegen_nb.loop.round import Effects, run_round
 from cutegen_nb.loop.session import OnEpoch, OnRound, stopped
 from cutegen_nb.loop.stages import Step
+from cutegen_nb.prompting.memory import steering_text
 
 GATE_PROMPT, GATE_REVISION = "prompt", "revision"
 """Names of the gates, as in `Decision.gate`."""
@@ -87,7 +91,7 @@ async def replay_session(  # noqa: PLR0913 - a recording, its effects and callba
     )
     store.create(session)
     for item in recorded.rounds:
-        finished = await _again(session, effects, item)
+        finished = await _again(session, effects, item, recorded)
         is_same = [attempt.candidate and attempt.candidate.digest for attempt in finished.attempts] == [
             attempt.candidate and attempt.candidate.digest for attempt in item.attempts
         ]
@@ -109,8 +113,8 @@ async def replay_session(  # noqa: PLR0913 - a recording, its effects and callba
     return stopped(session, store, recorded.stopped or f"{recorded.name} was recorded up to here")
 
 
-async def _again(session: Session, effects: Effects, recorded: Round) -> Round:
-    """Repeat a round of a chain or of a population."""
+async def _again(session: Session, effects: Effects, recorded: Round, whole: Session) -> Round:
+    """Repeat a round of a chain or of a population; `whole` is the recorded session."""
     repairs = sum(1 for attempt in recorded.attempts if attempt.purpose == "diagnose")
     if recorded.slot is None:
         menu = (recorded.strategy,) if recorded.strategy else ()
@@ -126,20 +130,62 @@ async def _again(session: Session, effects: Effects, recorded: Round) -> Round:
     base, other = parents[0], parents[1] if len(parents) > 1 else None
     if base is None:
         raise StoreError(f"r{recorded.number} of {session.name} starts from a kernel that no round has")
-    stating = recorded.slot.move in {MoveKind.CROSS, MoveKind.INVENT}
+    given = _given(recorded)
     planned = PlannedSlot(
         slot=recorded.slot,
         base=base,
         other=other,
-        strategy=None if stating else recorded.strategy,
-        stage=recorded.stage,
+        strategy=given[0][0] if given else None,
+        stage=given[0][1] if given else recorded.stage,
+        because=recorded.chosen_because,
+        others=(*given[1:], *(given[-1:] if _is_followed(before, effects, recorded, base) else ())),
     )
     there = replace(
         effects,
         author=AuthorOfWhole(effects.author, lambda: session),
         approver=_ApproverOf(effects.approver, session),
     )
-    return replace(await run_slot(before, there, planned, repairs=repairs), number=len(session.rounds))
+    finished = await run_slot(before, there, planned, repairs=repairs, beside=_beside(recorded, whole))
+    return replace(finished, number=len(session.rounds))
+
+
+def _given(recorded: Round) -> tuple[tuple[Strategy, Stage], ...]:
+    """Strategies that a slot was given, with their stages: those that the author ended, then its own.
+
+    Empty where the author was to state one.
+    """
+    if recorded.slot is None or recorded.slot.move in {MoveKind.CROSS, MoveKind.INVENT}:
+        return ()
+    ended = tuple(
+        (attempt.ended.strategy, attempt.prompt.stage or recorded.stage)
+        for attempt in recorded.attempts
+        if attempt.ended
+    )
+    if recorded.strategy is None or (ended and recorded.attempts[-1].ended):
+        return ended
+    return (*ended, (recorded.strategy, recorded.stage))
+
+
+def _is_followed(before: Session, effects: Effects, recorded: Round, base: Round) -> bool:
+    """Return whether another strategy would have followed the last one given: its request says so."""
+    given = _given(recorded)
+    asked = [item.prompt for item in recorded.attempts if item.purpose == "optimise"]
+    if not given or not asked:
+        return False
+    strategy, stage = given[-1]
+    step = Step(stage=stage, parent=base, strategy=strategy)
+    return asked[-1].digest == prompt_of_step(before, effects.words, step, steering_text(before)).digest
+
+
+def _beside(recorded: Round, whole: Session) -> tuple[str, ...]:
+    """Names of the strategies that the other slots of a round's epoch were given, by slot."""
+    slots = sorted(
+        (item.slot.number, place)
+        for place, item in enumerate(whole.rounds)
+        if item.slot and recorded.slot and item.slot.epoch == recorded.slot.epoch and item is not recorded
+    )
+    names = (strategy.name for _, place in slots for strategy, _ in _given(whole.rounds[place])[:1])
+    return tuple(dict.fromkeys(names))
 
 
 def _with_epoch(session: Session, store: Store, recorded: Session, number: int) -> Session:

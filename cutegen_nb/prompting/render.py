@@ -352,12 +352,17 @@ def knowledge_text(background: PromptContext) -> str:
     return "".join(f"- {line}\n" for line in background.knowledge)
 
 
+def history_text(background: PromptContext) -> str:
+    """Format the earlier rounds; empty where the session's plan leaves them out."""
+    without_history = PromptPart.HISTORY in background.session.plan.without
+    return "" if without_history else tried_text(background.session, background.scores)
+
+
 def _history(background: PromptContext, source: str, asked: str) -> dict[str, str]:
     """Values for a template: earlier rounds and sessions, the person's request, sections of the guide."""
-    without_history = PromptPart.HISTORY in background.session.plan.without
     return {
         "knowledge": knowledge_text(background),
-        "tried": "" if without_history else tried_text(background.session, background.scores),
+        "tried": history_text(background),
         "steering": background.steering,
         "guide": guide_sections(background, source, asked),
     }

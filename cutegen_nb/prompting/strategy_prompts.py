@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.round import Prompt
 from cutegen_nb.core.search.knowledge import AppliedStrategy
+from cutegen_nb.core.session import PromptPart
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Optimisation, Strategy
-from cutegen_nb.prompting.memory import tried_text
 from cutegen_nb.prompting.render import (
     PromptContext,
     class_advice,
     contract_prompt,
+    history_text,
     knowledge_text,
     problem_values,
 )
@@ -89,8 +90,8 @@ def cross_prompt(  # noqa: PLR0913 - two kernels, and what bounds their child
     user = background.library.render(
         "cross",
         **_shared(background, forbidden, beside),
-        base=base,
-        other=other,
+        base=_permitted(background, base),
+        other=_permitted(background, other),
         differences=_differences(base, other),
         crossing=True,
     )
@@ -118,7 +119,7 @@ def invent_prompt(
     user = background.library.render(
         "invent",
         **_shared(background, forbidden, beside),
-        base=base,
+        base=_permitted(background, base),
         parent=parent.source,
         advice=class_advice(background),
         crossing=False,
@@ -193,6 +194,12 @@ def _optimisation(text: str) -> str:
     return text.partition(":")[0]
 
 
+def _permitted(background: PromptContext, member: MemberEvidence) -> MemberEvidence:
+    """Evidence without the diagnosis where the session's plan leaves it out."""
+    without = background.session.plan.without
+    return replace(member, diagnosis=()) if PromptPart.ROOFLINE in without else member
+
+
 def _shared(
     background: PromptContext, forbidden: tuple[str, ...], beside: tuple[str, ...]
 ) -> dict[str, object]:
@@ -200,7 +207,7 @@ def _shared(
     floors = tuple(filter(None, (*background.floors, background.zone)))
     return {
         **problem_values(replace(background, floors=floors)),
-        "tried": tried_text(background.session, background.scores),
+        "tried": history_text(background),
         "knowledge": knowledge_text(background),
         "steering": background.steering,
         "forbidden": forbidden,

@@ -51,8 +51,8 @@ _SIMILAR = 0.8
 """Similarity, from 0 to 1, from which a misspelt name counts: ``vectorise-128`` for ``vectors-128``."""
 _DRESS = " \t>*_`#\"'{[(•·|-–—"
 """Characters that may stand before a label or a name."""
-_MARK = r"[\s*_`\"'#]*(?::|：|=|—|–|$)"
-"""Rest of a label: closing dress and a colon, or the end of the line."""
+_MARK = r"[\s*_`\"'#]*(?:[:：=—–](?:[*_`\"']+(?=\s|$))?|$)"
+"""Rest of a label: a colon with closing dress before or after it, or the end of the line."""
 _NUMBER = re.compile(r"\A\d{1,2}[.)]\s*")
 _FENCE = ("```", "~~~")
 _RULE = re.compile(r"(-{3,}|\*{3,}|_{3,}|={3,})")

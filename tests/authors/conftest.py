@@ -12,6 +12,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DEADLINE_S = 120
+DEFAULTS = {"steps": None, "largest_offset": 2**31, "library": [], "words": ""}
 
 
 class SimulatorChild:
@@ -39,11 +40,12 @@ class SimulatorChild:
             if line.startswith(start):
                 return line.removeprefix(start)
 
-    def ask(self, name, source, *, ends=False, largest_offset=2**31):
+    def ask(self, name, source, **options):
+        """Answer to a request; the options and the form of the answer are in ``simulator_child``."""
         if self.process is None:
             self._start()
             assert self._line("READY") is not None, "the child did not start"
-        request = {"name": name, "source": source, "ends": ends, "largest_offset": largest_offset}
+        request = {"name": name, "source": source, **DEFAULTS, **options}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer = self._line("RESULT")

@@ -1,8 +1,9 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
-Reads ``{"name": …, "source": …, "ends": bool, "largest_offset": int}``; answers with one entry for each revision the
-offline author can write, or the first and the last with ``ends``: ``{"applied": […], "verdict": "right" | sentence, "counters": {…}}``, or with
-``{"declined": sentence}``.
+Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str}``. Answers
+with one entry for each revision the offline author can write, or those after the numbers of strategies in ``steps``
+(negative ones count from the end): ``{"applied": […], "verdict": "right" | sentence, "counters": {…}, "refused": […]}``,
+or with ``{"declined": sentence}``. ``words`` are a person's, carried out on each revision.
 """
 
 import importlib.util
@@ -11,19 +12,22 @@ import os
 import sys
 import tempfile
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.simulator.host import simulation as bridge
+from cutegen_nb.simulator.host.simulation import install, prepare_environment
 
 ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
-os.environ.update(bridge.prepare_environment(ARCHITECTURE))
+os.environ.update(prepare_environment(ARCHITECTURE))
 
 import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
 from cutegen_nb.authors.offline.fused import operands  # noqa: E402
+from cutegen_nb.authors.offline.requests import followed, settings_in  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
+from cutegen_nb.core.library import LibraryFamily  # noqa: E402
 from cutegen_nb.core.problem import Problem, ProblemForm  # noqa: E402
 from cutegen_nb.core.profile import Counters  # noqa: E402
 from cutegen_nb.evaluator.numerics.tolerance import compare, find_tolerance  # noqa: E402
@@ -31,7 +35,7 @@ from cutegen_nb.evaluator.problem.loader import load  # noqa: E402
 from cutegen_nb.evaluator.problem.trace import trace_facts  # noqa: E402
 
 torch.set_num_threads(1)
-SIMULATION = bridge.install(ARCHITECTURE)
+SIMULATION = install(ARCHITECTURE)
 
 
 def widened(value):
@@ -58,7 +62,7 @@ def run(problem, facts, written, folder):
     path = Path(folder) / "candidate.py"
     path.write_text(written.source)
     SIMULATION.reset()
-    with SIMULATION.habits(), torch.no_grad():
+    with SIMULATION.present_as_cuda(), torch.no_grad():
         spec = importlib.util.spec_from_file_location("candidate", path)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -88,20 +92,30 @@ def run(problem, facts, written, folder):
 
 def answer(request, folder):
     form = ProblemForm.KERNELBENCH if "class Model" in request["source"] else ProblemForm.FUNCTION
-    problem = Problem(name=request["name"], source=request["source"], form=form, function="reference")
+    library = tuple(map(LibraryFamily, request["library"]))
+    problem = Problem(
+        name=request["name"], source=request["source"], form=form, function="reference", library=library
+    )
     facts = trace_facts(problem)
     operands.LARGEST_OFFSET = request["largest_offset"]
     entries = []
     try:
-        writer = next(item for item in WRITERS if item.accepts(facts))
-        names = tuple(strategy.name for strategy in writer.menu(facts))
-        counts = (0, len(names)) if request.get("ends") else range(len(names) + 1)
-        for count in counts:
+        writer = next(item for item in WRITERS if item.accepts(facts, library))
+        names = tuple(strategy.name for strategy in writer.menu(facts, library))
+        every = range(len(names) + 1)
+        for count in every if request["steps"] is None else [every[step] for step in request["steps"]]:
             written = writer.write(problem, facts, names[:count])
+            asked = followed(written.source, settings_in(request["words"], names), 4)
+            written = replace(written, source=asked.source)
             verdict = run(problem, facts, written, folder)
             total = sum((launch.counters for launch in SIMULATION.launches), start=Counters())
             counters = {"sectors": total.gmem_sectors, "instructions": total.warp_instructions}
-            entry = {"applied": names[:count], "verdict": verdict, "counters": counters}
+            entry = {
+                "applied": names[:count],
+                "verdict": verdict,
+                "counters": counters,
+                "refused": asked.refused,
+            }
             entries.append(entry | ({"source": written.source} if verdict != "right" else {}))
     except Declined as reason:
         return {"declined": str(reason)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.authors.manual import ManualAuthor
+from cutegen_nb.authors.manual import ManualAuthor, wanted
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.core.session import Budget, Session
@@ -180,9 +180,49 @@ def test_a_person_is_told_what_is_wanted_and_where(tmp_path):
     asyncio.run(play())
     (told,) = said
     assert told == (
-        f"r0 wants a repair.\nThe prompt (16 characters) is in {tmp_path / 'relu-0.md'}\n"
+        f"r0 wants a repair of its kernel, which did not pass.\nThe prompt (16 characters) is in {tmp_path / 'relu-0.md'}\n"
         f"Put the whole reply into {tmp_path / 'relu-0-reply.md'}"
     )
+
+
+@pytest.mark.parametrize(
+    ("purpose", "strategy", "said"),
+    [
+        ("generate", None, "a first kernel"),
+        ("optimise", examples.strategies()[0], "coalesce"),
+        ("cross", None, "words only: one strategy out of those of two kernels"),
+        ("invent", None, "words only: a new strategy for a kernel"),
+        ("align", examples.strategies()[0], "words only: what the kernel really does"),
+        (
+            "reply",
+            examples.strategies()[0],
+            "the same reply again, in a form that can be read; the prompt says what was wrong",
+        ),
+    ],
+)
+def test_each_kind_of_request_is_named_to_the_person(purpose, strategy, said):
+    assert wanted(replace(prompt(), purpose=purpose, strategy=strategy)) == said
+
+
+def test_a_diagnosis_is_part_of_the_repair_and_asks_the_person_nothing(tmp_path):
+    said: list[str] = []
+    reply = asyncio.run(write(manual(tmp_path, said), replace(prompt(), purpose="diagnose")))
+    assert (reply.text, reply.notes) == ("", ("the diagnosis is part of the next request, the repair",))
+    assert said == list(tmp_path.iterdir()) == []
+
+
+def test_the_prompt_that_waits_is_known_meanwhile(tmp_path):
+    author = manual(tmp_path)
+
+    async def play() -> None:
+        task = asyncio.ensure_future(write(author, prompt()))
+        await asyncio.sleep(0.1)
+        assert author.asked == prompt()
+        (tmp_path / "relu-0-reply.md").write_text("the reply")
+        await task
+        assert author.asked is None
+
+    asyncio.run(play())
 
 
 def test_a_pasted_reply_counts_too_and_the_end_of_input_does_not(tmp_path):

@@ -2,10 +2,12 @@
 
 import ast
 import asyncio
+import re
+from dataclasses import replace
+from functools import cache
 
 import pytest
 
-from cutegen_nb.analysis.history.lineage_graph import lineage
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.authors.offline.constructor import constructor
 from cutegen_nb.authors.offline.expressions.expressions import (
@@ -20,15 +22,20 @@ from cutegen_nb.authors.offline.expressions.expressions import (
 )
 from cutegen_nb.authors.offline.fused.lowering import Axis, SplitNeededError, regroup
 from cutegen_nb.authors.offline.graph.ir import Extent
+from cutegen_nb.authors.offline.lineage import lineage
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.library import LibraryFamily
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.core.round import Attempt, Prompt, Round
+from cutegen_nb.core.round import Attempt, Prompt, Reply, Round, StrategyEnd, Usage
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.strategy import Optimisation, Strategy, StrategySource
 from cutegen_nb.evaluator.problem.trace import trace_facts
+from cutegen_nb.prompting.parse import StrategyOver, parse_reply
+from cutegen_nb.prompting.strategy_reply import StatedAlignment, parse_alignment, parse_strategy
 
 RELU = """
 import torch
@@ -44,6 +51,24 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+CONV = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, channels, filters):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, filters, 3, padding=1)
+
+    def forward(self, x):
+        return torch.relu(self.conv(x))
+
+def get_inputs():
+    return [torch.rand(2, 4, 16, 16)]
+
+def get_init_inputs():
+    return [4, 8]
+"""
 DEVICE = Device(
     kind=DeviceKind.SIMULATOR,
     name="simulated",
@@ -54,15 +79,20 @@ DEVICE = Device(
 )
 
 
-def problem(source):
-    return Problem(name="given", source=source, form=ProblemForm.KERNELBENCH)
+def problem(source, library=()):
+    return Problem(name="given", source=source, form=ProblemForm.KERNELBENCH, library=library)
 
 
-def session(source, *rounds):
+@cache
+def facts_of(source):
+    return trace_facts(problem(source))
+
+
+def session(source, *rounds, library=()):
     return Session(
         name="s",
-        problem=problem(source),
-        facts=trace_facts(problem(source)),
+        problem=problem(source, library),
+        facts=facts_of(source),
         device=DEVICE,
         author="offline",
         budget=Budget(),
@@ -85,10 +115,43 @@ def finished(number, candidate, prompt):
     )
 
 
-def written(author, given, strategy=None, parent=None):
-    prompt = Prompt(system="", user="", digest="", strategy=strategy, parent=parent)
+def asked(strategy=None, parent=None, words="", purpose="optimise", **more):
+    return Prompt(
+        system="",
+        user="",
+        digest="",
+        strategy=strategy,
+        parent=parent,
+        steering=words,
+        purpose=purpose,
+        **more,
+    )
+
+
+def answered(author, given, prompt):
     reply = asyncio.run(author.write(prompt, given, lambda _: None))
     return reply.text, reply.text.partition("```python\n")[2].rpartition("```")[0]
+
+
+def written(author, given, strategy=None, parent=None, words=""):
+    return answered(author, given, asked(strategy, parent, words))
+
+
+def grown(author, source, *steps, **options):
+    """Session whose rounds carry out `steps` one on another: a strategy or None, or with words ``(strategy, words)``."""
+    rounds, parent = [], None
+    for step in steps:
+        strategy, words = step if isinstance(step, tuple) else (step, "")
+        prompt = asked(strategy, parent, words)
+        _, text = answered(author, session(source, *rounds, **options), prompt)
+        parents = (parent.digest,) if parent else ()
+        parent = Candidate(source=text, author=author.name, parents=parents, strategy=strategy)
+        rounds.append(finished(len(rounds), parent, prompt))
+    return session(source, *rounds, **options)
+
+
+def menu_by_name(author, given):
+    return {item.name: item for item in author.menu(given.facts, given.problem.library)}
 
 
 def test_a_reply_is_a_rationale_a_prediction_and_one_file():
@@ -252,3 +315,207 @@ def test_a_view_gives_axes_to_dimensions_and_asks_for_a_split_inside_one():
     assert split.value.inner == Extent(3, 3)
     with pytest.raises(ValueError):
         regroup((channels, width), (Extent(10, 10), Extent(3, 3)))
+
+
+@pytest.fixture(scope="module")
+def relu():
+    """Author, session after a first kernel and the coalesced one, and the menu."""
+    author = OfflineAuthor()
+    menu = menu_by_name(author, session(RELU))
+    return author, grown(author, RELU, None, menu["coalesced"]), menu
+
+
+def test_a_persons_words_are_carried_out_and_answered_in_the_rationale(relu):
+    author, given, menu = relu
+    parent = given.rounds[-1].candidate
+    text, source = written(author, given, menu["vectorise-128"], parent, "64 threads and a tile of 8, please")
+    assert (
+        "As asked: 64 threads a CTA. Not followed: a tile of 8 × 8: this kernel has no tile to choose."
+        in text
+    )
+    assert "\nTHREADS = 64 " in source
+    named, _ = written(author, given, menu["vectorise-128"], parent, "do vectorise 128 now")
+    assert "As asked: the strategy vectorise-128." in named
+    lost, unchanged = written(author, given, menu["vectorise-128"], parent, "make it sing")
+    assert "The offline author cannot follow “make it sing”" in lost
+    assert unchanged == written(author, given, menu["vectorise-128"], parent)[1]
+
+
+def test_settings_asked_for_in_an_earlier_round_stay(relu):
+    author, _, menu = relu
+    given = grown(author, RELU, None, (menu["coalesced"], "64 threads"), menu["vectorise-128"])
+    sources = [item.candidate.source for item in given.rounds]
+    assert ["\nTHREADS = 64 " in source for source in sources] == [False, True, True]
+    text, source = written(
+        author, given, menu["vectors-in-flight"], given.rounds[-1].candidate, "unroll by 2"
+    )
+    assert "\nTHREADS = 64 " in source
+    assert "\nIN_FLIGHT = 2 " in source
+    assert "As asked: unrolling by 2." in text
+
+
+def test_a_strategy_that_changes_no_code_is_ended_with_a_reason(relu):
+    author, given, menu = relu
+    text, source = written(author, given, menu["coalesced"], given.rounds[-1].candidate)
+    assert source == ""
+    over = parse_reply(Reply(text=text, usage=Usage()), given.rounds[-1].candidate.source, may_end=True)
+    assert isinstance(over, StrategyOver)
+    assert over.end is StrategyEnd.CANNOT_APPLY
+    assert over.reason == "the templates write the same code with coalesced as with this strategy besides."
+
+
+def test_a_library_policy_leaves_its_part_to_pytorch_and_words_are_followed_all_the_same():
+    author, library = OfflineAuthor(), (LibraryFamily.CONV,)
+    with pytest.raises(Declined, match="convolution"):
+        author.menu(facts_of(CONV))
+    given = session(CONV, library=library)
+    text, source = written(author, given, words="64 threads")
+    assert "As asked: 64 threads a CTA." in text
+    assert "torch.convolution(x, " in source
+    assert "torch.relu" not in source
+    assert source.startswith('"""given in CuTe DSL with PyTorch\'s conv')
+    menu = menu_by_name(author, given)
+    grown(
+        author, CONV, None, (menu["vectorise-128"], "128 threads"), menu["vectors-in-flight"], library=library
+    )
+
+
+def test_a_policy_that_leaves_nothing_to_a_kernel_is_declined():
+    bare = CONV.replace("torch.relu(self.conv(x))", "self.conv(x)")
+    with pytest.raises(
+        Declined, match="--library conv leaves no part of this problem to a kernel: take it away"
+    ):
+        OfflineAuthor().menu(facts_of(bare), (LibraryFamily.CONV,))
+
+
+def by_person(given, old, new):
+    """Session whose last kernel a person has edited, and the edited kernel."""
+    before = given.rounds[-1].candidate
+    assert old in before.source
+    edited = Candidate(
+        source=before.source.replace(old, new, 1),
+        author="person:ada",
+        parents=(before.digest,),
+        strategy=before.strategy,
+    )
+    return session(given.problem.source, *given.rounds, finished(len(given.rounds), edited, asked())), edited
+
+
+def test_a_persons_edit_is_kept_in_the_next_kernel(relu):
+    author, given, menu = relu
+    given, edited = by_person(given, "class ModelNew", "# mind the tail\nclass ModelNew")
+    text, source = written(author, given, menu["vectorise-128"], edited)
+    assert "The person's edits are kept." in text
+    assert "# mind the tail\nclass ModelNew" in source
+    assert "autovec_copy" in source
+    assert source.splitlines()[0].endswith(': coalesced, vectorise-128."""')
+
+
+def test_a_strategy_that_changes_what_a_person_edited_is_ended_with_the_place(relu):
+    author, given, menu = relu
+    parent = given.rounds[-1].candidate
+    kept = written(author, given, menu["vectorise-128"], parent)[1].splitlines()
+    place, line = next(
+        (place, line)
+        for place, line in enumerate(parent.source.splitlines(), 1)
+        if line not in kept and line.startswith("    ") and parent.source.count(line) == 1
+    )
+    given, edited = by_person(given, line, f"{line}  # mine")
+    text, source = written(author, given, menu["vectorise-128"], edited)
+    assert source == ""
+    over = parse_reply(Reply(text=text, usage=Usage()), edited.source, may_end=True)
+    assert over.end is StrategyEnd.CANNOT_APPLY
+    numbers = [int(found) for found in re.findall(r"\d+", over.reason)]
+    assert numbers[0] <= place <= numbers[-1], over.reason
+    assert over.reason.endswith("of the kernel, which a person has edited.")
+
+
+@pytest.mark.parametrize("authors", [("m",), ("m", "offline")])
+def test_kernels_in_which_another_author_had_a_part_are_declined(authors):
+    candidates = []
+    for place, name in enumerate(authors):
+        parents = tuple(item.digest for item in candidates[-1:])
+        candidates.append(Candidate(source=f"# {place}", author=name, parents=parents))
+    rounds = [finished(place, item, asked()) for place, item in enumerate(candidates)]
+    with pytest.raises(Declined, match="this is by m"):
+        written(OfflineAuthor(), session(RELU, *rounds), parent=candidates[-1])
+
+
+SOFTMAX = RELU.replace("torch.relu(x)", "torch.softmax(x, 1)")
+
+
+@pytest.fixture(scope="module")
+def crossing():
+    """Author, and a session with two kernels of different strategies on one first kernel: r1 and r2."""
+    author = OfflineAuthor()
+    menu = menu_by_name(author, session(SOFTMAX))
+    given = grown(author, SOFTMAX, None, menu["cta-per-row"])
+    first = given.rounds[0].candidate
+    other = Candidate(
+        source=written(author, given, menu["one-pass"], first)[1],
+        author="offline",
+        parents=(first.digest,),
+        strategy=menu["one-pass"],
+    )
+    return author, session(SOFTMAX, *given.rounds, finished(2, other, asked(menu["one-pass"], first)))
+
+
+def test_two_of_its_kernels_are_crossed_in_words_and_the_child_is_written(crossing):
+    author, given = crossing
+    text, _ = answered(author, given, asked(purpose="cross", crossed=("r1", "r2")))
+    stated = parse_strategy(Reply(text=text, usage=Usage()))
+    assert stated.name == "cta-per-row-with-one-pass"
+    assert stated.combines == ("cta-per-row", "one-pass")
+    assert stated.statement.startswith("Keep cta-per-row of r1, and take from r2: Read each row once")
+    assert [item.counter for item in stated.effects] == ["gmem_load_sectors"]
+    child = Strategy(
+        name=stated.name,
+        statement=stated.statement,
+        source=StrategySource.CROSSOVER.value,
+        parents=("cta-per-row", "one-pass"),
+    )
+    reply, source = written(author, given, child, given.rounds[1].candidate)
+    assert reply.startswith(stated.statement)
+    assert source.splitlines()[0].endswith(': cta-per-row, one-pass."""')
+    after = Candidate(
+        source=source, author="offline", parents=(given.rounds[1].candidate.digest,), strategy=child
+    )
+    assert lineage(after, session(SOFTMAX, *given.rounds, finished(3, after, asked()))) == (
+        "cta-per-row", "one-pass",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("crossed", "reason"),
+    [
+        (("r1", "r0"), "r0 carries out no strategy that r1 lacks"),
+        (("r1", "r9"), "the session has no kernel of r9"),
+        ((), "names no two revisions"),
+    ],
+)
+def test_a_cross_without_anything_to_take_is_declined(crossing, crossed, reason):
+    author, given = crossing
+    with pytest.raises(Declined, match=reason):
+        answered(author, given, asked(purpose="cross", crossed=crossed))
+
+
+def test_a_cross_with_another_authors_kernel_is_declined(crossing):
+    author, given = crossing
+    foreign = replace(given.rounds[2].candidate, author="openai:m")
+    given = session(SOFTMAX, *given.rounds[:2], finished(2, foreign, asked()))
+    with pytest.raises(Declined, match="crosses strategies of its own kernels only; one is by openai:m"):
+        answered(author, given, asked(purpose="cross", crossed=("r1", "r2")))
+
+
+def test_it_restates_a_strategy_as_done_and_invents_none(crossing):
+    author, given = crossing
+    strategy = replace(
+        menu_by_name(author, given)["vectorise-128"], absent=(Optimisation.VECTORS, Optimisation.COALESCED)
+    )
+    text, _ = answered(author, given, asked(strategy, purpose="align"))
+    assert parse_alignment(Reply(text=text, usage=Usage())) == StatedAlignment(
+        statement=strategy.statement, carries=(Optimisation.VECTORS, Optimisation.COALESCED)
+    )
+    for purpose, reason in (("align", "names no strategy to restate"), ("invent", "invents no strategy")):
+        with pytest.raises(Declined, match=reason):
+            answered(author, given, asked(purpose=purpose))

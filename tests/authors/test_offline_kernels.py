@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROBLEMS = {
     "broadcasts of a row, a column and a number": """
 def reference(x, row, column, number):
@@ -162,6 +164,10 @@ MODULES = {
 }
 
 
+ENDS = (0, -1)
+"""The first revision and the last."""
+
+
 def declined_or_revisions(offline_simulator, source, **options):
     answer = offline_simulator.ask("given", source, **options)
     assert "error" not in answer, answer["error"]
@@ -170,7 +176,7 @@ def declined_or_revisions(offline_simulator, source, **options):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
-    answer = declined_or_revisions(offline_simulator, f"import torch\n{PROBLEMS[name]}", ends=True)
+    answer = declined_or_revisions(offline_simulator, f"import torch\n{PROBLEMS[name]}", steps=ENDS)
     assert "declined" not in answer, answer
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
@@ -184,7 +190,7 @@ def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_si
         given="features",
         **MODULES[name],
     )
-    answer = declined_or_revisions(offline_simulator, source, ends=True)
+    answer = declined_or_revisions(offline_simulator, source, steps=ENDS)
     assert "declined" not in answer, answer
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
@@ -193,11 +199,14 @@ def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_si
     ("value", "counter"),
     [("torch.relu(x)", "sectors"), ("torch.softmax(x, 1)", "sectors"), ("x.sum(0)", "instructions")],
 )
-def test_some_later_revision_does_less_work_than_the_first(offline_simulator, value, counter):
+def test_every_revision_is_right_and_some_later_one_does_less_work_than_the_first(
+    offline_simulator, value, counter
+):
     source = (
         f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(1024, 512)]\n"
     )
     revisions = declined_or_revisions(offline_simulator, source)["revisions"]
+    assert {entry["verdict"] for entry in revisions} == {"right"}
     first, *later = [entry["counters"][counter] for entry in revisions]
     assert min(later) < first
 
@@ -207,7 +216,7 @@ def test_offsets_of_64_bits_where_32_are_too_few(offline_simulator, value):
     source = (
         f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(700, 64)]\n"
     )
-    answer = declined_or_revisions(offline_simulator, source, ends=True, largest_offset=1000)
+    answer = declined_or_revisions(offline_simulator, source, steps=ENDS, largest_offset=1000)
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
@@ -225,3 +234,58 @@ def test_what_it_cannot_write_it_declines_by_name(offline_simulator, value, name
     answer = declined_or_revisions(offline_simulator, source)
     assert named in answer["declined"]
     assert answer["declined"].count(".") <= 3, "one sentence"
+
+
+BESIDE_PYTORCH = {
+    "a convolution and what follows": (
+        "conv",
+        MODULE.format(
+            arguments="features",
+            init="self.conv = nn.Conv2d(features, 12, 3, padding=1)",
+            value="torch.nn.functional.hardswish(self.conv(x)) * 0.5",
+            sizes="features = 4",
+            shape="2, features, 10, 10",
+            given="features",
+        ),
+    ),
+    "a linear layer and a softmax": (
+        "matmul",
+        MODULE.format(
+            arguments="features",
+            init="self.linear = nn.Linear(features, 40)",
+            value="torch.softmax(self.linear(x), 1)",
+            sizes="features = 20",
+            shape="30, features",
+            given="features",
+        ),
+    ),
+    "two products that a kernel joins": (
+        "matmul",
+        """
+import torch
+def reference(x, y): return torch.relu(x @ y) + (y.T @ x.T).T.sum(1, keepdim=True)
+def get_inputs(): return [torch.rand(12, 20), torch.rand(20, 9)]
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_PYTORCH)
+def test_kernels_beside_pytorchs_own_part_are_right(offline_simulator, name):
+    family, source = BESIDE_PYTORCH[name]
+    answer = declined_or_revisions(offline_simulator, source, steps=ENDS, library=[family])
+    assert "declined" not in answer, answer
+    assert [entry["verdict"] for entry in answer["revisions"]] == ["right"] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "library", "said"),
+    [
+        ("torch.relu(x) @ x", ["matmul"], "only where no kernel comes before it"),
+        ("x @ x", ["matmul"], "--library matmul leaves no part of this problem to a kernel"),
+        ("torch.nn.functional.max_pool2d(x[None, None], 2) + 1", ["pool"], "max_pool2d"),
+    ],
+)
+def test_what_it_cannot_leave_to_pytorch_it_declines(offline_simulator, value, library, said):
+    source = f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(8, 8)]\n"
+    assert said in declined_or_revisions(offline_simulator, source, library=library)["declined"]

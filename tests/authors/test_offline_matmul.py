@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.evaluator.problem.trace import trace_facts
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,7 +56,7 @@ LINEAR = {"init": "self.gemm = nn.Linear(k, n)", "init_args": ", k, n", "init_va
 
 PROBLEMS = {
     "plain": problem("A @ B", SQUARE, AB),
-    "cube": problem("A @ B", "M = N = K = 256", AB),
+    "cube": problem("A @ B", "M = N = K = 128", AB),
     "odd": problem("torch.matmul(A, B)", "M, N, K = 67, 131, 29", AB),
     "both transposed": problem("A.T @ B.T", SQUARE, {"A": "torch.rand(K, M)", "B": "torch.rand(N, K)"}),
     "first transposed": problem("A.T @ B", SQUARE, {"A": "torch.rand(K, M)", "B": "torch.rand(K, N)"}),
@@ -75,15 +78,15 @@ PROBLEMS = {
                     **{**LINEAR, "init": "self.gemm = nn.Linear(k, n).half()"}),
     "bfloat16": problem("A @ B", "M, N, K = 40, 50, 70",
                         {"A": "torch.rand(M, K).bfloat16()", "B": "torch.rand(K, N).bfloat16()"}),
-    "deep": problem("A @ B + 1", "M, N, K = 40, 24, 2048", AB),
+    "deep": problem("A @ B + 1", "M, N, K = 40, 24, 1024", AB),
 }  # fmt: skip
 
 PROGRAM = """
 import dataclasses, importlib.util, json, os, sys
 sys.path.insert(0, sys.argv[1])
-from cutegen_nb.simulator import bridge
-os.environ.update(bridge.prepare_environment("sm_80"))
-simulation = bridge.install("sm_80")
+from cutegen_nb.simulator.host import simulation as host
+os.environ.update(host.prepare_environment("sm_80"))
+simulation = host.install("sm_80")
 import torch
 torch.set_num_threads(1)
 
@@ -100,7 +103,7 @@ for name, reference_path, candidate_path in json.load(sys.stdin):
     model = reference.Model(*reference.get_init_inputs())
     inputs = reference.get_inputs()
     simulation.reset()
-    with torch.no_grad(), simulation.habits():
+    with torch.no_grad(), simulation.present_as_cuda():
         torch.manual_seed(1)
         candidate = load(candidate_path).ModelNew(*reference.get_init_inputs())
         candidate.load_state_dict(model.state_dict())
@@ -118,19 +121,25 @@ print("RESULT" + json.dumps(answer))
 """
 
 
+@cache
 def facts_of(name):
     return trace_facts(PROBLEMS[name])
 
 
-WHOLE_LADDER = ("cube", "linear", "column", "deep", "triangle")
-"""Problems run after every step; the others run after the first and the last, to keep the file fast."""
+WHOLE_LADDER = ("linear", "column")
+"""Problems run after every step."""
+LAST_STEP = ("triangle", "deep")
+"""Problems with a last step of their own, run before and after it; the others after the first and the last."""
 
 
 def steps_of(name):
     last = len(ladder(name))
-    return range(last + 1) if name in WHOLE_LADDER else (0, last)
+    if name in WHOLE_LADDER:
+        return range(last + 1)
+    return (last - 1, last) if name in LAST_STEP else (0, last)
 
 
+@cache
 def ladder(name):
     return [strategy.name for strategy in MatmulWriter().menu(facts_of(name))]
 
@@ -175,9 +184,11 @@ def test_every_step_of_the_ladder_computes_the_product(simulated, name):
         assert found["error"] < tolerance, (name, steps, found["error"])
 
 
-@pytest.mark.parametrize("name", ["cube", "linear", "column", "triangle"])
+@pytest.mark.parametrize("name", ["linear", "column", "triangle"])
 def test_each_strategy_lowers_the_counters_it_names(simulated, name):
     for step, strategy in enumerate(MatmulWriter().menu(facts_of(name)), 1):
+        if step - 1 not in steps_of(name):
+            continue
         before, after = counters(simulated, name, step - 1), counters(simulated, name, step)
         for effect in strategy.effects:
             if effect.counter != "latency_ms":  # the simulator knows no time
@@ -198,7 +209,7 @@ def test_no_number_of_the_problem_is_written_into_the_file(name):
     names = ladder(name)
     full = MatmulWriter().write(PROBLEMS[name], facts_of(name), tuple(names)).source
     forward = full[full.index("def forward") :]
-    for number in ("67", "131", "29", "160", "96", "72", "150", "1000", "1001", "2048"):
+    for number in ("67", "131", "29", "160", "96", "72", "150", "1000", "1001", "1024"):
         assert number not in forward, forward
 
 

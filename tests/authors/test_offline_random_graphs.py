@@ -5,8 +5,11 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = int(os.environ.get("CUTEGEN_RANDOM_GRAPHS", "6"))
 FLOATS = ("float32", "float32", "float32", "float16", "bfloat16")

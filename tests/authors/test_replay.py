@@ -16,9 +16,11 @@ from cutegen_nb.cli import main
 from cutegen_nb.core.candidate import Candidate, source_digest
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError, Unreachable
 from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
-from cutegen_nb.core.round import Action, Decision, Prompt, Round
+from cutegen_nb.core.round import Action, Decision, Prompt, Reply, Round, Usage
+from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
@@ -231,3 +233,120 @@ def test_the_command_replays_a_session_of_the_store_and_one_of_a_bundle(recorded
     assert len(found["rounds"]) == len(recorded.rounds)
     assert main(["replay", "nothing", *folder]) == 2
     assert "no session 'nothing'" in capsys.readouterr().err
+
+
+STATED = """Strategy: own-tiles-{number}
+Statement: Give each thread {number} floats. 256 threads a CTA.
+Combines: coalesce, vectorise
+Brings: vectors-128
+Moves: gmem_requests down
+"""
+DONE = "Done: It gives each thread some floats.\nCarries: none\nNot done: none\n"
+
+
+class Evolving(ScriptedModel):
+    """Model that answers each kind of request, with a kernel or a strategy of its own each time.
+
+    It ends its first strategy with a reason if `ends`.
+    """
+
+    ends = False
+
+    async def write(self, prompt, session, progress):
+        number = len(self.prompts)
+        self.prompts.append(prompt)
+        words = {"align": DONE, "invent": STATED.format(number=number), "cross": STATED.format(number=number)}
+        if number == 1 and self.ends:
+            return Reply(text="Strategy: already done — because line 2 does it.", usage=Usage())
+        return Reply(text=words.get(prompt.purpose, answer(f"k{number}")), usage=Usage())
+
+
+class Pinning(AutoApprover):
+    """Pins the first kernel at the end of each epoch."""
+
+    async def review_epoch(self, session, draft):
+        if draft.decisions:
+            return await super().review_epoch(session, draft)
+        return Decision(gate="epoch", action=Action.PIN, by="person:ada", edited="r0", reason="the simplest")
+
+
+@pytest.mark.parametrize(
+    ("strategies", "ends"),
+    [(2, False), (2, True), (12, False), (12, True)],
+)
+def test_a_recorded_population_is_replayed_with_its_words_slots_and_epochs(store, strategies, ends):
+    """With few strategies the model has to state its own; with many, others follow one that it ends."""
+    first = examples.strategies()[0]
+    menu = tuple(replace(first, name=f"step-{number}") for number in range(strategies))
+    author = Evolving([], menu=menu, name="openai:m")
+    author.ends = ends
+    found = {
+        source_digest(examples.kernel_source(f"k{number}")): examples.passed(1000 - 9 * number)
+        for number in range(99)
+    }
+    effects = Effects(
+        author=author,
+        evaluator=RecordedEvaluator(examples.relu_facts(), examples.simulated_device(), found),
+        approver=Pinning(),
+        clock=FixedClock(step_s=1.0),
+        library=shipped_library(),
+        progress=lambda _: None,
+        guide=make_guide(Settings()),
+    )
+
+    async def play() -> tuple[Session, Session]:
+        session = await open_session(
+            examples.relu_problem(),
+            effects,
+            store,
+            Budget(rounds=99, epochs=3),
+            plan=lambda plan: replace(plan, population=2),
+        )
+        recorded = await refine(session, effects, store)
+        return recorded, await replayed(recorded, store, lambda _: None, Settings())
+
+    recorded, again = asyncio.run(play())
+    moves = {item.slot.move for item in recorded.rounds if item.slot}
+    purposes = {attempt.purpose for item in recorded.rounds for attempt in item.attempts}
+    stated = {MoveKind.INVENT} if strategies == 2 else set()
+    assert moves >= {MoveKind.EXTEND, *stated}, moves
+    assert purposes >= {"generate", "optimise", "align", *(move.value for move in stated)}
+    assert len([item for item in recorded.rounds if item.ended]) == ends
+
+    assert [without_time(item) for item in again.rounds] == [without_time(item) for item in recorded.rounds]
+
+    def words_of(session: Session) -> list[tuple]:
+        aligned = ((item.slot, item.aligned) for item in session.rounds)
+        return [(slot, found and replace(found, by="")) for slot, found in aligned]
+
+    assert words_of(again) == words_of(recorded)
+    assert [replace(item, decisions=()) for item in again.epochs] == [
+        replace(item, decisions=()) for item in recorded.epochs
+    ]
+    assert len(again.epochs) == 3
+    assert [item.ended for item in again.rounds] == [item.ended for item in recorded.rounds]
+    assert again.epochs[0].decisions[0].edited == "r0"
+    assert again.best.number == recorded.best.number
+    assert store.load("relu_replay").epochs == again.epochs
+
+
+def test_recorded_counters_and_faults_are_given_back(recorded):
+    counted = examples.passed(7).profile
+    first = recorded.rounds[1].attempts[0]
+    parent = first.prompt.parent
+    assert parent is not None
+    lost = replace(recorded.rounds[2].attempts[-1], evaluation=None, problem="The GPU was lost.")
+    changed = replace(
+        recorded,
+        rounds=(
+            recorded.rounds[0],
+            replace(recorded.rounds[1], parent_profile=counted),
+            replace(recorded.rounds[2], attempts=(*recorded.rounds[2].attempts[:-1], lost)),
+        ),
+    )
+    evaluator = RecordedEvaluations(changed)
+    assert asyncio.run(evaluator.count(changed.problem, parent, lambda _: None)) == counted
+    with pytest.raises(EvaluatorError, match=r"no counters of candidate .* are recorded in relu"):
+        asyncio.run(evaluator.count(changed.problem, Candidate(source="x", author="a"), lambda _: None))
+    with pytest.raises(EvaluatorError, match=r"The GPU was lost\."):
+        asyncio.run(evaluator.evaluate(changed.problem, lost.candidate, lambda _: None))

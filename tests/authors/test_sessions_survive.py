@@ -21,7 +21,7 @@ from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.server_profile import Api, Price, RequestLimits, ServerProfile
 from cutegen_nb.core.candidate import source_digest
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
-from cutegen_nb.core.round import Prompt, Round
+from cutegen_nb.core.round import Prompt, Round, StrategyEnd
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.round import Effects
@@ -322,13 +322,24 @@ UNUSABLE = {
 """What is no proposal, and what it counts as."""
 
 
+def quoted_part(text: str) -> str:
+    """A piece of an answer that its quotation in the next request keeps."""
+    return text.encode(errors="replace").decode().strip()[:40]
+
+
 def unusable_first(item: Round, fault: ReplyFault) -> None:
     first, second = item.attempts
     assert first.reply is not None
     assert isinstance(first.evaluation.outcome, NotJudged)
     assert first.evaluation.outcome.reason is NotJudgedReason.REPLY_UNUSABLE
     assert first.evaluation.summary == f"{fault.value}: {first.problem}"
-    assert first.problem.strip() in second.prompt.user, "the author is told why"
+    asked_again = second.prompt.user
+    assert asked_again.startswith("# Your last answer could not be used\n")
+    assert first.problem.strip() in asked_again, "the author is told why"
+    assert quoted_part(first.reply.text) in asked_again, "the author is shown its answer"
+    assert asked_again.endswith(first.prompt.user.rstrip() + "\n"), "the request is repeated"
+    assert ("It was:" in asked_again) is bool(first.reply.text.strip())
+    assert second.purpose == "reply"
     assert second.candidate is not None
 
 
@@ -348,15 +359,45 @@ def test_a_reply_that_cannot_be_used_is_recorded_and_asked_for_once_more(bench, 
 @pytest.mark.parametrize("name", ["prose", "two code blocks", "huge reply", "NUL"])
 def test_a_model_that_answers_so_every_time_costs_its_rounds_and_nothing_else(bench, name):
     trouble, fault = UNUSABLE[name]
-    with ModelServer([answers(FIRST), trouble, trouble, trouble, trouble, answers(BETTER)]) as server:
+    # Each of the two rounds makes its request and repeats it twice.
+    with ModelServer([answers(FIRST), *[trouble] * 6, answers(BETTER)]) as server:
         made = bench(server.url)
         session = made.run(4)
 
     whole_and_well(session, made)
     for item in session.rounds[1:3]:
         assert item.candidate is None
-        assert [attempt.evaluation.summary.split(":")[0] for attempt in item.attempts] == [fault.value] * 2
+        assert [attempt.evaluation.summary.split(":")[0] for attempt in item.attempts] == [fault.value] * 3
         assert item.note
+    assert len(session.rounds) == 4
+
+
+def test_a_strategy_that_the_model_ends_is_followed_by_the_next_one_in_the_same_round(bench):
+    over = "Strategy: already done — because line 2 does it."
+    with ModelServer([answers(FIRST), answers(over), answers(BETTER)]) as server:
+        made = bench(server.url)
+        session = made.run(2)
+
+    whole_and_well(session, made)
+    assert len(session.rounds) == 2
+    ended, carried_out = session.rounds[1].attempts
+    assert (ended.ended.end, ended.ended.reason) == (StrategyEnd.ALREADY_DONE, "line 2 does it.")
+    assert ended.candidate is None
+    assert carried_out.prompt.strategy != ended.ended.strategy == ended.prompt.strategy
+    assert session.rounds[1].strategy == carried_out.prompt.strategy
+    name = ended.ended.strategy.name
+    assert f"**{name}**" in server.requests[1]["messages"][1]["content"]
+    assert f"**{name}**" not in server.requests[2]["messages"][1]["content"]
+    assert made.store.load("relu").rounds[1].ended[0].text == f"{name}: already done (line 2 does it)"
+
+
+def test_a_strategy_that_is_ended_without_a_reason_is_asked_for_one(bench):
+    with ModelServer([answers(FIRST), answers("Strategy: cannot apply"), answers(BETTER)]) as server:
+        made = bench(server.url)
+        session = made.run(2)
+    whole_and_well(session, made)
+    unusable_first(session.rounds[1], ReplyFault.NO_REASON)
+    assert "gives no reason" in server.requests[2]["messages"][1]["content"]
 
 
 def wrong_type(exchange: Exchange) -> None:
@@ -408,18 +449,19 @@ def test_usage_and_cost_are_kept_by_round_with_the_prediction(bench):
 
 def test_what_a_model_wrote_wrongly_is_shown_in_every_view_of_the_record(bench, tmp_path):
     odd = ["half a surrogate pair", "NUL", "escape sequences", "reversed text", "tool call"]
-    wrong = [UNUSABLE[name][0] for name in odd for _ in range(2)]
+    wrong = [UNUSABLE[name][0] for name in odd]
     thoughtful = answers("prose \ud83d\0\x1b[2J", reasoning="hm \ud83d\0\x1b[2J\u202e")
-    with ModelServer([answers(FIRST), *wrong, thoughtful, thoughtful, answers(BETTER)]) as server:
+    with ModelServer([answers(FIRST), *wrong, thoughtful, answers(BETTER)]) as server:
         made = bench(server.url)
-        session = made.run(8)
+        session = made.run(4)
 
     whole_and_well(session, made)
-    assert session.rounds[6].attempts[0].reply.reasoning.startswith("hm ")
+    assert [len(item.attempts) for item in session.rounds] == [1, 3, 3, 1]
+    assert session.rounds[2].attempts[2].reply.reasoning.startswith("hm ")
     write_report(session, str(tmp_path / "relu.html"))
     page = (tmp_path / "relu.html").read_text(encoding="utf-8")
     assert "\0" not in page
     assert "\x1b" not in page
     text_of(session).encode()
     json.dumps(session_json(session, None)).encode()
-    json.dumps(detail(session, Live(), 6)).encode("utf-8")
+    json.dumps([detail(session, Live(), number) for number in range(4)]).encode("utf-8")

@@ -6,6 +6,7 @@ from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.core.strategy import Optimisation
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
 
 
@@ -53,6 +54,77 @@ def test_numbers_and_answers_to_counters_are_of_later_stages_and_fit_every_class
         assert stages == {Stage.STRUCTURE, Stage.PROFILE, Stage.TUNE}, workload_class
 
 
-def test_tensor_cores_are_for_half_precision_alone():
-    mma = next(item for item in shipped_library().strategies() if item.name == "tensor-core-mma")
-    assert mma.dtypes == ("float16", "bfloat16")
+def strategy(name: str):
+    return next(item for item in shipped_library().strategies() if item.name == name)
+
+
+def test_tensor_cores_are_for_half_precision_and_by_three_products_for_fp32():
+    assert strategy("tensor-core-mma").dtypes == ("float16", "bfloat16")
+    three = strategy("tf32x3")
+    assert three.dtypes == ("float32",)
+    assert three.absent == (Optimisation.TENSOR_CORES,)
+    assert three.classes == strategy("tensor-core-mma").classes
+
+
+def test_no_strategy_excludes_what_it_builds_on_or_brings():
+    for item in shipped_library().strategies():
+        assert not set(item.absent) & {*item.present, *item.excludes}, item.name
+        assert not set(item.present) & set(item.excludes), item.name
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            'absent = ["coalesed"]',
+            r"absent of 'x' names 'coalesed', which is unknown; did you mean 'coalesced'\?",
+        ),
+        ('requires = ["rows > sms"]', r"requires of 'x' names 'rows > sms'.*did you mean 'rows >= sms'\?"),
+        (
+            'present = ["zzz"]',
+            r"present of 'x' names 'zzz', which is unknown; there are 'coalesced', 'vectors-128'",
+        ),
+        ('stage = "later"', r"entry 'x' lacks or has a wrong value: 'later'"),
+        ('effects = { barriers = "sideways" }', r"entry 'x' lacks or has a wrong value: 'sideways'"),
+    ],
+)
+def test_a_wrong_value_of_a_strategy_is_named_with_the_nearest(tmp_path, line, said):
+    (tmp_path / "strategies.toml").write_text(f'[[strategy]]\nname = "x"\nstatement = "y"\n{line}\n')
+    with pytest.raises(ConfigurationError, match=said):
+        PromptLibrary(tmp_path).strategies()
+
+
+def test_strategies_that_do_not_parse_or_lack_words_are_one_sentence(tmp_path):
+    (tmp_path / "strategies.toml").write_text("[[strategy]\n")
+    with pytest.raises(ConfigurationError, match=r"strategies.toml does not parse"):
+        PromptLibrary(tmp_path).strategies()
+    (tmp_path / "strategies.toml").write_text('[[strategy]]\nname = "x"\n')
+    with pytest.raises(ConfigurationError, match=r"entry 'x' lacks or has a wrong value: 'statement'"):
+        PromptLibrary(tmp_path).strategies()
+
+
+def test_a_persons_own_strategies_stand_for_the_shipped_ones(tmp_path):
+    (tmp_path / "strategies.toml").write_text('[[strategy]]\nname = "mine"\nstatement = "Do\\n  this."\n')
+    (found,) = PromptLibrary(own=tmp_path).strategies()
+    assert (found.name, found.statement) == ("mine", "Do this.")
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"cannot read .*nothing.txt: No such file"):
+        PromptLibrary(tmp_path).text("nothing.txt")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(ConfigurationError, match=r"latin.txt is not UTF-8 at byte 3: save it as UTF-8"):
+        PromptLibrary(tmp_path).text("latin.txt")
+
+
+def test_a_template_that_does_not_parse_is_named_with_its_line(tmp_path):
+    (tmp_path / "x.md.jinja").write_text("a\n{% if %}\n")
+    with pytest.raises(ConfigurationError, match=r"prompt template x.md.jinja, line 2: "):
+        PromptLibrary(tmp_path).render("x")
+
+
+def test_a_hidden_file_in_a_persons_folder_is_no_template(tmp_path):
+    (tmp_path / ".DS_Store").write_bytes(b"\0")
+    library = PromptLibrary(own=tmp_path)
+    assert library.own_files == ()
+    assert library.own_digest == ""

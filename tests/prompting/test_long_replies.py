@@ -1,8 +1,6 @@
-"""Replies as long as are read, of a model that repeats itself: each is judged in a moment."""
+"""Replies as long as are read, of a model that repeats itself: each is read without backtracking."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 
@@ -19,6 +17,7 @@ def repeated(text: str) -> str:
     return (text * (LONG // len(text) + 1))[:LONG]
 
 
+@pytest.mark.timeout(120)  # a second at most on an idle machine; hours where a pattern backtracks
 @pytest.mark.parametrize(
     "text",
     [
@@ -40,9 +39,5 @@ def repeated(text: str) -> str:
     ids=lambda text: repr(text[:24]),
 )
 def test_a_model_that_repeats_itself_holds_nothing_up(text):
-    started = time.process_time()
     found = parse_reply(Reply(text=text, usage=Usage()), PARENT)
-    assert time.process_time() - started < 10, (
-        "it takes a second at most, on a machine with nothing else to do"
-    )
     assert isinstance(found, Proposal) or len(found.reason) < 4000

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    EndedStrategy,
+    Prompt,
+    Relation,
+    Round,
+    StrategyEnd,
+)
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.prompting.memory import MEMORY_TOKENS, steering_text, tokens_of, tried_text
+from cutegen_nb.prompting.memory import (
+    MEMORY_TOKENS,
+    requests_by_round,
+    steering_text,
+    tokens_of,
+    tried_text,
+)
 from cutegen_nb.testing import examples
 
 
@@ -70,7 +88,9 @@ def test_the_oldest_shrink_to_a_line_a_strategy_and_keep_who_said_what():
     assert first == "- r0 to r5, in short:"
     assert rest[0] == "  - s0: 3× same work; kept r4"
     assert rest[1] == "  - s1: 3× same work; kept r5"
-    assert "  > r1: the person asked: no shared memory" in text
+    assert "  > r2: the person had asked: no shared memory" in text
+    (asked,) = [line for line in rest if "the person had asked" in line]
+    assert asked.endswith(" …")
     assert "- r6, s0: PASSED" in text
     assert "- r7, s1: PASSED" in text
 
@@ -106,10 +126,46 @@ def test_scores_and_what_a_repair_gave_up_stand_with_their_round():
     assert "  - the strategy: `warp_instructions` down: held\n" in text
 
 
-def test_steering_holds_for_the_next_round_only():
+def test_steering_holds_for_the_next_round_only_and_is_told_there():
     steered = tried(0, "a", Relation.SAME_WORK, (Action.STEER, "keep the tail"))
     assert steering_text(session(steered)) == "keep the tail"
-    assert steering_text(session(steered, tried(1, "b", Relation.SAME_WORK))) == ""
-    assert "> the person asked: keep the tail" in tried_text(
-        session(steered, tried(1, "b", Relation.SAME_WORK))
+    assert "keep the tail" not in tried_text(session(steered))
+    later = session(steered, tried(1, "b", Relation.SAME_WORK))
+    assert steering_text(later) == ""
+    assert tried_text(later) == (
+        "- r0, a: PASSED, same work (Counted); not kept\n"
+        "- r1, b: PASSED, same work (Counted); kept\n"
+        "  > the person had asked: keep the tail\n"
     )
+
+
+def test_a_request_at_the_gate_of_a_prompt_belongs_to_its_own_round():
+    item = tried(0, "a", Relation.SAME_WORK)
+    said = Decision(gate="prompt", action=Action.STEER, by="person:ada", reason="64 threads")
+    assert requests_by_round(session(replace(item, decisions=(said, *item.decisions)))) == {0: "64 threads"}
+
+
+def test_a_strategy_that_the_author_ended_is_told_with_its_reason():
+    over = EndedStrategy(
+        strategy=Strategy(name="split-k", statement=""), end=StrategyEnd.CANNOT_APPLY, reason="K is 32."
+    )
+    item = tried(0, "unroll", Relation.SAME_WORK)
+    first = replace(item.attempts[0], candidate=None, evaluation=None, ended=over)
+    told = tried_text(session(replace(item, attempts=(first, *item.attempts))))
+    assert told == (
+        "- r0, unroll: PASSED, same work (Counted); kept\n  - not tried, split-k: cannot apply (K is 32)\n"
+    )
+    nothing = replace(item, attempts=(first,), comparison=None, note="No strategy is left.")
+    assert tried_text(session(nothing)).startswith(
+        "- r0, no strategy carried out: no candidate (No strategy is left); not kept\n"
+    )
+
+
+def test_an_ended_strategy_is_still_told_of_a_summarised_round():
+    over = EndedStrategy(
+        strategy=Strategy(name="split-k", statement=""), end=StrategyEnd.ALREADY_DONE, reason="line 9"
+    )
+    rounds = [tried(n, "s", Relation.SAME_WORK, why="figures " * 60) for n in range(8)]
+    ended = replace(rounds[0].attempts[0], candidate=None, evaluation=None, ended=over)
+    rounds[0] = replace(rounds[0], attempts=(ended, *rounds[0].attempts))
+    assert "  - not tried, split-k: already done (line 9)\n" in tried_text(session(*rounds), tokens=300)

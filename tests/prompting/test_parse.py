@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutegen_nb.core.round import Prediction, Reply, Usage
+from cutegen_nb.core.round import Prediction, Reply, StrategyEnd, Usage
 from cutegen_nb.core.strategy import Direction
-from cutegen_nb.prompting.parse import Proposal, parse_reply
+from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault, Unusable, split_thoughts
 
 FILE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
@@ -159,6 +159,90 @@ def test_edits_that_were_cut_off_are_not_applied_in_part():
     assert isinstance(found, Unusable)
     assert found.fault is ReplyFault.TRUNCATED
     assert isinstance(parsed(text, parent=FILE), Unusable)
+
+
+def ended(text: str) -> StrategyOver | Proposal | Unusable:
+    return parse_reply(Reply(text=text, usage=Usage()), FILE, may_end=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "reason"),
+    [
+        (
+            "Strategy: already done — because line 9 loads 128 bits.",
+            StrategyEnd.ALREADY_DONE,
+            "line 9 loads 128 bits.",
+        ),
+        ("Strategy: cannot apply — because K is 32.", StrategyEnd.CANNOT_APPLY, "K is 32."),
+        ("**Strategy:** Already done - line 9 does it", StrategyEnd.ALREADY_DONE, "line 9 does it"),
+        ("> `Strategy: cannot apply`: K is 32.", StrategyEnd.CANNOT_APPLY, "K is 32."),
+        ("strategy: cannot apply. K is\n32, no more.", StrategyEnd.CANNOT_APPLY, "K is 32, no more."),
+        (
+            "I looked.\n\nStrategy: already done, because of `x`.\n\nMore.",
+            StrategyEnd.ALREADY_DONE,
+            "of `x`.",
+        ),
+        (
+            "Rationale: none.\nStrategy: already done — because line 9.\nPredicted effect: none",
+            StrategyEnd.ALREADY_DONE,
+            "line 9.",
+        ),
+        (
+            "<think>Strategy: already done — no</think>Strategy: cannot apply — K.",
+            StrategyEnd.CANNOT_APPLY,
+            "K.",
+        ),
+    ],
+)
+def test_a_strategy_may_be_ended_in_a_line_with_its_reason(text, end, reason):
+    assert ended(text) == StrategyOver(end=end, reason=reason)
+
+
+def test_a_strategy_is_not_ended_where_the_request_did_not_offer_it():
+    found = parsed("Strategy: already done — because line 9.", parent=FILE)
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.PROSE
+
+
+@pytest.mark.parametrize(
+    "text", ["Strategy: already done", "Strategy: cannot apply — because\n", "**Strategy: already done.**"]
+)
+def test_an_ended_strategy_without_a_reason_is_asked_for_one(text):
+    found = ended(text)
+    assert isinstance(found, Unusable)
+    assert found.fault is ReplyFault.NO_REASON
+    assert "gives no reason. Add it in a sentence" in found.reason
+
+
+def test_code_counts_before_words_that_end_the_strategy():
+    found = ended(f"Strategy: already done — because I did it below.\n```python\n{FILE}```")
+    assert isinstance(found, Proposal)
+    edited = ended(
+        "Strategy: already done — see.\n<<<<<<< SEARCH\n    pass\n=======\n    x = 1\n>>>>>>> REPLACE\n"
+    )
+    assert isinstance(edited, Proposal)
+
+
+def test_a_long_reason_is_cut():
+    found = ended(f"Strategy: cannot apply — because {'K is small. ' * 100}")
+    assert isinstance(found, StrategyOver)
+    assert len(found.reason) == 400
+
+
+@pytest.mark.parametrize(
+    ("parent", "wanted"),
+    [
+        (None, "None of the 1 code blocks defines class ModelNew. Send the whole file in one block."),
+        (
+            FILE,
+            "None of the 1 code blocks is an edit or defines class ModelNew. Send the edits, each between its SEARCH and REPLACE lines, or the whole file in one block.",
+        ),
+    ],
+)
+def test_what_is_asked_for_again_depends_on_whether_there_is_a_file(parent, wanted):
+    found = parsed("```python\nx = 1\n```", parent=parent)
+    assert isinstance(found, Unusable)
+    assert found.reason == wanted
 
 
 PIECES = st.sampled_from(

@@ -51,6 +51,35 @@ def test_a_heading_in_bold_is_a_heading():
     assert (found.counter, found.speedup) == ("barriers", 1.05)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "gmem_load_sectors down 75 %, barriers unchanged, speedup 1.8×",
+            [("gmem_load_sectors", DOWN, 0.75), ("barriers", None, 0.0)],
+        ),
+        (
+            "gmem_requests and gmem_load_sectors down 75 %; warp_instructions up 10 %",
+            [
+                ("gmem_requests", DOWN, 0.75),
+                ("gmem_load_sectors", DOWN, 0.75),
+                ("warp_instructions", UP, 0.1),
+            ],
+        ),
+        (
+            "gmem_load_sectors falls, by about 50 %, while smem_wavefronts stays the same",
+            [("gmem_load_sectors", DOWN, 0.5), ("smem_wavefronts", None, 0.0)],
+        ),
+        ("barriers: -50 %, latency_ms -30 %", [("barriers", DOWN, 0.5), ("latency_ms", DOWN, 0.3)]),
+        ("warp_instructions doubled", [("warp_instructions", UP, 1.0)]),
+        ("barriers down 50 %, barriers up 10 %", [("barriers", DOWN, 0.5)]),
+    ],
+)
+def test_every_counter_of_a_prediction_has_its_own_change(line, expected):
+    found = predicted(f"Predicted effect: {line}\n")
+    assert [(item.counter, item.direction, item.change_fraction) for item in found.changes] == expected
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=80))
 def test_any_words_are_read_without_an_error(text):

@@ -102,7 +102,7 @@ def _as_asked(source: str, prompt: Prompt, session: Session, writer: Writer) -> 
     source = _as_before(source, prompt, session, writer)
     if not prompt.steering:
         return source, ""
-    names = [strategy.name for strategy in writer.menu(session.facts)]
+    names = _names_of(writer, session)
     element_bytes = _element_bytes(session.facts)
     result = followed(source, settings_in(prompt.steering, names), element_bytes)
     return result.source, sentence(prompt.steering, result, _named(prompt))
@@ -111,10 +111,14 @@ def _as_asked(source: str, prompt: Prompt, session: Session, writer: Writer) -> 
 def _as_before(source: str, prompt: Prompt, session: Session, writer: Writer) -> str:
     """Return the source with the settings that a person asked for in the rounds up to the parent."""
     before = words_before(prompt.parent, session)
-    names = [strategy.name for strategy in writer.menu(session.facts)] if before else []
+    names = _names_of(writer, session) if before else []
     for words in before:
         source = followed(source, settings_in(words, names), _element_bytes(session.facts)).source
     return source
+
+
+def _names_of(writer: Writer, session: Session) -> list[str]:
+    return [strategy.name for strategy in writer.menu(session.facts, session.problem.library)]
 
 
 def _named(prompt: Prompt) -> str:

@@ -18,7 +18,7 @@ _MOST_TURNS = 16
 """Largest number of unrolled turns that is accepted: more only adds registers."""
 _TILES = (8, 16, 32)
 """Extents of a tile with one thread an element: 32 × 32 are the most threads of a CTA."""
-_FILL = r"(?:\s+(?:a|an|the|by|to|of|is|per|each|cta|block|width|factor|size|with))*\s*[=:]?\s*"
+_FILL = r"(?:\s+(?:a|an|the|by|to|of|is|per|each|cta|block|loops?|width|factor|size|with))*\s*[=:]?\s*"
 """Words that may stand between a setting and its number."""
 _PATTERNS = {
     "threads": (r"(\d+)\s*(?:-\s*)?threads?\b", rf"\bthreads?{_FILL}(\d+)"),
