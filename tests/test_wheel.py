@@ -36,19 +36,16 @@ def run(installed, *arguments):
     )
 
 
-def test_the_wheel_carries_every_prompt_kernel_template_and_exploit(installed):
-    package = ROOT / "cutegen_nb"
-    data = (
-        ("prompts", ROOT / "prompts"),
-        ("kernels", package / "kernels"),
-        ("exploits", package / "exploits"),
-    )
-    for kind, folder in data:
+def test_the_wheel_carries_every_file_of_the_package_and_the_prompts(installed):
+    """Kernels, exploits, templates of reports, the panel's script, shipped records, and no cache."""
+    package = installed / "cutegen_nb"
+    for made, folder in ((package, ROOT / "cutegen_nb"), (package / "prompts", ROOT / "prompts")):
         wanted = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
-        carried = installed / "cutegen_nb" / kind
 
-        assert wanted, kind
-        assert {p for p in wanted if not (carried / p).is_file()} == set()
+        assert len({path.suffix for path in wanted}) > 1
+        assert {path for path in wanted if not (made / path).is_file()} == set()
+    for name in ("report/templates/page.css", "knowledge/h200.json", "notebook/static", "demo_problem.py"):
+        assert (package / name).exists(), name
 
 
 def test_the_wheels_package_is_the_one_that_runs_and_finds_its_prompts(installed):

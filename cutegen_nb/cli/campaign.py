@@ -122,6 +122,10 @@ def _announce(options: argparse.Namespace, settings: Settings, terminal: Termina
     limited = options.dollars is not None or options.total_dollars is not None
     if limited and (why := no_price_reason(settings)):
         terminal.say(why)
+    if options.epochs is not None and not options.population:
+        terminal.say(
+            f"--epochs {options.epochs}: a chain has none; --population N evolves several kernels in epochs"
+        )
     of_prompts = [text for text in options.ablate if not text.startswith("schedule=")]
     if of_prompts and settings.author == "offline":
         terminal.say(f"the offline author reads no prompt: {', '.join(of_prompts)} changes nothing for it")

@@ -120,6 +120,8 @@ def _announce(session: Session, options: argparse.Namespace, settings: Settings,
             f"--plateau {options.plateau}: the paper's schedule has no plateau; "
             "--schedule plateau beside it changes over"
         )
+    if options.epochs is not None and not options.population:
+        terminal.say(f"--epochs {options.epochs}: {_epochs_ignored(session)}")
     if settings.workers > 1 and session.plan.population == 1:
         terminal.say(
             f"--workers {settings.workers}: a chain evaluates one kernel after the other; --population N "
@@ -132,6 +134,14 @@ def _announce(session: Session, options: argparse.Namespace, settings: Settings,
     if len(session.rounds) >= rounds:
         text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"
     terminal.say(text)
+
+
+def _epochs_ignored(session: Session) -> str:
+    """Return the reason why ``--epochs`` without ``--population`` changes nothing, with the next step."""
+    if session.plan.population == 1:
+        return "a chain has none; --population N evolves several kernels in epochs"
+    kept = f"{session.name} keeps its {session.budget.epochs}"
+    return f"{kept}; --population {session.plan.population} beside it changes them"
 
 
 def round_line(item: Round) -> str:

@@ -16,7 +16,6 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import COMPILED, CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
-from cutegen_nb.core.evaluation_request import EvaluationRequest
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts, Workload
@@ -25,6 +24,7 @@ from cutegen_nb.evaluator.catalog.work import SECOND_PROCESS
 from cutegen_nb.evaluator.full_size.sampling import FullSizeSampler
 from cutegen_nb.evaluator.isolated import exchange
 from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
+from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.process.exit_report import (
     LOG_CHARACTERS,
     STARTING,

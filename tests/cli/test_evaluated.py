@@ -12,10 +12,14 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import CheckResult, CheckState, Correctness, Evaluation, Judged, Tier, Verdict
 from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.evaluator.catalog.catalog import CHECKS
+from cutegen_nb.report.terminal.verdict import VerdictSetting
 from cutegen_nb.testing import examples
 
 RELU = "PyTorch's aten.relu ran inside forward."
 CANDIDATE = Candidate(source=examples.kernel_source("one"), author="person")
+SETTING = VerdictSetting(
+    source=CANDIDATE.source, facts=examples.relu_facts(), device=examples.simulated_device()
+)
 ACCUSED = Evaluation(
     outcome=Judged(verdict=Verdict.CHEATED),
     summary=RELU,
@@ -82,10 +86,20 @@ def test_a_record_that_lists_no_checks_says_nothing_of_them():
 
 
 def test_verdict_and_evidence_stand_before_the_checks():
-    text = evaluated_text(ACCUSED, CANDIDATE, None)
-    places = [text.index(words) for words in ("CHEATED on", "evidence (torch-compute)", "Checks of tier B")]
+    text = evaluated_text(ACCUSED, CANDIDATE, SETTING, verbose=True)
+    places = [
+        text.index(words) for words in ("CHEATED at tier B", "evidence (torch-compute)", "Checks of tier B")
+    ]
     assert places == sorted(places)
     assert places[0] == 0
+
+
+def test_without_verbose_a_verdict_has_twelve_lines_at_most_and_names_the_way_to_the_rest():
+    for found in (ACCUSED, everything(), replace(ACCUSED, findings=ACCUSED.findings * 30)):
+        lines = evaluated_text(found, CANDIDATE, SETTING, passed_next="nothing").splitlines()
+        assert len(lines) <= 12
+        assert "`--verbose` lists every check" in lines[-1]
+        assert not any(line.startswith("Checks of tier") for line in lines)
 
 
 def test_every_check_belongs_to_a_question():
@@ -111,5 +125,5 @@ def test_all_checks_there_are_fit_a_screenful(monkeypatch, columns):
 
 def test_a_narrow_terminal_folds_words_and_leaves_source_as_it_is(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
-    lines = evaluated_text(ACCUSED, CANDIDATE, None).splitlines()
+    lines = evaluated_text(ACCUSED, CANDIDATE, SETTING, verbose=True).splitlines()
     assert all(len(line) <= 40 or line.startswith("    ") for line in lines), lines

@@ -61,6 +61,7 @@ def test_json_keeps_each_kernel_apart_with_metrics_units_and_diagnosis(reports, 
     assert "lines" not in kernel
 
 
+@pytest.mark.slow
 def test_a_kernel_is_profiled_on_the_simulator(capsys, tmp_path):
     page = tmp_path / "relu.html"
     gpu = ROOT / "tests" / "evaluator"
@@ -80,6 +81,7 @@ def test_a_kernel_is_profiled_on_the_simulator(capsys, tmp_path):
     assert "line by line" in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_kernel_that_fails_is_an_object_too_where_json_was_asked_for(capsys, tmp_path):
     (tmp_path / "none.py").write_text("x = 1\n")
     problem = ROOT / "tests" / "evaluator" / "problems" / "relu.py"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from html.parser import HTMLParser
 
 import pytest
 
@@ -522,3 +524,109 @@ def gpu_session() -> Session:
 @pytest.fixture(scope="session")
 def empty_session() -> Session:
     return make_session(stopped="The author declined: attention is not among the graphs it can write.")
+
+
+class Reader(HTMLParser):
+    """Tags, text and unclosed elements of a piece of HTML."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "img", "source", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    @property
+    def shown(self) -> str:
+        return "".join(self.text)
+
+
+PAYLOADS = (
+    '<img src=x onerror="window.__x=1">',
+    "<script>window.__x=1</script>",
+    "</pre></table></details><script>window.__x=1</script>",
+    '<a href="javascript:window.__x=1">go</a>',
+    '"><button data-commandlinker-command="x">b</button>',
+    "</style></title></svg><svg onload=window.__x=1>",
+    "' onmouseover='window.__x=1",
+    "<!--",
+)
+NAMES = (
+    "html head meta title style body header main footer section h1 h2 h3 p b span a ul ol li dl dt dd div code "
+    "pre table caption thead tbody tr th td details summary figure figcaption picture source img ins del "
+    "blockquote svg g path circle text tspan desc rect line br"
+)
+TAGS = frozenset(NAMES.split())
+REFERENCES = frozenset({
+    "digest", "candidate_digest", "problem_digest", "parents", "against", "members", "best", "challenger",
+    "holder", "counter", "architecture", "op", "format", "edited", "gate", "file", "path", "dtype", "kernel",
+})  # fmt: skip
+"""Fields that are names of other values, or keys of tables: a page looks something up by them."""
+
+
+def poisoned(value, payload, keep=REFERENCES):
+    """The same value with the payload in every text of it, at any depth, but for `keep`."""
+    if isinstance(value, Enum):
+        return value
+    if isinstance(value, str):
+        return payload
+    if isinstance(value, tuple | list):
+        return type(value)(poisoned(item, payload, keep) for item in value)
+    if isinstance(value, dict):
+        return {key: poisoned(item, payload, keep) for key, item in value.items()}
+    if is_dataclass(value):
+        texts = {
+            item.name: poisoned(getattr(value, item.name), payload, keep)
+            for item in fields(value)
+            if item.init and item.name not in keep
+        }
+        return replace(value, **texts)
+    return value
+
+
+@pytest.fixture(scope="session")
+def read():
+    """Reader of HTML."""
+    return Reader
+
+
+@pytest.fixture(scope="session")
+def poison():
+    """Function that puts a text into every text of a value."""
+    return poisoned
+
+
+@pytest.fixture(params=PAYLOADS)
+def payload(request):
+    """Text that would be markup or script if it were not escaped."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def harmless():
+    """Function that asserts that HTML holds a payload as text alone, and returns how often it is shown."""
+
+    def check(page: str, payload: str) -> int:
+        found = Reader(page)
+        for tag, attributes in found.tags:
+            assert tag in TAGS, tag
+            assert not [name for name in attributes if name.startswith(("on", "data-"))]
+            assert not (attributes.get("href") or "#").strip().lower().startswith(("javascript:", "data:"))
+            for name in ("src", "srcset"):
+                assert (attributes.get(name) or "data:image/png;base64,").startswith("data:image/png;base64,")
+        assert found.open == []
+        return found.shown.count(payload)
+
+    return check

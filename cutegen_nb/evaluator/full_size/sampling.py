@@ -9,9 +9,9 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, EvaluationLost
 from cutegen_nb.core.estimate import FullSizeSample
-from cutegen_nb.core.evaluation_request import FullSizeRequest
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.evaluator.process.evaluation_request import FullSizeRequest
 from cutegen_nb.evaluator.process.exit_report import raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.evaluator.process.transcript import RecordHandler, escape_for_print

@@ -16,7 +16,6 @@ import torch
 
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
-from cutegen_nb.core.evaluation_request import FullSizeRequest
 from cutegen_nb.core.graph import TensorSpec
 from cutegen_nb.evaluator.full_size import tensors
 from cutegen_nb.evaluator.full_size.lazy_memory import LazyMemory
@@ -26,6 +25,7 @@ from cutegen_nb.evaluator.observe.backend import ExecutionDevice, SimulatorBacke
 from cutegen_nb.evaluator.problem import inputs, loader
 from cutegen_nb.evaluator.problem.loader import LoadedProblem
 from cutegen_nb.evaluator.process.channel import Channel
+from cutegen_nb.evaluator.process.evaluation_request import FullSizeRequest
 from cutegen_nb.evaluator.trial.call import by_file_name
 from cutegen_nb.evaluator.trial.candidate import construct, import_candidate, state_of, write_source
 from cutegen_nb.evaluator.trial.candidate_fault import RUNNING, CandidateFault, blamed

@@ -20,7 +20,6 @@ from cutegen_nb.core.candidate import FILE_NAME, source_digest
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.core.evaluation_request import EvaluationRequest
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.evaluator.judge.judge import judge
 from cutegen_nb.evaluator.observe import isolation
@@ -30,6 +29,7 @@ from cutegen_nb.evaluator.probes.admission import admit
 from cutegen_nb.evaluator.problem import loader, trace
 from cutegen_nb.evaluator.process import confinement, process_tree
 from cutegen_nb.evaluator.process.channel import Channel
+from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.trial.evidence import Rival, Task
 from cutegen_nb.evaluator.worker import full_size_call, isolated_call, isolated_judge, remote_call, warmup
 from cutegen_nb.simulator.host.layouts import LayoutCollector

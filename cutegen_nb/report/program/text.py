@@ -157,7 +157,7 @@ def _findings(run: ProgramRun) -> list[str]:
     lines: list[str] = []
     for item in run.findings:
         weight = "FINDING" if item.severity is Severity.DECIDES else "flag"
-        lines += ["", f"{weight} {visible(place(item))}{item.kind}", f"  {visible(item.message)}"]
+        lines += ["", f"{weight} {visible(place(item) + item.kind)}", f"  {visible(item.message)}"]
         lines += [f"  {row}" for row in _excerpt(run, item)]
     return lines
 

@@ -123,7 +123,12 @@ def test_wrong_values_say_where_they_lie_by_tile_and_their_usual_cause():
 
 
 def test_what_the_summary_says_is_not_said_again_as_a_finding_without_a_place():
-    wrong = replace(ACCUSED, exhibits=(), findings=(Finding(kind="wrong-values", message=ACCUSED.summary),))
+    wrong = replace(
+        ACCUSED,
+        outcome=Judged(verdict=Verdict.WRONG_VALUES),
+        exhibits=(),
+        findings=(Finding(kind="wrong-values", message=ACCUSED.summary),),
+    )
     assert render(wrong, SOURCE).count("aten.relu ran") == 1
     placed = replace(wrong, findings=(replace(wrong.findings[0], line=4),))
     assert "(line 4)" in render(placed, SOURCE)

@@ -8,7 +8,7 @@ import pytest
 
 from cutegen_nb.report.html.code import highlight
 from cutegen_nb.report.html.diff import render
-from cutegen_nb.report.markup import Style, headline, visible
+from cutegen_nb.report.markup import Style, visible
 
 OLD = "import torch\n\n\ndef f(x):\n    y = x + 1  # one\n    return y\n" + "".join(
     f"a{i} = {i}\n" for i in range(20)
@@ -97,5 +97,4 @@ def test_highlighting_keeps_every_character():
 
 def test_characters_that_reorder_a_line_are_shown():
     assert visible("a\u202eb\u200bc\x1b[0m") == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+001B⟩[0m"
-    assert headline("<b>\u2066") == "&lt;b&gt;⟨U+2066⟩"
     assert visible("tab\tand é, 中文 and ×") == "tab\tand é, 中文 and ×"

@@ -16,8 +16,10 @@ import pytest
 
 from cutegen_nb.cli import main
 from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 ADD = """import torch
@@ -225,6 +227,27 @@ def test_a_person_answers_by_file(capsys):
 
     assert "# The reference" in Path(".cutegen/prompts/by_hand-0.md").read_text()
     assert "PASSED" in capsys.readouterr().out
+
+
+def test_a_population_runs_its_epoch_for_a_named_gpu_and_leaves_no_history(capsys):
+    options = ["--population", "2", "--epochs", "1", "--workers", "2", "--target", "A100", "--no-history"]
+    status = main(["run", "add.py", "--name", "evolved", *options, "--device", "simulator", "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert status == 0
+    assert found["stopped"] == "the budget of 1 epoch is spent"
+    (epoch,) = found["epochs"]
+    assert 1 <= len(epoch["members"]) <= 2
+    slots = [item["slot"] for item in found["rounds"] if item["slot"]]
+    assert [(slot["epoch"], slot["move"]) for slot in slots] == [(1, "extend"), (1, "extend")]
+    assert all(item["estimated_s"] > 0 for item in found["rounds"] if item["approved"])
+    assert not KnowledgeBase(knowledge_folder()).path.exists()
+
+    assert main(["population", "evolved"]) == 0
+    told = capsys.readouterr().out
+    assert "Epoch 1: " in told
+    assert main(["report", "evolved", "-o", "evolved.html"]) == 0
+    assert '<h2 id="population">Population</h2>' in Path("evolved.html").read_text()
 
 
 def test_an_interrupt_ends_the_worker_and_keeps_the_finished_rounds(folder):

@@ -2,56 +2,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
 from cutegen_nb.analysis.history.summary import rows
 from cutegen_nb.core.errors import StoreError, UsageError
-from cutegen_nb.core.finding import Finding
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.report.html.session_page import render, write_report
-
-PAYLOADS = (
-    '<img src=x onerror="window.__x=1">',
-    "<script>window.__x=1</script>",
-    "</pre></table></details><script>window.__x=1</script>",
-    '<a href="javascript:window.__x=1">go</a>',
-    '"><button data-commandlinker-command="x">b</button>',
-    "</style><svg onload=window.__x=1>",
-    "<!--",
-)
-NAMES = (
-    "html head meta title style body header main footer section h1 h2 h3 p b span a ul ol li dl dt dd div code "
-    "pre table caption thead tbody tr th td details summary figure figcaption picture source img ins del "
-    "blockquote svg g path circle text"
-)
-ALLOWED = frozenset(NAMES.split())
-
-
-class Reader(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.open: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "img", "source"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
+from cutegen_nb.testing.examples import evolved_session
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +81,7 @@ def replace_candidate(candidate, payload, plan):
 
 
 def replace_evaluation(evaluation, payload):
+    severity = Severity.FLAG if evaluation.passed else Severity.DECIDES
     profile = evaluation.profile and replace(
         evaluation.profile,
         launches=tuple(replace(item, kernel=payload) for item in evaluation.profile.launches),
@@ -136,52 +100,49 @@ def replace_evaluation(evaluation, payload):
         log=payload,
         profile=profile,
         correctness=correctness,
-        findings=(Finding(kind=payload, message=payload, line=3),),
+        findings=(Finding(kind=payload, message=payload, line=3, severity=severity),),
     )
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_text_from_outside_stays_text(session, payload):
-    read = Reader(render(poisoned(session, payload)))
-    for tag, attributes in read.tags:
-        assert tag in ALLOWED
-        assert not [name for name in attributes if name.startswith(("on", "data-"))]
-        assert (attributes.get("href") or "#").startswith("#")
-        for name in ("src", "srcset"):
-            assert (attributes.get(name) or "data:image/png;base64,").startswith("data:image/png;base64,")
-    assert read.open == []
-    shown = "".join(read.text)
-    assert shown.count(payload) > 60
+def test_text_from_outside_stays_text(session, payload, harmless):
+    assert harmless(render(poisoned(session, payload)), payload) > 60
 
 
-def test_the_page_asks_nothing_of_anyone(page):
-    read = Reader(page)
-    assert not [tag for tag, _ in read.tags if tag in {"script", "link", "iframe", "object", "form"}]
+def test_every_text_of_a_population_stays_text(payload, harmless, poison):
+    """Statements, aligned statements, reasons of duels and decisions, notes."""
+    session = evolved_session(words=payload)
+    assert harmless(render(session), payload) > 10
+    assert harmless(render(poison(session, payload)), payload) > 40
+
+
+def test_the_page_asks_nothing_of_anyone(page, read):
+    found = read(page)
+    assert not [tag for tag, _ in found.tags if tag in {"script", "link", "iframe", "object", "form"}]
     assert "http://" not in page
     assert "https://" not in page
     assert "@import" not in page
-    policy = next(attributes["content"] for tag, attributes in read.tags if "http-equiv" in attributes)
+    policy = next(attributes["content"] for tag, attributes in found.tags if "http-equiv" in attributes)
     assert policy is not None
     assert policy.startswith("default-src 'none'")
 
 
-def test_every_element_is_closed_and_every_table_has_its_caption_or_is_a_listing(page):
-    read = Reader(page)
-    assert read.open == []
-    data = [attributes for tag, attributes in read.tags if tag == "table" and attributes["class"] == "data"]
+def test_every_element_is_closed_and_every_table_has_its_caption_or_is_a_listing(page, read):
+    found = read(page)
+    assert found.open == []
+    data = [attributes for tag, attributes in found.tags if tag == "table" and attributes["class"] == "data"]
     assert page.count('<table class="data"><caption') == len(data) > 5
 
 
-def test_headings_descend_one_level_at_a_time(page):
-    levels = [int(tag[1]) for tag, _ in Reader(page).tags if tag in {"h1", "h2", "h3"}]
+def test_headings_descend_one_level_at_a_time(page, read):
+    levels = [int(tag[1]) for tag, _ in read(page).tags if tag in {"h1", "h2", "h3"}]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_every_link_has_its_target(page):
-    read = Reader(page)
-    targets = {attributes.get("id") for _, attributes in read.tags}
-    links = [attributes["href"] for tag, attributes in read.tags if tag == "a"]
+def test_every_link_has_its_target(page, read):
+    found = read(page)
+    targets = {attributes.get("id") for _, attributes in found.tags}
+    links = [attributes["href"] for tag, attributes in found.tags if tag == "a"]
     assert links == ["#r0", "#r1", "#r2", "#r3", "#r4"]
     assert all(link and link[1:] in targets for link in links)
 
@@ -192,7 +153,7 @@ def test_simulated_counts_are_marked_and_never_called_times(page):
     assert "Figures are simulated counts" in page
 
 
-def test_what_happened_is_told(page):
+def test_what_happened_is_told(page, read):
     for words in (
         "r2 (vectorise-128) is the best of 5 rounds",
         "rejected by ada",
@@ -203,12 +164,12 @@ def test_what_happened_is_told(page):
         "count - WIDTH",
         "racecheck: the kernel uses no shared memory",
         "71930211, 5583",
-        "(−87.5 %), held",
+        "(−87.5 %) at the size that ran, held",
         "uncoalesced",
         "no usable reply",
         "The repair budget of 2 is spent.",
     ):
-        assert words in "".join(Reader(page).text), words
+        assert words in "".join(read(page).text), words
 
 
 def test_paths_of_this_machine_are_not_told(page):
@@ -217,39 +178,39 @@ def test_paths_of_this_machine_are_not_told(page):
     assert "26_GELU_.py" in page
 
 
-def test_measured_sessions_tell_times_with_intervals(gpu_session):
-    text = "".join(Reader(render(gpu_session)).text)
+def test_measured_sessions_tell_times_with_intervals(gpu_session, read):
+    text = "".join(read(render(gpu_session)).text)
     assert "Measured on NVIDIA H200" in text
     assert "simulated" not in text
     assert "0.989× (0.985–0.993)" in text
     assert "Compilation" in text or "compilation 420 ms" in text
 
 
-def test_a_session_without_rounds_says_why(empty_session):
-    text = "".join(Reader(render(empty_session)).text)
+def test_a_session_without_rounds_says_why(empty_session, read):
+    text = "".join(read(render(empty_session)).text)
     assert "No round has finished." in text
     assert "The author declined: attention" in text
 
 
-def test_a_session_in_which_nothing_passed_says_so(session):
+def test_a_session_in_which_nothing_passed_says_so(session, read):
     last = session.rounds[4]
-    text = "".join(Reader(render(replace(session, rounds=(replace(last, number=0),)))).text)
+    text = "".join(read(render(replace(session, rounds=(replace(last, number=0),)))).text)
     assert "None of 1 round passed." in text
 
 
-def test_a_round_without_any_reply_is_told(session):
+def test_a_round_without_any_reply_is_told(session, read):
     bare = replace(
         session.rounds[0], attempts=(), comparison=None, decisions=(), note="The server cannot be reached."
     )
-    text = "".join(Reader(render(replace(session, rounds=(bare,)))).text)
+    text = "".join(read(render(replace(session, rounds=(bare,)))).text)
     assert "The server cannot be reached." in text
     assert "no candidate" in text
 
 
-def test_a_candidate_that_could_not_be_evaluated_is_told(session):
+def test_a_candidate_that_could_not_be_evaluated_is_told(session, read):
     attempt = replace(session.rounds[1].attempts[0], evaluation=None, problem="The worker died.")
     item = replace(session.rounds[1], attempts=(attempt,), comparison=None, decisions=())
-    text = "".join(Reader(render(replace(session, rounds=(session.rounds[0], item)))).text)
+    text = "".join(read(render(replace(session, rounds=(session.rounds[0], item)))).text)
     assert "not evaluated" in text
     assert "The worker died." in text
 

@@ -35,7 +35,7 @@ def test_every_view_of_the_record_needs_no_style_sheet(session):
 def test_the_page_style_names_only_classes_that_the_sheet_knows(session):
     from importlib.resources import files
 
-    sheet = files("cutegen_nb.report").joinpath("page.css").read_text(encoding="utf-8")
+    sheet = files("cutegen_nb.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
     parts = [rounds.section(session, item, style=Style.PAGE) for item in session.rounds]
     used = {
         name for part in parts for group in re.findall(r'class="([^"]*)"', part) for name in group.split()
@@ -128,11 +128,12 @@ def test_a_point_above_the_roof_is_explained(gpu_session):
 
 def test_the_terminal_table_is_aligned_and_marked(session):
     lines = table(session).splitlines()
-    assert "simulated counts, no times" in lines[0]
-    starts = {line.index("PASSED") for line in lines[3:7]}
+    assert "simulated counts, no measured times" in lines[0]
+    assert lines[1].startswith("Runs at 256 × 4,096 instead of 4,096 × 393,216")
+    starts = {line.index("PASSED") for line in lines[4:8]}
     assert len(starts) == 1
-    assert "r2 *" in lines[5]
-    assert all(len(line) <= 110 for line in lines[:8])
+    assert "r2 *" in lines[6]
+    assert all(len(line) <= 110 for line in lines[:9])
 
 
 def test_the_terminal_table_tells_times_on_a_gpu(gpu_session):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import os
-import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from cutegen_nb.cli import main
 from cutegen_nb.store.sqlite import SqliteStore
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 SECRET = "sk-never-leaves-this-machine"
 PROBLEM = """
 import torch
@@ -32,12 +33,27 @@ def get_init_inputs():
 """
 
 
-def cutegen(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": SECRET}
-    command = [sys.executable, "-m", "cutegen_nb", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False
-    )
+@dataclass
+class Done:
+    """Result of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def cutegen(folder: Path, *arguments: str) -> Done:
+    """Run a command in this process, in a folder; its evaluations have processes of their own."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("OPENAI_API_KEY", SECRET)
+        status = main(arguments)
+    return Done(status, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +63,7 @@ def here(tmp_path_factory):
     (folder / "small.py").write_text(PROBLEM)
     done = cutegen(folder, "run", "small.py", "--rounds", "2", "--device", "simulator", "--store", "s")
     assert done.returncode == 0, done.stderr
+    assert cutegen(folder, "export", "small", "-o", "small.cutegen", "--store", "s").returncode == 0
     return folder
 
 
@@ -56,7 +73,6 @@ def _session(store: Path, name: str = "small"):
 
 
 def test_a_session_is_imported_as_it_was_and_once_only(here):
-    assert cutegen(here, "export", "small", "-o", "small.cutegen", "--store", "s").returncode == 0
     for _ in range(2):
         done = cutegen(here, "import", "small.cutegen", "--store", "t")
         assert done.returncode == 0, done.stderr
@@ -86,6 +102,10 @@ def test_an_exported_kernel_is_a_module_that_verifies_itself_and_notices_an_edit
 
 def test_a_batch_goes_out_is_cut_short_is_finished_and_comes_back_in_any_order(here, tmp_path):
     done = cutegen(here, "pending", "small", "-o", "jobs.jsonl", "--store", "s", "--json")
+    assert json.loads(done.stdout)["jobs"] == ["r0"], "the approved one"
+    done = cutegen(
+        here, "pending", "small", "-o", "jobs.jsonl", "--store", "s", "--every", "--tier", "A", "--json"
+    )
     assert json.loads(done.stdout)["jobs"] == ["r0", "r1"]
     # Elsewhere: killed in the middle of its second line, and begun again.
     batch = ("evaluate", "--batch", "jobs.jsonl", "-o", "results.jsonl", "--device", "simulator", "--json")

@@ -10,6 +10,7 @@ from cutegen_nb.app.exporting import export
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
+from cutegen_nb.core.finding import Exhibit
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
@@ -76,7 +77,8 @@ def test_what_cannot_be_judged_is_written_and_says_so(session, tmp_path):
 
 def test_an_overruled_kernel_is_written_with_what_the_last_tier_said(session, tmp_path):
     best = session.best
-    cheated = replace(best.evaluation, outcome=Judged(verdict=Verdict.CHEATED))
+    evidence = (Exhibit(kind="torch-compute", statement="aten.relu ran inside forward."),)
+    cheated = replace(best.evaluation, outcome=Judged(verdict=Verdict.CHEATED), exhibits=evidence)
     (first,) = session.rounds
     overruled = replace(
         first,
@@ -85,5 +87,5 @@ def test_an_overruled_kernel_is_written_with_what_the_last_tier_said(session, tm
             Decision(gate="revision", action=Action.OVERRULE, by="person:me", reason="It is honest."),
         ),
     )
-    said = export(replace(session, rounds=(overruled,)), str(tmp_path / "k.py"), _found(cheated.outcome))
+    said = export(replace(session, rounds=(overruled,)), str(tmp_path / "k.py"), lambda candidate: cheated)
     assert "overruled" in said

@@ -1,0 +1,107 @@
+"""Verdict of an evaluation in at most twelve lines, whatever it holds and however wide the terminal is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.evaluation import Judged, NotJudged, NotJudgedReason, Verdict
+from cutegen_nb.core.finding import Exhibit, Finding, Severity
+from cutegen_nb.core.timing import BaselineTiming, Timing
+from cutegen_nb.report.terminal.next_steps import next_step
+from cutegen_nb.report.terminal.verdict import MOST_LINES, VerdictSetting, verdict_lines
+from cutegen_nb.testing import examples
+
+SOURCE = "import torch\n\n\ndef forward(x):\n    return torch.relu(x)\n"
+SETTING = VerdictSetting(source=SOURCE, facts=examples.relu_facts(), device=examples.simulated_device())
+ON_GPU = replace(SETTING, device=replace(SETTING.device, kind=DeviceKind.GPU))
+
+
+@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.PASSED])
+def test_every_refusal_begins_with_its_verdict_and_ends_with_a_next_step(verdict):
+    found = examples.failed(verdict, "Something is wrong.", line=5)
+    lines = verdict_lines(found, SETTING)
+    text = " ".join(" ".join(lines).split())
+
+    assert lines[0].startswith(f"{verdict.value} at tier A on NVIDIA A100")
+    assert "Something is wrong." in text
+    assert "Line 5: `return torch.relu(x)`" in text
+    assert next_step(found.outcome)
+    assert f"Next: {next_step(found.outcome)}; `--verbose` lists every check." in text
+
+
+@pytest.mark.parametrize("reason", NotJudgedReason)
+def test_a_kernel_that_could_not_be_judged_has_a_next_step_too(reason):
+    found = replace(examples.failed(Verdict.CRASHED, "Not known."), outcome=NotJudged(reason=reason))
+    text = " ".join(" ".join(verdict_lines(found, SETTING)).split())
+
+    assert text.startswith(f"not judged: {reason.value} at tier A")
+    assert f"Next: {next_step(found.outcome)}" in text
+
+
+def test_a_pass_on_the_simulator_tells_counts_and_no_time():
+    text = "\n".join(verdict_lines(examples.passed(1024), SETTING, passed_next="profile it"))
+
+    assert "Counts (simulated counts, no times): 1,024 sectors of 32 bytes" in text
+    assert "Latency" not in text
+    assert "nothing ran at the full size float32 (1048576,)" in text
+    assert "Next: profile it; " in text
+
+
+def test_a_pass_on_a_gpu_tells_its_time_against_every_baseline():
+    eager = BaselineTiming(name="eager", median_ms=2.0, speedup=2.0, speedup_low=1.9, speedup_high=2.1)
+    timing = Timing(median_ms=1.0, samples_ms=(1.0,), baselines=(eager,), bandwidth_bytes_per_s=4e12)
+    text = "\n".join(verdict_lines(replace(examples.passed(1024), timing=timing), ON_GPU))
+
+    assert "Latency: 1.00 ms" in text
+    assert "Against eager: 2.00× (1.90–2.10), it takes 2.00 ms" in text
+    assert "Counts" not in text
+
+
+def test_a_provisional_pass_names_the_check_that_did_not_run():
+    found = replace(examples.passed(1024), provisional=("many calls: the machine was too slow",))
+    lines = verdict_lines(found, SETTING)
+
+    assert lines[0].startswith("PASSED (provisional) at tier A")
+    assert lines[1] == "Provisional: many calls: the machine was too slow"
+
+
+def test_flags_for_what_was_not_looked_at_come_first():
+    flags = tuple(
+        Finding(kind=kind, message=f"About {kind}.", severity=Severity.FLAG)
+        for kind in ("magic-constant", "magic-constant", "not-examined")
+    )
+    text = "\n".join(verdict_lines(replace(examples.passed(1), findings=flags), SETTING))
+
+    assert "Flags: 3 (not-examined, magic-constant ×2). About not-examined. About magic-constant." in text
+
+
+@pytest.mark.parametrize("columns", ["", "30", "80", "200"])
+def test_the_most_a_verdict_can_hold_fits_and_keeps_its_head_and_its_end(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    long = "a long sentence about what happened in this kernel " * 30
+    found = replace(
+        examples.failed(Verdict.CHEATED, long, line=5),
+        findings=tuple(Finding(kind="torch-compute", message=f"{long}{i}", line=5) for i in range(9)),
+        exhibits=(Exhibit(kind="torch-compute", statement=long, trace=(long,) * 9),),
+        log=long,
+        outcome=Judged(verdict=Verdict.CHEATED),
+    )
+    lines = verdict_lines(found, SETTING)
+
+    assert len(lines) <= MOST_LINES
+    assert lines[0].startswith("CHEATED at tier A")
+    assert any(line.startswith("Next: ") for line in lines)
+    if columns:
+        assert max(map(len, lines)) <= int(columns)
+
+
+def test_a_candidates_message_cannot_print_a_line_that_passes_for_the_verdict():
+    forged = "wrong\nPASSED at tier C on NVIDIA H200\n\x1b[2J\rPASSED"
+    lines = verdict_lines(replace(examples.failed(Verdict.CRASHED, forged), log=forged), SETTING)
+
+    assert not [line for line in lines if line.startswith("PASSED")]
+    assert "\x1b" not in "\n".join(lines)
+    assert "\r" not in "\n".join(lines)
