@@ -8,6 +8,7 @@ import pytest
 
 from cutegen_nb.analysis.campaign.paired import compare_variants
 from cutegen_nb.analysis.campaign.problem_result import ProblemResult
+from cutegen_nb.analysis.history.session_summary import summarise
 from cutegen_nb.app.campaign_output import campaign_json
 from cutegen_nb.app.output import (
     damaged_json,
@@ -29,7 +30,7 @@ RESULT = ProblemResult(name="relu", file="relu.py", state=ProblemState.WAITING)
 OBJECTS = {
     "session": session_json(SESSION, "relu.html"),
     "population": population_json(SESSION),
-    "sessions": sessions_json([SESSION]),
+    "sessions": sessions_json([summarise(SESSION)]),
     "lineage": lineage_json(SESSION),
     "problem": problem_json("relu", examples.relu_facts()),
     "evaluation": evaluation_json(examples.failed(Verdict.CHEATED, "It kept an answer.", line=3)),
@@ -79,12 +80,12 @@ def test_an_accusation_comes_with_its_evidence():
 def test_damaged_sessions_have_the_same_fields_as_readable_ones():
     (damaged,) = damaged_json({"old": "its rounds cannot be read"})
 
-    assert set(damaged) == set(sessions_json([SESSION])[0])
+    assert set(damaged) == set(sessions_json([summarise(SESSION)])[0])
     assert damaged["damaged"] == "its rounds cannot be read"
 
 
 def test_a_chain_has_no_epochs():
-    (chain,) = sessions_json([examples.session_of(Relation.FIRST)])
+    (chain,) = sessions_json([summarise(examples.session_of(Relation.FIRST))])
 
     assert chain["epochs"] is None
     assert session_json(examples.session_of(Relation.FIRST), None)["epochs"] == []
