@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.analysis.history.summary import outcome, revision
 from cutegen_nb.analysis.problem.problem_text import name_from_path, problem_from_string, read_problem
+from cutegen_nb.analysis.source.diff import LineKind
+from cutegen_nb.analysis.source.diff import diff as changes
 from cutegen_nb.app.budgets import budget_of, plan_of
 from cutegen_nb.app.doctor import examine
 from cutegen_nb.app.exporting import SUFFIXES
@@ -36,6 +37,9 @@ from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_from_envir
 Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
 """Handler of a line magic; its result is a text, an object to display, or None."""
+
+_SIGNS = {LineKind.SAME: " ", LineKind.ADDED: "+", LineKind.REMOVED: "-"}
+"""First character of a line of a diff as text."""
 
 DEFAULT_NAME = "session"
 """Name of a session whose cell holds a class Model and gives no ``--name``."""
@@ -263,11 +267,24 @@ def diff(desk: SessionRegistry, options: Options) -> DisplayResult:
     assert old.candidate is not None
     assert new.candidate is not None
     before, after, names = old.candidate.source, new.candidate.source, (revision(old), revision(new))
-    plain = "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="", n=1))
+    plain = _unified(before, after, names)
     html = diff_view.render(before, after, old_name=names[0], new_name=names[1])
     return DisplayResult(
         {"text/html": html, "text/plain": visible(plain) or f"{names[1]} is identical to {names[0]}."}
     )
+
+
+def _unified(before: str, after: str, names: tuple[str, str]) -> str:
+    """Return the diff as text, aligned as the panel and the HTML show it; empty for equal texts."""
+    lines = []
+    for hunk in changes(before, after, context=1).hunks:
+        old, new = (
+            f"{start + 1 if stop > start else start},{stop - start}"
+            for start, stop in ((hunk.old_start, hunk.old_stop), (hunk.new_start, hunk.new_stop))
+        )
+        lines.append(f"@@ -{old} +{new} @@")
+        lines += [f"{_SIGNS[line.kind]}{line.text}" for line in hunk.lines]
+    return "\n".join([f"--- {names[0]}", f"+++ {names[1]}", *lines]) if lines else ""
 
 
 def _named(able: list[Round], word: str, session: Session) -> Round:

@@ -93,7 +93,10 @@ class Screen:
         kind = message.get("action")
         if kind == "select":
             number = message.get("round")
-            self._selected = number if isinstance(number, int) and number >= 0 else None
+            # The round that waits is not held on to: the next question is shown in its place.
+            session = self._running.session
+            finished = len(session.rounds) if session else 0
+            self._selected = number if isinstance(number, int) and 0 <= number < finished else None
             attempt = message.get("attempt")
             self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
         elif kind == "checking":

@@ -70,7 +70,9 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
     overrule = ", overrule it with a reason" if may_overrule else ""
     stands = evaluation is not None and evaluation.stands
     why = evaluation.shortfall if evaluation is not None else f"{row.verdict}, and only what passed"
-    why_not = f"r{number} is {why} can be built upon: reject it, edit it{overrule} or stop."
+    has_passed = any(made.candidate and made.evaluation and made.evaluation.stands for made in gate.attempts)
+    restore = ", restore the version that passed" if has_passed and not stands else ""
+    why_not = f"r{number} is {why} can be built upon: reject it, edit it{restore}{overrule} or stop."
     return {
         "gate": "revision",
         "id": gate.id,

@@ -129,12 +129,12 @@ export function populationBox(panel) {
       row.best ? badge("best", "good") : null,
       row.pinned ? badge("pinned", "neutral") : row.member ? badge("goes on", "good") : null,
     ].filter(Boolean);
-    const strategy = make("span", { class: "cgn-member-strategy" }, make("b", { textContent: row.strategy }));
+    const strategy = make("div", { class: "cgn-member-strategy" }, make("b", { textContent: row.strategy }));
     if (row.statement) {
       strategy.append(make("span", { class: "cgn-clip", textContent: row.statement, title: row.statement }));
     }
-    for (const words of row.corrections) strategy.append(make("br"), badge("not fulfilled", "bad"), ` ${words}`);
-    if (row.note) strategy.append(make("br"), make("span", { class: "cgn-muted", textContent: row.note }));
+    for (const words of row.corrections) strategy.append(make("div", {}, badge("not fulfilled", "bad"), ` ${words}`));
+    if (row.note) strategy.append(make("div", { class: "cgn-muted", textContent: row.note }));
     const speed = row.speed ? `${row.speed}${row.time ? ` (${row.time})` : ""}` : row.outcome;
     const choices = make("td", { class: "cgn-member-choices" });
     if (gate && row.can_pin) choices.append(choice(row, "pin", "Pin"));

@@ -25,6 +25,9 @@ KERNELS = tuple(name for name in os.environ.get("CUTEGEN_BROWSER_KERNELS", "pyth
 SHOTS = os.environ.get("CUTEGEN_BROWSER_SHOTS", "")
 """Where screenshots are kept; nowhere when empty."""
 
+PATIENCE_S = 120.0
+"""Seconds that a wait takes at most: a machine under load is slow and nothing is wrong with it."""
+
 _SETTINGS = {
     "apputils-extension/notification": {
         "fetchNews": "false",
@@ -96,9 +99,11 @@ class Lab:
             text = answer.read().decode()
         return json.loads(text) if text else None
 
-    def end_kernels(self) -> None:
+    def end_kernels(self, notebook: str = "") -> None:
+        """End the kernels of one notebook, or of all."""
         for item in self.api("GET", "sessions"):
-            self.api("DELETE", f"sessions/{item['id']}")
+            if notebook in {"", item["path"]}:
+                self.api("DELETE", f"sessions/{item['id']}")
 
 
 @pytest.fixture(scope="session")
@@ -150,7 +155,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _await_server(running: Lab, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if server.poll() is not None:
             break
@@ -169,7 +174,7 @@ def browser() -> Iterator[Any]:
 
     with sync_playwright() as play:
         launched = play.chromium.launch(
-            executable_path=CHROMIUM, headless=True, args=list(_ARGUMENTS), timeout=60_000
+            executable_path=CHROMIUM, headless=True, args=list(_ARGUMENTS), timeout=PATIENCE_S * 1000
         )
         yield launched
         launched.close()
@@ -188,11 +193,11 @@ class Notebook:
     """Errors of the page's own scripts."""
 
     def open(self) -> None:
-        self.page.goto(f"{self.lab.url}/lab/tree/{self.path.name}?reset", timeout=60_000)
-        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        self.page.goto(f"{self.lab.url}/lab/tree/{self.path.name}?reset")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.page.evaluate(_READY)
 
-    def run(self, index: int, *, wait: bool = True, timeout_s: float = 60) -> None:
+    def run(self, index: int, *, wait: bool = True, timeout_s: float = PATIENCE_S) -> None:
         """Run a cell; with `wait` until its reply came."""
         self.page.evaluate(
             """(i) => { const panel = window.jupyterapp.shell.currentWidget;
@@ -230,7 +235,7 @@ class Notebook:
         )
         return count - 1
 
-    def say(self, source: str, timeout_s: float = 60) -> str:
+    def say(self, source: str, timeout_s: float = PATIENCE_S) -> str:
         """What a new cell prints."""
         index = self.add(source)
         self.run(index, timeout_s=timeout_s)
@@ -244,17 +249,47 @@ class Notebook:
             parts.append("".join(text) if isinstance(text, list) else text)
         return "".join(parts)
 
-    def until(self, holds: Any, timeout_s: float = 30, what: str = "it") -> None:
+    def until(self, holds: Any, timeout_s: float = PATIENCE_S, what: str = "it") -> None:
         end = time.monotonic() + timeout_s
         while not holds():
             if time.monotonic() > end:
                 self.shot("timeout")
-                pytest.fail(f"waited {timeout_s} s for {what}; the panel says: {self.panel_text()}")
+                pytest.fail(f"waited {timeout_s:.0f} s for {what}; the panel says: {self.panel_text()}")
             self.page.wait_for_timeout(50)
 
+    def outputs(self, index: int) -> Any:
+        """The outputs of a cell: found by the notebook's own list, since the page holds other cells as well."""
+        self.page.evaluate(
+            """(i) => window.jupyterapp.shell.currentWidget.content.widgets[i]
+            .node.setAttribute('data-test-cell', String(i))""",
+            index,
+        )
+        return self.page.locator(f'[data-test-cell="{index}"] .jp-OutputArea')
+
+    def panel(self, index: int) -> Any:
+        """The panel below a cell."""
+        return self.outputs(index).locator(".cgn-panel")
+
+    def until_panel(self, index: int, words: str) -> None:
+        """Wait for words in the panel below a cell."""
+        self.until(lambda: words in _shown_text(self.panel(index)), what=repr(words))
+
     def panel_text(self) -> str:
-        panels = self.page.locator(".cgn-panel")
-        return panels.first.inner_text()[:1500] if panels.count() else "(no panel)"
+        """What every panel of the page says, for a message."""
+        return "\n---\n".join(text[:1500] for text in self.page.locator(".cgn-panel").all_inner_texts())
+
+    def save(self) -> None:
+        """Save the file, and wait until it is written."""
+        self.page.evaluate("async () => { await window.jupyterapp.commands.execute('docmanager:save'); }")
+
+    def set_theme(self, theme: str) -> None:
+        """Show the page ``light`` or ``dark``. The server keeps the choice for the notebooks opened later."""
+        self.page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            f"JupyterLab {theme.capitalize()}",
+        )
+        is_light = "true" if theme == "light" else "false"
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{is_light}']", state="attached")
 
     def restart_kernel(self) -> None:
         self.page.evaluate(
@@ -268,6 +303,11 @@ class Notebook:
             target.screenshot(path=str(Path(SHOTS) / f"{self.path.stem}-{name}.png"))
 
 
+def _shown_text(found: Any) -> str:
+    """The visible text of what a locator finds; empty while it finds nothing. It does not wait."""
+    return "\n".join(found.all_inner_texts())
+
+
 @dataclass
 class Sitting:
     """One session in one cell of a notebook, with its panel and its rows in the store."""
@@ -278,7 +318,11 @@ class Sitting:
 
     @property
     def panel(self) -> Any:
-        return self.notebook.page.locator(".jp-Notebook .jp-Cell").nth(self.index).locator(".cgn-panel")
+        return self.notebook.panel(self.index)
+
+    def shown(self) -> str:
+        """What the panel says now; empty while there is none."""
+        return _shown_text(self.panel)
 
     def button(self, name: str) -> Any:
         return self.panel.get_by_role("button", name=name, exact=True)
@@ -287,11 +331,10 @@ class Sitting:
         self.button(name).click()
 
     def status(self) -> str:
-        said: str = self.panel.get_by_role("status").inner_text()
-        return said
+        return _shown_text(self.panel.locator(".cgn-status"))
 
-    def until(self, words: str, timeout_s: float = 60) -> None:
-        self.notebook.until(lambda: words in self.panel.inner_text(), timeout_s, repr(words))
+    def until(self, words: str, timeout_s: float = PATIENCE_S) -> None:
+        self.notebook.until(lambda: words in self.shown(), timeout_s, repr(words))
 
     def at_prompt(self, number: int) -> None:
         self.until(f"r{number} waits for you: send the request?")
@@ -303,6 +346,31 @@ class Sitting:
         """Send the request for a round, and wait for its revision."""
         self.at_prompt(number)
         self.click("Ask")
+        self.at_revision(number)
+
+    def editor(self, number: int) -> Any:
+        """The editor of the source that waits."""
+        return self.panel.get_by_label(f"Source of r{number}, editable")
+
+    def add_to_source(self, number: int, text: str) -> None:
+        """Type at the end of the source that waits."""
+        self.editor(number).press("Control+End")
+        self.notebook.page.keyboard.insert_text(text)
+
+    def replace_source(self, number: int, text: str) -> None:
+        """Type over the whole of the source that waits."""
+        self.editor(number).press("Control+a")
+        self.notebook.page.keyboard.insert_text(text)
+
+    def versions(self) -> Any:
+        """The buttons of the versions of the round's kernel; none where there is only one version."""
+        return self.panel.locator(".cgn-versions [aria-pressed]")
+
+    def evaluate_edit(self, number: int) -> None:
+        """Have the edited source evaluated, and wait for its verdict."""
+        before = self.versions().count()
+        self.click("Evaluate my edit")
+        self.notebook.until(lambda: self.versions().count() > before, what="the edited version")
         self.at_revision(number)
 
     def rounds(self) -> list[dict[str, Any]]:
@@ -324,7 +392,7 @@ class Sitting:
 
     def stored(self, number: int) -> dict[str, Any]:
         """A round, once it is in the store."""
-        self.notebook.until(lambda: len(self.rounds()) > number, 60, f"r{number} in the store")
+        self.notebook.until(lambda: len(self.rounds()) > number, what=f"r{number} in the store")
         return self.rounds()[number]
 
     def stopped(self) -> str:
@@ -356,8 +424,8 @@ def sit(desk: Notebook, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A function that starts a session in a new cell; whatever is left of it is stopped afterwards."""
     sittings: list[Sitting] = []
 
-    def start(options: str = "", problem: str = PROBLEM) -> Sitting:
-        name = "".join(c if c.isalnum() else "_" for c in request.node.name).strip("_")
+    def start(options: str = "", problem: str = PROBLEM, name: str = "") -> Sitting:
+        name = name or "".join(c if c.isalnum() else "_" for c in request.node.name).strip("_")
         words = f"%%cutegen --name {name} --policy ask --device simulator {options}"
         sitting = Sitting(notebook=desk, name=name, index=desk.add(f"{words}\n{problem}"))
         desk.run(sitting.index)
@@ -406,6 +474,7 @@ def _open(lab: Lab, browser: Any, name: str, sources: list[str], kernel: str) ->
     content = {"cells": cells, "metadata": {"kernelspec": kernelspec}, "nbformat": 4, "nbformat_minor": 5}
     path.write_text(json.dumps(content))
     context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE_S * 1000)
     page = context.new_page()
     notebook = Notebook(page=page, path=path, lab=lab)
     page.on("request", lambda sent: _watch(sent.url, lab, notebook.outside))

@@ -55,22 +55,13 @@ TOO_SMALL = """() => [...document.querySelectorAll('.cgn-panel svg[role=img] tex
   (e) => e.getBoundingClientRect().width && e.getBoundingClientRect().height < 5).map((e) => e.textContent)"""
 
 
-def _theme(page, theme):
-    page.evaluate(
-        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
-        f"JupyterLab {theme.capitalize()}",
-    )
-    light = "true" if theme == "light" else "false"
-    page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
-
-
 def test_layouts_are_drawn_in_a_notebook_and_fit_it(make_notebook):
     notebook = make_notebook([DRAWN])
     notebook.run(0)
     pictures = notebook.page.locator(".jp-OutputArea-output svg, .jp-OutputArea-output img")
-    notebook.until(lambda: pictures.count() == 4, 30, "four pictures")
+    notebook.until(lambda: pictures.count() == 4, what="four pictures")
     for theme in ("light", "dark"):
-        _theme(notebook.page, theme)
+        notebook.set_theme(theme)
         notebook.shot(f"layouts-{theme}", ".jp-OutputArea")
         ends = pictures.evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().right)")
         room = notebook.page.locator(".jp-OutputArea").first.evaluate(
@@ -84,13 +75,13 @@ def test_layouts_are_drawn_in_a_notebook_and_fit_it(make_notebook):
 def test_the_panel_shows_layouts_before_and_after_a_revision(make_notebook):
     notebook = make_notebook([PANEL])
     notebook.run(0)
-    panel = notebook.page.locator(".cgn-panel")
-    notebook.until(lambda: panel.count() and panel.get_by_role("tab", name="Layouts").count(), 60, "the tab")
+    panel = notebook.panel(0)
+    notebook.until(lambda: panel.count() and panel.get_by_role("tab", name="Layouts").count(), what="the tab")
     drawing = panel.locator("svg[role=img]")
     for theme in ("light", "dark"):
-        _theme(notebook.page, theme)
+        notebook.set_theme(theme)
         panel.get_by_role("tab", name="Layouts").click()
-        notebook.until(lambda: drawing.count() == 1, 20, "the changed layout")
+        notebook.until(lambda: drawing.count() == 1, what="the changed layout")
         assert "1 layout changed from r1 to r2. As before: tiled_mma." in panel.inner_text()
         assert "bank conflicts: 32 times the least" in (drawing.get_attribute("aria-label") or "")
         assert drawing.evaluate("(e) => getComputedStyle(e).color") == panel.evaluate(

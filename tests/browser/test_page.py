@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sqlite3
 import threading
@@ -9,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from cutegen_nb.analysis.source.diff import LineKind, diff
 
 PAYLOADS = (
     "<img src=x onerror=\"window.__ran='img'\">",
@@ -84,14 +87,12 @@ def test_nothing_a_model_writes_runs_or_asks_for_anything(sit, hostile_model):
     session.click("Steer…")
     session.panel.get_by_label("What should this request say").fill(PAYLOADS[0])
     session.click("Steer")
-    session.notebook.until(
-        lambda: "onerror" in session.panel.inner_text(), 20, "the words to be shown as text"
-    )
+    session.until("onerror")
     session.ask(0)
     cells = session.notebook.cells()
     for tab in session.panel.get_by_role("tab").all():
         tab.click()
-        for summary in session.panel.locator("summary").all():
+        for summary in session.panel.locator("summary:visible").all():
             summary.click()
     session.panel.get_by_role("tab", name="Change").or_(
         session.panel.get_by_role("tab", name="Source")
@@ -108,7 +109,9 @@ def test_nothing_a_model_writes_runs_or_asks_for_anything(sit, hostile_model):
     assert PAYLOADS[0] in stored["decisions"][-1]["reason"]
     session.at_prompt(1)
     assert session.notebook.page.evaluate("() => window.__ran ?? ''") == ""
-    assert session.panel.locator("img:not(.cgn-roofline), script, [data-commandlinker-command]").count() == 0
+    # CodeMirror puts an img without a source beside each character that it writes out.
+    alive = "img[src]:not(.cgn-roofline), img[onerror], script, [onload], [data-commandlinker-command]"
+    assert session.panel.locator(alive).evaluate_all("(all) => all.map((e) => e.outerHTML)") == []
     assert session.notebook.cells() == cells
 
 
@@ -143,6 +146,8 @@ def test_keys_typed_on_any_control_change_no_cell(sit):
     session.click("Cancel")
     session.click("Undo my edit")
     session.click("Approve")
+    session.until("You have typed words for reject and not sent them.")
+    session.click("Approve")
     assert session.stored(0)["decisions"][-1]["action"] == "approve"
 
 
@@ -169,7 +174,7 @@ def test_a_page_loaded_again_finds_the_panel_the_draft_and_working_buttons(sit):
     editor.press("Control+End")
     session.notebook.page.keyboard.insert_text("\n# half written\n")
     session.notebook.page.wait_for_timeout(700)
-    session.notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    session.notebook.save()
     session.notebook.open()
     session.at_revision(0)
     session.panel.get_by_label("Source of r0, editable").press("Control+End")
@@ -215,15 +220,14 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     session.click("Approve")
     session.at_prompt(2)
     session.click("Stop")
-    session.notebook.until(lambda: not session.panel.count(), 30, "the panel to give way")
+    session.notebook.until(lambda: not session.panel.count(), what="the panel to give way")
     index = session.notebook.add(f"%cutegen panel {session.name}")
     session.notebook.run(index)
-    panel = _panel(session.notebook, index)
-    _waiting(session.notebook, index, "The round ended without a source")
+    panel = session.notebook.panel(index)
+    session.notebook.until_panel(index, "The round ended without a source")
     panel.get_by_role("button", name="Show r0").click()
-    _waiting(session.notebook, index, "r0 · first kernel")
-    session.notebook.page.wait_for_timeout(1000)
-    assert "Ended: " in panel.inner_text()
+    session.notebook.until_panel(index, "r0 · first kernel")
+    session.notebook.until_panel(index, "Ended: ")
     assert not panel.get_by_role("button", name="Approve").is_visible()
 
 
@@ -237,36 +241,29 @@ def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kerne
     notebook.run(1)
     _press(notebook, 1, "Ask", "send this request?")
     _press(notebook, 1, "Approve", "build on it?")
-    _waiting(notebook, 1, "r1 waits for you")
+    notebook.until_panel(1, "r1 waits for you")
     notebook.restart_kernel()
+    notebook.until_panel(1, "The kernel was restarted or is out of reach.")
+    assert "run %load_ext cutegen_nb and then %cutegen resume taken_up" in notebook.panel_text()
+    assert notebook.panel(1).locator(".cgn-elapsed").inner_text() == ""
+    assert notebook.panel(1).get_by_role("button", name="Ask", exact=True).count() == 0
     notebook.run(0)
     resumed = notebook.add(f"%cutegen resume taken_up --store {folder}")
     notebook.run(resumed)
     assert "taken_up" in notebook.text(resumed)
     _press(notebook, resumed, "Ask", "send the request?")
     _press(notebook, resumed, "Approve", "build on it?")
-    _waiting(notebook, resumed, "r2 waits for you")
+    notebook.until_panel(resumed, "r2 waits for you")
     path = lab.folder / folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    assert connection.execute("SELECT number, approved FROM rounds ORDER BY number").fetchall() == [
-        (0, 1),
-        (1, 1),
-    ]
+    rounds = [json.loads(body) for (body,) in connection.execute("SELECT body FROM rounds ORDER BY number")]
     connection.close()
-
-
-def _panel(notebook, index):
-    return notebook.page.locator(".jp-Notebook .jp-Cell").nth(index).locator(".cgn-panel")
-
-
-def _waiting(notebook, index, words):
-    panel = _panel(notebook, index)
-    notebook.until(lambda: panel.count() and words in panel.inner_text(), 60, words)
+    assert [item["decisions"][-1]["action"] for item in rounds] == ["approve", "approve"]
 
 
 def _press(notebook, index, name, words):
-    _waiting(notebook, index, words)
-    _panel(notebook, index).get_by_role("button", name=name, exact=True).click()
+    notebook.until_panel(index, words)
+    notebook.panel(index).get_by_role("button", name=name, exact=True).click()
 
 
 DEMO = """
@@ -288,21 +285,39 @@ def test_a_fault_in_the_callback_is_said_in_the_panel(desk):
     index = desk.add(DEMO)
     desk.run(index)
     _press(desk, index, "Stop", "reading the problem")
-    _waiting(desk, index, "That did not work: RuntimeError: the hand-over broke")
+    desk.until_panel(index, "That did not work: RuntimeError: the hand-over broke")
     assert "'stop'" in desk.say("posted")
 
 
 def test_a_kernel_that_does_not_answer_is_named(desk):
     index = desk.add(DEMO)
     desk.run(index)
-    _waiting(desk, index, "reading the problem")
-    panel = _panel(desk, index)
+    desk.until_panel(index, "reading the problem")
+    panel = desk.panel(index)
     desk.page.evaluate(
         "async () => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt()"
     )
     desk.say("panel.unobserve_all()")
     panel.get_by_role("button", name="Stop", exact=True).click()
-    _waiting(desk, index, "The kernel has not answered yet")
+    desk.until_panel(index, "The kernel has not answered yet")
+
+
+MARKED = """(panel) => [...panel.querySelectorAll('.cm-content .cm-line')]
+  .filter((e) => /cm-(changed|inserted)Line/.test(e.className)).map((e) => e.textContent)"""
+
+
+def test_panel_and_diff_mark_the_same_lines(desk, canned):
+    whole = samples().five_rounds()
+    old, new = (whole.rounds[number].candidate.source for number in (1, 2))
+    lines = [line for hunk in diff(old, new).hunks for line in hunk.lines]
+    index = desk.add(canned)
+    desk.run(index)
+    desk.until_panel(index, "build on it?")
+    desk.panel(index).get_by_role("button", name="Whole file").click()
+    desk.until(lambda: desk.panel(index).evaluate(MARKED), what="the marks")
+    assert desk.panel(index).evaluate(MARKED) == [line.text for line in lines if line.kind is LineKind.ADDED]
+    gone = desk.panel(index).locator(".cm-deletedLine").all_inner_texts()
+    assert gone == [line.text for line in lines if line.kind is LineKind.REMOVED]
 
 
 TABS = ("Change", "Correctness", "Counts", "Diagnosis", "Lines", "Roofline", "Prompt and reply")
@@ -312,11 +327,10 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
     notebook = make_notebook([canned])
     notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     notebook.run(0)
-    _waiting(notebook, 0, "build on it?")
-    panel = _panel(notebook, 0)
+    notebook.until_panel(0, "build on it?")
+    panel = notebook.panel(0)
     for theme in ("light", "dark"):
-        if theme == "dark":
-            set_dark(notebook.page)
+        notebook.set_theme(theme)
         for width in (600, 1000, 1400):
             notebook.page.set_viewport_size({"width": width, "height": 1000})
             for tab in TABS:
@@ -357,31 +371,41 @@ LOW_CONTRAST = """() => {
 }"""
 
 
-def set_dark(page):
-    page.evaluate(
-        "() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })"
-    )
-    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+SAMPLES = Path(__file__).parents[1] / "report" / "conftest.py"
+
+
+def samples():
+    """The sessions of the report's tests."""
+    spec = importlib.util.spec_from_file_location("report_samples_of_pages", SAMPLES)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 @pytest.fixture
 def canned():
     """A cell that shows a recorded session waiting at the revision gate."""
-    path = Path(__file__).parents[1] / "report" / "conftest.py"
     return f"""
 import importlib.util, time
 from dataclasses import replace
-spec = importlib.util.spec_from_file_location("samples", {str(path)!r})
+spec = importlib.util.spec_from_file_location("samples", {str(SAMPLES)!r})
 samples = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(samples)
+from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.panel import Panel
 from cutegen_nb.notebook.view import Live
 whole = samples.five_rounds()
 pending = whole.rounds[2]
 panel = Panel(lambda message: None)
+open_session = replace(whole, rounds=whole.rounds[:2], stopped="")
 panel.show(
-    replace(whole, rounds=whole.rounds[:2], stopped=""),
-    Live(gate="revision", since=time.time(), attempts=pending.attempts, comparison=pending.comparison),
+    open_session,
+    Live(
+        gate=Gate(
+            kind="revision", session=open_session, attempts=pending.attempts, comparison=pending.comparison
+        ),
+        since=time.time(),
+    ),
     None,
 )
 panel

@@ -19,24 +19,25 @@ def test_a_newcomer_runs_the_quickstart_and_the_saved_file_shows_every_round(mak
     notebook = make_notebook(sources, kernel_name)
     for index in range(magic + 1):
         notebook.run(index)
-    panel = notebook.page.locator(".jp-Notebook .jp-Cell").nth(magic).locator(".cgn-panel")
     for number in range(3):
         for name, question in (("Ask", "send the request?"), ("Approve", "build on it?")):
             words = f"r{number} waits for you: {question}"
-            notebook.until(lambda words=words: panel.count() and words in panel.inner_text(), 90, words)
-            panel.get_by_role("button", name=name, exact=True).click()
-    notebook.until(lambda: panel.count() == 0, 60, "the panel to give way to the record")
+            notebook.until_panel(magic, words)
+            notebook.panel(magic).get_by_role("button", name=name, exact=True).click()
+    notebook.until(lambda: not notebook.panel(magic).count(), what="the panel to give way to the record")
     for index in range(magic + 1, len(sources)):
-        notebook.run(index, timeout_s=90)
+        notebook.run(index)
         assert not [o for o in notebook.cell(index)["outputs"] if o["output_type"] == "error"]
-    assert stored(lab.folder / store) == [(0, 1), (1, 1), (2, 1)]
-    set_theme(notebook.page, "Light")
+    rounds = stored(lab.folder / store)
+    decided = [item["decisions"][-1] for item in rounds]
+    assert [(made["gate"], made["action"]) for made in decided] == [("revision", "approve")] * 3
+    notebook.set_theme("light")
     assert picture_is_replaced(notebook) is False
-    set_theme(notebook.page, "Dark")
+    notebook.set_theme("dark")
     assert picture_is_replaced(notebook) is True
-    notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-    notebook.until(lambda: "r2" in notebook.path.read_text(), 20, "the file to be saved")
-    saved_file_is_readable(notebook)
+    notebook.save()
+    notebook.until(lambda: "r2" in notebook.path.read_text(), what="the file to be saved")
+    saved_file_is_readable(notebook, rounds)
 
 
 def picture_is_replaced(notebook):
@@ -45,28 +46,21 @@ def picture_is_replaced(notebook):
     return picture.evaluate("(e) => getComputedStyle(e).content.startsWith('url(\"data:image/png')")
 
 
-def set_theme(page, name):
-    page.evaluate(
-        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
-        f"JupyterLab {name}",
-    )
-    is_light = "true" if name == "Light" else "false"
-    page.wait_for_selector(f"body[data-jp-theme-light='{is_light}']", state="attached")
-
-
 def stored(folder):
+    """The rounds of the quickstart's session."""
     path = folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
-        return connection.execute(
-            "SELECT number, approved FROM rounds JOIN sessions ON sessions.id = session_id "
+        found = connection.execute(
+            "SELECT rounds.body FROM rounds JOIN sessions ON sessions.id = session_id "
             "WHERE sessions.name = 'gelu' ORDER BY number"
-        ).fetchall()
+        )
+        return [json.loads(body) for (body,) in found]
     finally:
         connection.close()
 
 
-def saved_file_is_readable(notebook):
+def saved_file_is_readable(notebook, rounds):
     """As somebody else opens it: not trusted, and with no kernel to ask."""
     content = json.loads(notebook.path.read_text())
     text = json.dumps(content)
@@ -76,21 +70,22 @@ def saved_file_is_readable(notebook):
     content["metadata"] = {"kernelspec": {"name": "none", "display_name": "none", "language": "none"}}
     sent = notebook.path.with_name("sent.ipynb")
     sent.write_text(json.dumps(content))
-    notebook.lab.end_kernels()
+    notebook.lab.end_kernels(notebook.path.name)
     page = notebook.page
-    page.goto(f"{notebook.lab.url}/lab/tree/{sent.name}?reset", timeout=60_000)
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    page.goto(f"{notebook.lab.url}/lab/tree/{sent.name}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
     page.locator(".jp-Dialog button", has_text="No Kernel").click()
     outputs = page.locator(".jp-OutputArea")
-    for number in range(3):
-        outputs.get_by_text(f"r{number} · ").first.wait_for(timeout=20_000)
-        outputs.get_by_text(f"r{number} · ").first.click()
+    for item in rounds:
+        outputs.get_by_text(f"r{item['number']} · ").first.wait_for()
+        outputs.get_by_text(f"r{item['number']} · ").first.click()
+        assert outputs.get_by_text(item["comparison"]["relation"]).count() > 0
     picture = page.locator(".jp-OutputArea img").first
     assert picture.evaluate("(e) => e.naturalWidth") > 500
-    assert page.locator(".jp-OutputArea").get_by_text("less work").count() > 0
     assert page.get_by_text("Error displaying widget").count() == 0
+    notebook.set_theme("light")
     notebook.shot("untrusted-light")
-    set_theme(page, "Dark")
+    notebook.set_theme("dark")
     assert page.locator(".jp-OutputArea").get_by_text("content:url").count() == 0
     notebook.shot("untrusted-dark")
     assert notebook.outside == []

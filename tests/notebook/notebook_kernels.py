@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
+import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from jupyter_client.manager import start_new_kernel
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 ROOT = Path(__file__).parents[2]
 
 PROBLEM = """import torch
@@ -37,6 +42,12 @@ class Ran:
     @property
     def mime_types(self) -> set[str]:
         return {kind for output in self.outputs for kind in output.get("data", {})}
+
+    @property
+    def panel(self) -> str:
+        """Model of the panel that the cell shows."""
+        (found,) = (item["data"][WIDGET]["model_id"] for item in self.outputs if WIDGET in item["data"])
+        return found
 
     @property
     def plain(self) -> str:
@@ -83,6 +94,34 @@ class Kernel:
     def complete(self, code: str) -> list[str]:
         reply = self.client.complete(code, len(code), reply=True, timeout=20)
         return reply["content"]["matches"]
+
+    def send(self, panel: str, **state: object) -> None:
+        """Set traits of a panel as a page does; `panel` is the model that `Ran.panel` names."""
+        content = {"comm_id": panel, "data": {"method": "update", "state": state, "buffer_paths": []}}
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", content))
+
+    def act(self, panel: str, action: str, **more: object) -> None:
+        """Click in a panel: an action that answers the open question."""
+        question = self.trait(panel, "view")["live"]["id"]
+        self.send(panel, action={"id": uuid.uuid4().hex, "action": action, "question": question, **more})
+
+    def trait(self, panel: str, name: str) -> Any:
+        """A trait of a panel, as the kernel has it now."""
+        code = (
+            "import json\nfrom ipywidgets.widgets.widget import _instances\n"
+            f"print(json.dumps(_instances[{panel!r}].{name}))"
+        )
+        ran = self.run(code)
+        assert ran.status == "ok", ran.error
+        return json.loads(ran.text)
+
+    def until(self, panel: str, name: str, holds: Callable[[Any], object]) -> Any:
+        """Wait until a trait of a panel is as it should be; returns it."""
+        deadline = time.monotonic() + 120
+        while not holds(found := self.trait(panel, name)):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
 
     def gate(self) -> str:
         """Wait until something is asked or the session has ended."""

@@ -42,7 +42,7 @@ def test_a_persons_own_words_may_begin_with_dashes(words):
 
 def test_every_command_has_help_and_is_listed_before_the_options_of_a_cell():
     whole = arguments.help_text()
-    assert list(arguments.PARSERS) == list(COMMANDS)
+    assert set(arguments.PARSERS) == set(COMMANDS)
     for name, parser in arguments.PARSERS.items():
         assert f"%cutegen {name}" in whole
         assert parser.description in arguments.help_text(name)
@@ -57,6 +57,5 @@ def test_a_command_that_takes_words_says_so(name):
 
 def test_help_tells_how_many_rounds_there_are_where_none_are_given():
     assert "default: as many as it had" in " ".join(arguments.help_text("resume").split())
-    assert "default: 6, or as many as a session has that is taken up" in " ".join(
-        arguments.help_text().split()
-    )
+    told = "default: 6, as many as a population's epochs need, or as many as a session has that is taken up"
+    assert told in " ".join(arguments.help_text().split())

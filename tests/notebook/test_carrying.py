@@ -12,7 +12,7 @@ KERNEL = (ROOT / "tests/evaluator/candidates/relu.py").read_text()
 
 
 def until(kernel: Kernel, words: str, code: str = "%cutegen status") -> str:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 120
     while words not in (said := kernel.run(code).plain):
         assert time.monotonic() < deadline, said
         time.sleep(0.2)
@@ -26,26 +26,29 @@ class TestCarrying:
         line = "%%cutegen --name relu --author manual --device simulator --policy auto --rounds 1"
         ran = attended.run(f"{line}\n{PROBLEM}")
         assert ran.status == "ok", ran.error
-        said = until(attended, "waiting for ")
-        assert "`%cutegen prompt` shows the prompt, a cell under `%%cutegen reply` answers it" in said
+        said = until(attended, "waiting for the reply")
+        assert "copy the request from the panel or `%cutegen prompt`" in said
+        assert "paste the reply there or into a cell under `%%cutegen reply`" in said
         (shown,) = attended.run("%cutegen prompt").outputs
         assert "navigator.clipboard.writeText" in shown["data"]["text/html"]
         assert "class ModelNew" in shown["data"]["text/plain"]
         assert PROBLEM.strip().splitlines()[-1] in shown["data"]["text/plain"]
 
-    def test_a_reply_of_words_is_asked_for_again_with_the_reason(self, attended: Kernel):
+    def test_a_reply_without_a_kernel_is_refused_at_once_with_what_it_lacks(self, attended: Kernel):
         ran = attended.run("%%cutegen reply\nUse tiles, I would say.")
-        assert "Taken: " in ran.text
-        assert "as the reply of r0." in ran.text
-        assert "holds no code, only words" in until(attended, "holds no code", "%cutegen prompt")
+        assert "the reply was not taken: The answer holds no code, only words" in ran.error
+        assert "Taken" not in ran.text
+        ran = attended.run("%%cutegen reply\n```python\ndef broken(:\n```")
+        assert "the reply was not taken: " in ran.error
+        assert "waiting for the reply" in attended.run("%cutegen status").text
 
     def test_a_reply_with_a_kernel_ends_the_round(self, attended: Kernel):
         attended.run(f"%%cutegen reply\nRationale: one thread an element.\n```python\n{KERNEL}```")
         until(attended, "ended: ")
         (body,) = (json.loads(row) for row in rows(attended.folder))
-        assert [item["problem"][:24] for item in body["attempts"]] == ["The answer holds no code", ""]
-        assert body["attempts"][1]["candidate"]["source"].strip() == KERNEL.strip()
-        assert body["attempts"][1]["evaluation"]["outcome"]["verdict"] == "PASSED"
+        (attempt,) = body["attempts"]
+        assert attempt["candidate"]["source"].strip() == KERNEL.strip()
+        assert attempt["evaluation"]["outcome"]["verdict"] == "PASSED"
 
     def test_a_reply_that_nobody_waits_for_is_refused_in_a_sentence(self, attended: Kernel):
         ran = attended.run("%%cutegen reply\nanything")

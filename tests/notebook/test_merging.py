@@ -37,9 +37,9 @@ AGAINST = gate(BEST.source.replace("four elements a thread.", "and more."))
 
 
 def test_only_revisions_whose_changes_the_waiting_one_lacks_are_offered():
-    assert mergeable(APART.pending) == (3,)
+    assert mergeable(APART.with_pending(OPEN)) == (3,)
     assert mergeable(OPEN) == ()  # r3 was made from all that there is
-    view = overview(OPEN, Live(gate="revision", attempts=APART.attempts), None)
+    view = overview(OPEN, Live(gate=APART), None)
     assert view["gate"]["merges"] == [{"round": 3, "label": "r3 · grid-stride · rejected"}]
 
 

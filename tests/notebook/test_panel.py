@@ -11,8 +11,12 @@ import pytest
 
 pytest.importorskip("anywidget")
 
+from cutegen_nb.core.round import Prompt
+from cutegen_nb.loop.population.gate import draft_epoch
+from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.panel import Panel
 from cutegen_nb.notebook.view import Live
+from cutegen_nb.testing import examples
 
 _PATH = Path(__file__).parents[1] / "report" / "conftest.py"
 _SPEC = importlib.util.spec_from_file_location("report_samples_of_panel", _PATH)
@@ -21,7 +25,9 @@ _SPEC.loader.exec_module(SAMPLES)
 WHOLE = SAMPLES.five_rounds()
 OPEN = replace(WHOLE, rounds=WHOLE.rounds[:2], stopped="")
 PENDING = WHOLE.rounds[2]
-WAITING = Live(gate="revision", attempts=PENDING.attempts, comparison=PENDING.comparison)
+WAITING = Live(
+    gate=Gate(kind="revision", session=OPEN, attempts=PENDING.attempts, comparison=PENDING.comparison)
+)
 
 
 @pytest.fixture
@@ -76,7 +82,9 @@ def test_stop_and_select_need_no_question(panel, posted):
 def test_unknown_and_malformed_actions_are_refused(panel, posted):
     assert "knows no action 'rm'" in act(panel, "rm")["refused"]
     assert act(panel, "select", round="one")["refused"] == ""
-    assert posted == [{"action": "select", "gate": "", "reason": "", "edited": "", "round": -1}]
+    assert act(panel, "select", attempt="last")["refused"] == ""
+    nothing = {"gate": "", "reason": "", "edited": "", "round": -1, "attempt": -1}
+    assert posted == [{"action": "select", **nothing}] * 2
 
 
 def test_what_the_hand_over_raises_is_shown():
@@ -157,3 +165,63 @@ def test_where_no_widget_can_be_shown_a_few_lines_say_where_the_session_is(poste
     assert "gelu: The session has ended." in repr(made)
     assert "what you can answer" not in repr(made)
     made.close()
+
+
+ASKED = Prompt(system="Stand by.", user="Write it.", digest="d" * 64)
+CARRIED = Live(doing="waiting for the reply", carried=ASKED)
+
+
+def test_a_request_to_carry_is_given_whole_and_only_while_it_waits(panel):
+    assert panel.request == {}
+    panel.show(OPEN, CARRIED, None)
+    assert panel.request["text"] == "Stand by.\n\n---\n\nWrite it.\n"
+    assert panel.request["id"] == panel.view["live"]["id"]
+    panel.show(OPEN, Live(doing="compiling"), None)
+    assert panel.request == {}
+
+
+def test_a_pasted_reply_is_looked_at_freely_and_handed_in_once(panel, posted):
+    panel.show(OPEN, CARRIED, None)
+    question = panel.view["live"]["id"]
+    assert act(panel, "checking", question=question, edited="words")["refused"] == ""
+    assert act(panel, "reply", question=question, edited="code")["refused"] == ""
+    assert "decided a moment ago" in act(panel, "skip", question=question)["refused"]
+    panel.show(OPEN, replace(CARRIED, carried=replace(ASKED, digest="e" * 64)), None)
+    assert "no longer asked" in act(panel, "reply", question=question, edited="code")["refused"]
+    assert [(item["action"], item["edited"]) for item in posted] == [("checking", "words"), ("reply", "code")]
+    assert posted[0]["question"] == question
+
+
+def test_a_version_is_looked_at_and_restored_by_its_attempt(panel, posted):
+    act(panel, "select", round=2, attempt=0)
+    act(panel, "restore", question=panel.view["live"]["id"], attempt=0)
+    assert [(item["action"], item["gate"], item["attempt"]) for item in posted] == [
+        ("select", "", 0),
+        ("restore", "revision", 0),
+    ]
+
+
+def test_only_a_second_page_asks_for_the_outputs_of_its_file(panel, posted):
+    panel.set_state({"page": 1.0})
+    assert (posted, panel.is_reloaded) == ([], False)
+    panel.set_state({"page": 2.0})
+    assert (posted, panel.is_reloaded) == ([{"action": "reloaded"}], True)
+
+
+@pytest.mark.parametrize(
+    ("action", "edited"),
+    [
+        ("pin", "r0"),
+        ("drop", "r0"),
+        ("request", "tiles: Keep a tile."),
+        ("forbid", "unroll"),
+        ("budget", "epochs=3"),
+    ],
+)
+def test_an_answer_to_an_epoch_is_taken_at_its_gate_only(panel, posted, action, edited):
+    assert "no longer asked" in act(panel, action, question="epoch:1:0", edited=edited)["refused"]
+    session = replace(examples.evolved_session(), epochs=())
+    panel.show(session, Live(gate=Gate(kind="epoch", session=session, draft=draft_epoch(session, ()))), None)
+    assert panel.population["gate"]["id"] == panel.view["live"]["id"] == "epoch:1:0"
+    assert act(panel, action, question="epoch:1:0", edited=edited)["refused"] == ""
+    assert [(item["action"], item["edited"]) for item in posted] == [(action, edited)]

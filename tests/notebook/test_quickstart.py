@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +28,7 @@ def test_a_newcomer_has_ten_cells():
     assert len(json.loads(QUICKSTART.read_text(encoding="utf-8"))["cells"]) == 10
 
 
-def test_the_quickstart_runs_under_nbmake_in_less_than_a_minute(tmp_path):
+def test_the_quickstart_runs_under_nbmake(tmp_path):
     copy = shutil.copy(QUICKSTART, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
     command = [
@@ -43,10 +42,8 @@ def test_the_quickstart_runs_under_nbmake_in_less_than_a_minute(tmp_path):
         "no:cacheprovider",
         copy,
     ]
-    started = time.monotonic()
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-2000:]
-    assert time.monotonic() - started < 60
     notebook = json.loads(Path(copy).read_text(encoding="utf-8"))
     shown = json.dumps(outputs(notebook))
     assert "coalesced" in shown

@@ -109,3 +109,30 @@ def test_ten_long_rounds_stay_below_a_megabyte():
 
 def test_before_there_is_a_session_a_sentence_stands_in():
     assert waiting("<b>", "starting")["text/html"] == "<p><b>&lt;b&gt;</b>: starting</p>"
+
+
+def test_mathjax_leaves_the_whole_record_alone():
+    """Of `$0, $1` in a kernel it would make a formula; the classes are those of its versions 3 and 2."""
+    html = record(hostile_session())["text/html"]
+    assert html.startswith('<div class="mathjax_ignore tex2jax_ignore">')
+    assert html.endswith("</div>")
+
+
+def test_beside_a_panel_the_record_is_folded_into_one_line():
+    session = hostile_session()
+    folded = record(session, beside_panel=True)["text/html"]
+    assert re.search(r"<details[^>]*><summary[^>]*>Record of relu, kept in this file: 1 round", folded)
+    assert "kept in this file" not in record(session)["text/html"]
+
+
+def test_a_population_is_in_the_record_with_its_decisions():
+    made = record(examples.evolved_session())
+    assert "the only one with tiles" in made["text/html"]
+    assert "pinned" in made["text/html"]
+    assert "pinned" not in record(examples.session_of(Relation.FIRST))["text/html"]
+
+
+def test_a_stop_that_is_not_stored_is_told_in_both_texts():
+    made = record(replace(hostile_session(), stopped=""), "the kernel ended it")
+    assert "the kernel ended it" in made["text/html"]
+    assert made["text/plain"].endswith("the kernel ended it\n")

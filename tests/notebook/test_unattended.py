@@ -87,19 +87,22 @@ class TestBeforeAnySession:
             assert "approve" in shown
 
     def test_completion_offers_our_words_and_nothing_else(self, unattended: Kernel):
-        assert unattended.complete("%cutegen re") == ["reject", "replay", "report", "resume"]
+        assert unattended.complete("%cutegen re") == ["reject", "replay", "report", "request", "resume"]
         assert unattended.complete("%%cutegen re") == ["reject", "reply"]
         assert unattended.complete("%cutegen m") == ["merge"]
-        assert unattended.complete("%%cutegen --po") == ["--policy"]
+        assert unattended.complete("%%cutegen --po") == ["--policy", "--population"]
         assert unattended.complete("%%cutegen --policy a") == ["ask", "auto"]
         assert unattended.complete("%%cutegen --device ") == ["auto", "cuda", "simulator"]
         assert "--name" in unattended.complete("%%cutegen --")
 
 
+# Braces in a cell are Python's: nothing expands them. Large enough for a better kernel to be estimated faster.
+WHOLE = "%%cutegen --rounds 2\nBRACES = '{nothing}'\n" + PROBLEM.replace("64, 128", "1024, 1024")
+
+
 @pytest.fixture(scope="module")
 def ran(unattended: Kernel) -> Ran:
-    # Braces in a cell are Python's: nothing expands them.
-    return unattended.run(f"%%cutegen --rounds 2\nBRACES = '{{nothing}}'\n{PROBLEM}")
+    return unattended.run(WHOLE)
 
 
 class TestASession:
@@ -169,7 +172,7 @@ class TestASession:
         assert unattended.complete("%cutegen resume ge") == ["gelu"]
 
     def test_the_cell_run_again_goes_on_and_another_problem_gets_a_number(self, ran, unattended: Kernel):
-        assert unattended.run(f"%%cutegen --rounds 2\nBRACES = '{{nothing}}'\n{PROBLEM}").status == "ok"
+        assert unattended.run(WHOLE).status == "ok"
         assert len(rows(unattended.folder)) == 2
         other = PROBLEM.replace("2.0", "3.0")
         again = unattended.run(f"%%cutegen --rounds 1 --strict\n{other}")

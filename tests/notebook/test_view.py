@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.finding import Exhibit
 from cutegen_nb.core.round import Comparison, Prompt, Relation
+from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.notebook.view import Live, _sentence, detail, overview, roofline, session_view, with_pending
+from cutegen_nb.notebook.view import Live, detail, overview, roofline, session_view, with_pending
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e"
 
@@ -31,11 +33,23 @@ SAMPLES = _samples()
 WHOLE = SAMPLES.five_rounds()
 OPEN = replace(WHOLE, rounds=WHOLE.rounds[:2], stopped="")
 PENDING = WHOLE.rounds[2]
-AT_REVISION = Live(gate="revision", attempts=PENDING.attempts, comparison=PENDING.comparison)
 ASKED = Prompt(
     system="stand", user="ask", digest="d" * 64, strategy=PENDING.strategy, parent=OPEN.rounds[1].candidate
 )
-AT_PROMPT = Live(gate="prompt", prompt=ASKED)
+
+
+def at_revision(attempts, comparison=None, session=OPEN, **members):
+    return Live(
+        gate=Gate(kind="revision", session=session, attempts=attempts, comparison=comparison), **members
+    )
+
+
+def at_prompt(prompt):
+    return Live(gate=Gate(kind="prompt", session=OPEN, prompt=prompt))
+
+
+AT_PROMPT = at_prompt(ASKED)
+AT_REVISION = at_revision(PENDING.attempts, PENDING.comparison)
 
 
 def test_a_view_is_json_at_every_gate_and_without_a_session():
@@ -68,7 +82,7 @@ def test_another_round_can_be_looked_at_meanwhile_and_is_not_editable():
 
 def test_a_candidate_that_failed_cannot_be_approved_and_the_view_says_why():
     failed = WHOLE.rounds[4]
-    gate = overview(OPEN, Live(gate="revision", attempts=failed.attempts), None)["gate"]
+    gate = overview(OPEN, at_revision(failed.attempts), None)["gate"]
     assert gate["can_approve"] is False
     assert "WRONG_VALUES" in gate["why_not"]
     assert "reject it, edit it or stop" in gate["why_not"]
@@ -77,11 +91,7 @@ def test_a_candidate_that_failed_cannot_be_approved_and_the_view_says_why():
 @pytest.mark.parametrize("relation", Relation)
 def test_the_gate_says_when_an_approved_revision_is_kept_and_not_built_upon(relation):
     passed = next(item for item in WHOLE.rounds if item.evaluation and item.evaluation.passed)
-    live = Live(
-        gate="revision",
-        attempts=passed.attempts,
-        comparison=Comparison(relation=relation, reason="Some figures."),
-    )
+    live = at_revision(passed.attempts, Comparison(relation=relation, reason="Some figures."), session=WHOLE)
     text = overview(WHOLE, live, None)["gate"]["text"]
     kept = f"Approving keeps it, and the next round still starts from r{WHOLE.best.number}"
     assert (kept in text) is not relation.is_better
@@ -96,21 +106,24 @@ def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
 
 
 def test_each_question_has_a_name_of_its_own():
-    questions = {
-        _sentence(AT_PROMPT, 2),
-        _sentence(replace(AT_PROMPT, prompt=replace(ASKED, digest="e" * 64)), 2),
-        _sentence(AT_PROMPT, 3),
-        _sentence(AT_REVISION, 2),
-        _sentence(replace(AT_REVISION, attempts=AT_REVISION.attempts[:1]), 2),
-    }
-    assert len(questions) == 5
-    assert _sentence(Live(doing="compiling"), 2) == ""
+    later = replace(OPEN, rounds=WHOLE.rounds[:3])
+    lives = [
+        AT_PROMPT,
+        at_prompt(replace(ASKED, digest="e" * 64)),
+        Live(gate=Gate(kind="prompt", session=later, prompt=ASKED)),
+        AT_REVISION,
+        at_revision(PENDING.attempts[:1]),
+        Live(carried=ASKED),
+        Live(carried=replace(ASKED, digest="e" * 64)),
+    ]
+    assert len({live.question(OPEN) for live in lives}) == len(lives)
+    assert Live(doing="compiling").question(OPEN) == ""
 
 
 def test_simulated_sessions_show_counts_and_measured_ones_times():
     counted, timed = overview(WHOLE, Live(), None), overview(SAMPLES.gpu_rounds(), Live(), None)
-    assert counted["columns"] == ["Sectors", "Warp instr.", "Bytes ÷ least"]
-    assert counted["session"]["mark"] == "simulated counts, no times"
+    assert counted["columns"] == ["Estimate", "Sectors", "Warp instr.", "Bytes ÷ least"]
+    assert counted["session"]["mark"] == "simulated counts, no measured times"
     assert timed["columns"] == ["Latency", "Over eager (95 %)", "Of roof"]
     assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.989× (0.985–0.993)"]
 
@@ -133,7 +146,7 @@ def test_hostile_text_is_escaped_in_every_html_member_and_made_visible():
     evaluation = replace(WHOLE.rounds[4].evaluation, summary=HOSTILE, log=HOSTILE)
     evaluation = replace(evaluation, findings=tuple(replace(f, message=HOSTILE) for f in evaluation.findings))
     attempts = (replace(last, candidate=candidate, evaluation=evaluation, problem=HOSTILE),) * 2
-    view = session_view(OPEN, Live(gate="revision", attempts=attempts, notice=HOSTILE), None)
+    view = session_view(OPEN, at_revision(attempts, notice=HOSTILE), None)
     html = [value for key, value in _members(view) if key.endswith("_html")]
     assert len(html) >= 3
     assert not any("<img" in text or "<script" in text for text in html)
@@ -160,7 +173,7 @@ def test_markdown_keeps_words_and_nothing_that_acts(text):
 
 
 def test_unpaired_surrogates_cannot_break_the_message():
-    view = session_view(OPEN, replace(AT_PROMPT, prompt=replace(ASKED, user="\ud800", system="\udfff")), None)
+    view = session_view(OPEN, at_prompt(replace(ASKED, user="\ud800", system="\udfff")), None)
     json.dumps(view, ensure_ascii=False).encode("utf-8")
 
 
@@ -190,9 +203,13 @@ def _members(value):
 
 def test_what_rests_on_an_inference_may_be_overruled_and_the_gate_says_so():
     failed = WHOLE.rounds[4]
-    cheated = replace(failed.evaluation, outcome=Judged(verdict=Verdict.CHEATED))
+    cheated = replace(
+        failed.evaluation,
+        outcome=Judged(verdict=Verdict.CHEATED),
+        exhibits=(Exhibit(kind="no-launch", statement="No kernel was launched."),),
+    )
     attempts = (replace(failed.attempts[-1], evaluation=cheated),)
-    gate = overview(OPEN, Live(gate="revision", attempts=attempts), None)["gate"]
+    gate = overview(OPEN, at_revision(attempts), None)["gate"]
     assert gate["can_overrule"] is True
     assert "overrule it with a reason" in gate["why_not"]
     assert overview(OPEN, AT_REVISION, None)["gate"]["can_overrule"] is False

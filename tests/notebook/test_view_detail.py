@@ -1,0 +1,119 @@
+"""The detail of a round: every version of its kernel, and what differs from the one before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.analysis.source.diff import diff
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.round import Attempt, Prompt, Relation
+from cutegen_nb.notebook.approver import Gate, restoring
+from cutegen_nb.notebook.view import Live, detail
+from cutegen_nb.testing import examples
+
+PROMPT = Prompt(system="s", user="u", digest="d" * 64, strategy=examples.strategies()[0])
+SESSION = examples.session_of(Relation.FIRST)
+
+
+def attempt(purpose, source, evaluation, author="offline", parent=None):
+    candidate = Candidate(
+        source=source, author=author, parents=(parent.digest,) if parent else (), rationale="Because."
+    )
+    return Attempt(purpose=purpose, prompt=PROMPT, reply=None, candidate=candidate, evaluation=evaluation)
+
+
+WRITTEN = attempt("optimise", examples.kernel_source("written"), examples.passed(50))
+EDITED = attempt(
+    "edit",
+    examples.kernel_source("edited"),
+    examples.failed(Verdict.WRONG_VALUES, "3 of 4 elements differ"),
+    author="person:ada",
+)
+GATE = Gate(kind="revision", session=SESSION, attempts=(WRITTEN, EDITED))
+
+
+def shown(attempts, version=None):
+    live = Live(gate=replace(GATE, attempts=attempts))
+    return detail(SESSION, live, None, version)
+
+
+def test_an_edit_that_failed_leaves_the_version_that_passed_in_the_list():
+    view = shown((WRITTEN, EDITED))
+    assert [(item["label"], item["verdict"], item["shown"]) for item in view["versions"]] == [
+        ("kernel by offline", "PASSED", False),
+        ("edit by ada", "WRONG_VALUES", True),
+    ]
+    assert view["new"] == EDITED.candidate.source
+    assert view["editable"] is True
+    assert view["is_old"] is False
+
+
+def test_an_earlier_version_is_shown_with_its_own_verdict_and_is_not_edited():
+    view = shown((WRITTEN, EDITED), version=0)
+    assert view["new"] == WRITTEN.candidate.source
+    assert view["verdict"] == "PASSED"
+    assert view["is_old"] is True
+    assert view["editable"] is False
+    assert [item["shown"] for item in view["versions"]] == [True, False]
+    assert view["key"] != shown((WRITTEN, EDITED))["key"], "a draft of the last version is not put into it"
+
+
+def test_one_version_needs_no_list_and_a_restored_one_is_listed_once():
+    assert shown((WRITTEN,))["versions"] == []
+    restored = replace(WRITTEN, purpose="restore")
+    view = shown((WRITTEN, EDITED, restored))
+    assert [item["attempt"] for item in view["versions"]] == [1, 2]
+    assert view["new"] == WRITTEN.candidate.source
+
+
+def test_restoring_answers_the_gate_with_the_source_of_the_version():
+    answer = restoring(GATE, 0)
+    assert (answer.edited, answer.gate, answer.number) == (WRITTEN.candidate.source, "revision", 1)
+
+
+@pytest.mark.parametrize("attempt_index", [-1, 2, "0", None])
+def test_restoring_what_is_not_of_the_round_is_refused(attempt_index):
+    with pytest.raises(UsageError, match="that version is not of the revision that waits now"):
+        restoring(GATE, attempt_index)
+
+
+OLD = "".join(f"    x{i} = {i}\n\n    # step\n" for i in range(60))
+CHANGED = (
+    (OLD, OLD.replace("x30 = 30", "x30 = 31")),
+    (OLD, OLD.replace("    x40 = 40\n", "    y = 1\n    z = 2\n")),
+    (OLD, "# new\n" + OLD + "# end\n"),
+    (OLD.replace("x5 ", "𝑥5 "), OLD.replace("x5 ", "𝑥5 ").replace("x9 = 9", "x9 = 𝟗𝟗")),
+    (OLD.replace("\n", "\r\n"), OLD.replace("x30 = 30", "x30 = 31").replace("\n", "\r\n")),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), CHANGED)
+def test_panel_and_diff_mark_the_same_lines(old: str, new: str):
+    """`%cutegen diff` shows the lines of `diff`."""
+    base = examples.finished_round(0)
+    parent = replace(base.attempts[0].candidate, source=old)
+    session = replace(
+        SESSION, rounds=(replace(base, attempts=(replace(base.attempts[0], candidate=parent),)),)
+    )
+    made = attempt("optimise", new, examples.passed(10), parent=parent)
+    gate = Gate(kind="revision", session=session, attempts=(replace(made, prompt=_from(parent)),))
+    view = detail(session, Live(gate=gate), None)
+    text = view["new"].replace("\r\n", "\n")
+    units = text.encode("utf-16-le")
+    marked = set()
+    for _, _, start, stop in view["changes"]:
+        before = units[: 2 * start].decode("utf-16-le").count("\n")
+        part = units[2 * start : 2 * stop].decode("utf-16-le")
+        marked |= set(range(before + 1, before + 1 + part.rstrip("\n").count("\n") + bool(part)))
+    lines = [line for hunk in diff(old, new).hunks for line in hunk.lines]
+    added = {line.new_number for line in lines if line.kind.value == "added"}
+    assert marked == added
+    assert marked
+
+
+def _from(parent):
+    return replace(PROMPT, parent=parent)
