@@ -3,4 +3,16 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+SIMULATED = {"simulated", "counted"}
+"""Fixtures that run the suite on the simulator, in processes of their own."""
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that run the suite in other processes."""
+    for item in items:
+        if item.path.parent == HERE and SIMULATED & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)

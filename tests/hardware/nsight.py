@@ -235,7 +235,7 @@ def simulated() -> dict[str, dict[str, object]]:
     from suite import counting
 
     counted: dict[str, dict[str, object]] = {}
-    with simulation.habits() if simulation else nullcontext():
+    with simulation.present_as_cuda() if simulation else nullcontext():
         for group in GROUPS:
             for name, launch in counting.launchers(group).items():
                 simulation.reset()

@@ -1,4 +1,4 @@
-"""What an H200 gave under Nsight Compute, as values: the kernels of each run, and the faults planted in some."""
+"""Reports of an H200 under Nsight Compute, as values: the kernels of each run, and the faults planted in some."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def _child(arguments) -> int:
     from suite import execution, programs
 
     known = {one.name: one for one in batches.all_cases()}
-    with simulation.habits() if simulation else nullcontext():
+    with simulation.present_as_cuda() if simulation else nullcontext():
         for batch, names in pending:
             began, failure = time.monotonic(), ""
             print(f"BEGIN {batch}", flush=True)
@@ -261,7 +261,7 @@ def _child(arguments) -> int:
 
 
 def _works() -> bool:
-    """Whether the GPU's context outlived a failure."""
+    """Return whether the GPU's context outlived a failure."""
     import torch
 
     try:

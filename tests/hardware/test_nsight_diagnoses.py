@@ -1,4 +1,4 @@
-"""What follows from the counters of an H200: causes with their lines, bounds, and the pages that show them."""
+"""Conclusions from the counters of an H200: causes with their lines, bounds, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_page_of_measured_kernels_shows_units_waits_and_lines():
     page = page_of("banks", profile, [section])
     for words in (
         "How busy each unit was",
-        "What a warp’s time goes to".replace("’", "&#x27;"),
+        "What a warp&#39;s time goes to (Nsight Compute)",
         "bank-conflicts",
         "# planted",
     ):

@@ -1,4 +1,4 @@
-"""What instructions must give, in exact fractions and Python integers: nothing of the machine's own."""
+"""Results that instructions must give, in exact fractions and Python integers: nothing of the machine's own."""
 
 import itertools
 import math

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.simulation import Ending
-from cutegen_nb.simulator.machine.program import Program
-from cutegen_nb.simulator.script.run import Streams, run_program
+from cutegen_nb.simulator.script.run import Script, Streams, run_program
 
 FOLDER = Path(os.environ.get("CUTEGEN_CUTLASS", ""), "examples", "python", "CuTeDSL")
 AMPERE = "cute/ampere"
@@ -73,7 +72,7 @@ PROGRAMS = {
 
 def simulated(path, words, **how):
     output = bytearray()
-    program = Program(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240, **how)
+    program = Script(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240, **how)
     streams = Streams(stdin=asyncio.subprocess.DEVNULL, on_output=output.extend)
     return asyncio.run(run_program(program, streams)), output.decode()
 
@@ -103,3 +102,21 @@ def test_a_size_that_the_example_does_not_guard_is_found_at_its_line():
     assert [item.kind for item in done.findings] == ["out-of-bounds"]
     line = done.sources[done.findings[0].file].splitlines()[done.findings[0].line - 1]
     assert ".load()" in line
+
+
+TVM_FFI = "dsl_tutorials/tvm_ffi"
+
+
+def test_the_tutorial_for_tvm_ffi_calls_with_torch_tensors():
+    done, output = simulated(f"{TVM_FFI}/jit_and_use_in_torch.py", "")
+    assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
+    assert (done.launch_count, done.findings) == (2, ())
+    assert "tensor([ 1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10.])" in output
+    assert "tensor([ 2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11.])" in output
+
+
+def test_the_tutorial_on_errors_of_tvm_ffi_gets_the_dsl_s_words():
+    """Its last call has a tensor of another shape, which nothing catches."""
+    done, _ = simulated(f"{TVM_FFI}/error_reporting.py", "")
+    assert (done.ending, done.exit_status, done.launch_count) == (Ending.RAISED, 1, 0)
+    assert "ValueError: Mismatched a.shape[0] on argument #0" in done.sentence

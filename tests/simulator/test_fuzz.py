@@ -135,7 +135,7 @@ def attempt(text):
 
 
 def refusal_to_lower(module, kernel):
-    """Why a kernel cannot be made ready; empty where it can, however it may stop when it is run."""
+    """Reason for which a kernel cannot be made ready; empty where it can, however it may stop when it is run."""
     try:
         return "" if program_of(module, kernel).segments else "no segments"
     except SimulatorFault as fault:

@@ -162,7 +162,9 @@ def periods_left(
 ) -> float:
     """Periods until a comparison may change its result in some active lane; infinity if it never does.
 
-    The difference of its operands advances by a constant, so it changes sign after |difference| ÷ |step|.
+    The difference of its operands advances by a constant, so it changes sign after |difference| ÷ |step|. If
+    it did so in the last period, the answer is 0: an operand that advances after the comparison has changed
+    its result only for the next iteration, and lanes that cross one after the other look like a repetition.
     """
     dtype = DTYPES[comparison.kind]
     difference, slope = S64.type(0), S64.type(0)
@@ -178,8 +180,12 @@ def periods_left(
     difference, slope = np.broadcast_arrays(difference, slope)
     # At zero the result may change at once; away from zero it stays.
     changing = (slope != 0) & ((difference == 0) | ((difference < 0) != (slope < 0)))
+    before = difference - slope
+    crossed = (slope != 0) & ((before == 0) | ((difference < 0) != (before < 0)))
     if active is not None:
-        changing = changing & active
+        changing, crossed = changing & active, crossed & active
+    if crossed.any():
+        return 0.0
     if not changing.any():
         return np.inf
     left = np.abs(difference) / np.maximum(np.abs(slope), 1)

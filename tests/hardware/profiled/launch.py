@@ -105,7 +105,7 @@ def simulated(groups):
     told = {}
     for module, group, name, _ in programs(groups):
         simulation.reset()
-        with simulation.habits():
+        with simulation.present_as_cuda():
             sizes = module.run(name, SMALL)
         told[f"{group} {name}"] = {"launches": [encode(one) for one in simulation.launches], **sizes}
     return told

@@ -40,11 +40,11 @@ RUNS = {
     ),
     "others": ("--set", "full", "--launch-count", "12"),
 }
-"""What each run asks of ncu."""
+"""Options of ncu for each run."""
 PROGRAMS = {"large": ["--size", "gpu"], "small": ["--size", "small"], "others": ["others"]}
 LIMIT_S = 150
 HOME = b"/home/user"
-"""What the folder above the repository becomes in kept files, cut or filled to its length."""
+"""Name for the folder above the repository in kept files, cut or filled to its length."""
 
 
 def main() -> int:

@@ -37,11 +37,11 @@ class Operand:
     """One input or output: ``f32``, ``f16x2*4`` (four registers), ``s32:nonzero`` (with a way to choose values)."""
 
     kind: str
-    """What one register holds; a key of ``WIDTH_BYTES``."""
+    """Kind of value that one register holds; a key of ``WIDTH_BYTES``."""
     count: int = 1
     """Registers a thread."""
     choice: str = ""
-    """How inputs are chosen; the kind's own way when empty (:mod:`suite.samples`)."""
+    """Choice of inputs; the kind's own when empty (:mod:`suite.samples`)."""
 
     @property
     def width(self) -> int:
@@ -68,7 +68,7 @@ def operand(text: str) -> Operand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How far two results may lie apart."""
+    """Distance by which two results may lie apart."""
 
     kind: str = "bits"
     """``bits``: equal bits. ``value``: equal bits, and any NaN equals any other. ``near``: floats within the documented
@@ -104,11 +104,11 @@ class Case:
     output: Operand
     """``d``."""
     rule: Rule = field(default_factory=Rule)
-    """How results are judged."""
+    """Rule by which results are judged."""
     loads: bool = True
-    """Whether inputs are loaded into registers; a case about memory reads ``src`` itself."""
+    """True if inputs are loaded into registers; a case about memory reads ``src`` itself."""
     stores: bool = True
-    """Whether ``d`` is stored; a case about memory writes ``dst`` itself, which begins as zeros."""
+    """True if ``d`` is stored; a case about memory writes ``dst`` itself, which begins as zeros."""
 
     @property
     def input_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Whether two results of a case agree by its rule, and by how much they may not.
+"""Comparison of two results of a case by its rule.
 
 The exact value of an approximation is computed in extended precision from the same inputs.  Both machines are held to the
 documented error, each by itself.
@@ -27,7 +27,7 @@ _LARGEST = {
 
 
 def numbers(bits: Array, kind: str) -> Array:
-    """What bits of a float kind mean, packed kinds as two rows, as float64 (float64's own as they are)."""
+    """Values of bits of a float kind, packed kinds as two rows, as float64 (float64's own as they are)."""
     if kind.endswith("x2"):
         halves = [bits & np.uint32(0xFFFF), bits >> np.uint32(16)]
         return np.stack([numbers(half.astype(np.uint16), kind[:-2]) for half in halves])
@@ -139,7 +139,7 @@ def _allowed(case: Case, exact: Array, given: list[Array], kind: str) -> Array:
 
 
 def _documented(case: Case, given: list[Array]) -> Array:
-    """Where the ISA says what the error is."""
+    """Elements for which the ISA says what the error is."""
     if case.rule.function == "div.approx":
         return (np.abs(given[1]) >= 2.0**-126) | (given[1] == 0) | np.isnan(given[1])
     return np.ones(given[0].shape, np.bool_)

@@ -14,7 +14,7 @@ def _held(kind: str) -> str:
 
 
 def _contains(wide: str, narrow: str) -> bool:
-    """Whether one integer type holds every value of another."""
+    """Return whether one integer type holds every value of another."""
     wide_bits, narrow_bits = int(wide[1:]), int(narrow[1:])
     if wide[0] == narrow[0]:
         return wide_bits >= narrow_bits

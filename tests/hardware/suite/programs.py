@@ -125,7 +125,7 @@ def run(names: list[str]) -> dict[str, object]:
 
 
 _made: dict[str, torch.Tensor] = {}
-"""What each program gave last."""
+"""Latest result of each program."""
 
 
 def launchers() -> dict[str, Callable[[], None]]:

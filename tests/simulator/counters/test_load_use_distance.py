@@ -1,7 +1,7 @@
-"""Where a warp waits for global memory, by the code alone."""
+"""Places where a warp waits for global memory, by the code alone."""
 
 from cutegen_nb.simulator.counters.load_use_distance import LONGEST_DISTANCE, LoadWait, waits
-from cutegen_nb.simulator.ops.warp.mma import _registers
+from cutegen_nb.simulator.machine.program import registers_of
 from cutegen_nb.simulator.ptx import parser as ptx
 from cutegen_nb.simulator.ptx.inlining import flatten
 
@@ -21,7 +21,7 @@ _HEAD = """.version 8.0
 def found(code):
     module = ptx.parse(f"{_HEAD}{code}\nret;\n}}\n")
     flat = flatten(module, module.kernels["k"])
-    return waits(flat.body, flat.labels, _registers)
+    return waits(flat.body, flat.labels, registers_of)
 
 
 def test_a_load_used_at_once_behind_a_barrier_is_a_wait_and_the_first_loads_of_a_kernel_are_none():

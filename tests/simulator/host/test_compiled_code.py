@@ -43,7 +43,7 @@ def tool(name):
 
 
 def listed(cubin, folder):
-    """What nvdisasm says of each offset of each kernel."""
+    """Lines of nvdisasm for each offset of each kernel."""
     file = folder / "k.cubin"
     file.write_bytes(cubin)
     done = subprocess.run(

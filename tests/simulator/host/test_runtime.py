@@ -1,4 +1,4 @@
-"""What host code is answered, called through the C types it would use."""
+"""Answers to host code, called through the C types it would use."""
 
 import ctypes
 

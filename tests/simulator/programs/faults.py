@@ -1,4 +1,4 @@
-"""What goes wrong: accesses outside a storage, launches outside limits, calls without an answer."""
+"""Faults of programs: accesses outside a storage, launches outside limits, calls without an answer."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What kernels are made of: vectors, shared memory, shuffles, loops, dynamic shared memory, clusters."""
+"""Parts that kernels are made of: vectors, shared memory, shuffles, loops, dynamic shared memory, clusters."""
 
 import cutlass
 import torch

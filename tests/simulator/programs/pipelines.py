@@ -95,7 +95,7 @@ def by_pipeline(mX: cute.Tensor, mY: cute.Tensor):
 
 
 def run(simulation, host, shape):
-    """Whether the tiles came through, turned around, and which instructions carried them."""
+    """Tiles that came through, turned around, and the instructions that carried them."""
     x = torch.randn(*shape, device="cuda")
     y = torch.zeros_like(x)
     simulation.reset()

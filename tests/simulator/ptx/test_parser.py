@@ -104,7 +104,7 @@ def test_comments_pragmas_and_debug_sections_are_passed_over():
 
 
 def complaint_of(text):
-    """What the parser says of a text; empty where it reads it."""
+    """Complaint of the parser about a text; empty where it reads it."""
     try:
         parse(text)
     except PtxSyntaxError as problem:

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - it prints, as programs do
-"""Which tensors the DSL takes for the host's."""
+"""Memory spaces of tensors as the DSL sees them: only some are the host's."""
 
 import torch
 from cutlass.cute.runtime import from_dlpack

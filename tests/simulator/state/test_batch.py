@@ -1,4 +1,4 @@
-"""How CTAs are dealt into batches, and which shortcut an address takes, changes neither bits nor counts."""
+"""Bits and counts do not depend on the batches that CTAs are dealt into, nor on shortcuts for addresses."""
 
 import random
 

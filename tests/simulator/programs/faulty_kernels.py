@@ -1,5 +1,9 @@
 """Kernels with one fault each. FAULTS names the one token that makes each of them clean."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import cutlass
 import torch
 from cutlass import cute
@@ -380,3 +384,28 @@ def run(name, simulation):
             for one in (*found, *simulation.findings)
         ],
     }  # fmt: skip
+
+
+def check(simulation, folder):
+    """Run every kernel as it stands and with its one token changed; the changed sources go into ``folder``."""
+    source = Path(__file__)
+    text = source.read_text()
+    body = text.index("\ndef _shared")
+    results = {}
+    for name, (old, new) in FAULTS.items():
+        if text.count(old, body) != 1:
+            raise ValueError(f"{name}: {old!r} stands {text.count(old, body)} times in the source")
+        twin = Path(folder, f"clean_{name}.py")
+        twin.write_text(text[:body] + text[body:].replace(old, new))
+        results[name] = {"faulty": run(name, simulation), "clean": _loaded(twin).run(name, simulation)}
+    for name in HONEST:
+        results[name] = {"clean": run(name, simulation)}
+    return results
+
+
+def _loaded(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

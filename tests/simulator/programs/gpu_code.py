@@ -1,16 +1,16 @@
-"""What code for a GPU takes for granted."""
+"""Things that code for a GPU takes for granted."""
 
 import importlib
-import math
 
 import cuda.bindings.driver as cuda
 import cuda.bindings.runtime as cudart
 import cutlass
 import torch
 from cutlass import utils
+from cutlass.cute.runtime import from_dlpack
 
 
-def factories():
+def factories(simulation):
     device = torch.device("cuda")
     made = [
         torch.empty(2, device="cuda"),
@@ -34,10 +34,11 @@ def factories():
     torch.set_default_device("cuda")
     made.append(torch.zeros(2))
     default = torch.get_default_device().type == "cuda"
-    return default and all(x.device.type == "cuda" and x.is_cuda and not x.is_cpu for x in made)
+    assert default
+    assert all(x.device.type == "cuda" and x.is_cuda and not x.is_cpu for x in made)
 
 
-def moves():
+def moves(simulation):
     x = torch.ones(2)
     assert x.cuda() is x
     assert x.to("cuda") is x
@@ -57,17 +58,18 @@ def moves():
     assert x.pin_memory() is x
     assert torch.empty(3, device=x.device).shape == (3,)
     assert torch.empty(3, device="meta").device.type == "meta"
-    return x.record_stream(torch.cuda.current_stream()) is None
+    assert x.record_stream(torch.cuda.current_stream()) is None
 
 
-def modules():
+def modules(simulation):
     model = torch.nn.Sequential(torch.nn.Linear(3, 4, device="cuda"), torch.nn.BatchNorm1d(4)).cuda()
     model = model.to("cuda").to(device=torch.device("cuda"), dtype=torch.float32).eval()
     x = torch.randn(5, 3, device="cuda")
     assert all(p.is_cuda for p in model.parameters())
     with torch.autocast("cuda", enabled=False), torch.no_grad():
         y = model(x)
-    return y.is_cuda and next(model.parameters()).device == x.device
+    assert y.is_cuda
+    assert next(model.parameters()).device == x.device
 
 
 def cuda_module(simulation):
@@ -85,7 +87,7 @@ def cuda_module(simulation):
     start.record()
     end.record(torch.cuda.default_stream())
     end.synchronize()
-    assert math.isnan(start.elapsed_time(end))
+    assert start.elapsed_time(end) == 999_999.0
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -99,7 +101,7 @@ def cuda_module(simulation):
     assert torch.equal(first, torch.rand(2, device="cuda"))
     torch.manual_seed(3)
     assert torch.equal(first, torch.rand(2, device="cuda"))
-    return torch.cuda.max_memory_allocated() == 0
+    assert torch.cuda.max_memory_allocated() == 0
 
 
 def driver(simulation):
@@ -114,14 +116,21 @@ def driver(simulation):
     hardware = utils.HardwareInfo()
     assert hardware.get_device_multiprocessor_count() == simulation.device.sm_count
     cutlass.cuda.initialize_cuda_context()
-    return hardware.get_max_active_clusters(2) > 0
+    assert hardware.get_max_active_clusters(2) > 0
 
 
-def check(simulation):
-    return {
-        "factories": factories(),
-        "moves": moves(),
-        "modules": modules(),
-        "cuda_module": cuda_module(simulation),
-        "driver": driver(simulation),
-    }
+def alignment(simulation):
+    """Memory begins on a multiple of 512 bytes, as torch's CUDA allocator gives it."""
+    made = [
+        torch.zeros(1, device="cuda"),
+        torch.empty(3, 5, dtype=torch.float16, device="cuda"),
+        torch.randn(100_003, device="cuda"),
+        torch.arange(7).cuda() + 1,
+        torch.nn.Linear(3, 5).cuda().weight,
+    ]
+    assert [one.data_ptr() % 512 for one in made] == [0] * len(made)
+    assert made[2][1:].data_ptr() % 512 == 4
+    from_dlpack(made[2], assumed_align=512)
+
+
+CASES = (factories, moves, modules, cuda_module, driver, alignment)

@@ -17,7 +17,7 @@ def register_kind(kind):
 
 
 def narrowed(bits, kind):
-    """What an instruction sees of an operand in a wider register, as a number."""
+    """Part of an operand in a wider register that an instruction sees, as a number."""
     width = int(kind[1:])
     value = bits & ((1 << width) - 1)
     return value - (1 << width) if kind[0] == "s" and value >> (width - 1) else value

@@ -1,4 +1,4 @@
-"""What kernels print appears on stdout, in thread order, as C formats it."""
+"""Output of kernels appears on stdout, in thread order, as C formats it."""
 
 import pytest
 

@@ -317,13 +317,17 @@ def test_an_interrupted_launch_says_where_it_was(machine):
 LOOP: ld.global.b32 %r50, [%rd90];
     @%p1 bra LOOP;
     bra.uni LOOP;"""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.raises(
-        KeyboardInterrupt, match=r"in a kernel: thread \(\d+, 0, 0\) of CTA .* candidate.py:55"
-    ):
-        outputs(machine, body)
-    timer.join()
+    try:
+        with pytest.raises(
+            KeyboardInterrupt, match=r"in a kernel: thread \(\d+, 0, 0\) of CTA .* candidate.py:55"
+        ):
+            outputs(machine, body)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_lanes_wait_for_their_warp_at_a_shuffle_inside_a_loop(machine):

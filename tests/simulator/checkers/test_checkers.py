@@ -1,9 +1,5 @@
 """Each check finds exactly its fault: kernels with one fault, their twins one token away, honest look-alikes."""
 
-import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,9 +9,7 @@ import pytest
 from cutegen_nb.simulator.checkers.findings import Findings
 from cutegen_nb.simulator.ptx.faults import BadLaunch, Deadlock, OutOfBounds, OutOfTime
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-SOURCE = HERE / "faults" / "kernels.py"
+SOURCE = Path(__file__).parents[1] / "programs" / "faulty_kernels.py"
 FAULTS = {
     "barrier_missing": ("race", "y[bidx * THREADS + tidx] = shared[THREADS - 1 - tidx]"),
     "second_barrier_missing": ("race", "shared[tidx] = x[bidx * THREADS + tidx] * cutlass"),
@@ -52,15 +46,8 @@ def line_in(kernel, beginning):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("twins")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "faults" / "template.py"), str(folder)],
-        capture_output=True, text=True, timeout=240, check=False, cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
-    return json.loads(done.stdout.rpartition("RESULT")[2])
+def found(simulator_on, tmp_path_factory):
+    return simulator_on("sm_80").run("faulty_kernels", tmp_path_factory.mktemp("twins"))
 
 
 @pytest.mark.parametrize("kernel", FAULTS)
@@ -77,7 +64,7 @@ def test_a_kernel_with_one_fault_has_exactly_that_finding_at_its_line(found, ker
     assert finding["line"] == line_in(kernel, beginning)
     assert finding["severity"] == ("flag" if kind == "divergent-barrier" else "decides")
     assert finding["cta"] is not None
-    assert "from kernels.py:" in finding["message"]
+    assert "from faulty_kernels.py:" in finding["message"]
 
 
 @pytest.mark.parametrize("kernel", FAULTS)
@@ -94,7 +81,7 @@ def test_a_race_names_both_threads_and_both_lines(found):
     (finding,) = found["barrier_missing"]["faulty"]["findings"]
     line = line_in("barrier_missing", "shared[tidx] = x")
     assert (
-        f"Thread (127, 0, 0) of CTA (0, 0, 0) writes byte 508 of shared memory (from kernels.py:{line})"
+        f"Thread (127, 0, 0) of CTA (0, 0, 0) writes byte 508 of shared memory (from faulty_kernels.py:{line})"
         in (finding["message"])
     )
     assert "thread (0, 0, 0) reads it" in finding["message"]
@@ -102,7 +89,7 @@ def test_a_race_names_both_threads_and_both_lines(found):
 
 def test_a_copy_under_way_names_the_line_that_issued_it(found):
     (finding,) = found["copy_not_waited_for"]["faulty"]["findings"]
-    assert f"cp.async issued from kernels.py:{line_of('cute.copy(atom')}" in finding["message"]
+    assert f"cp.async issued from faulty_kernels.py:{line_of('cute.copy(atom')}" in finding["message"]
 
 
 def line_of(beginning):

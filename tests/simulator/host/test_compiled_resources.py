@@ -1,32 +1,14 @@
-"""What the compiler gave a kernel reaches the profile of its launch."""
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Registers and memory that the compiler gave a kernel reach the profile of its launch."""
 
 import pytest
 
 from cutegen_nb.analysis.hardware.occupancy import occupancy
 from cutegen_nb.core.profile import KernelResources
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    program = HERE / "programs" / "resources.py"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "bridge_template.py"), "sm_80", str(program)],
-        capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path_factory.mktemp("working"),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
-    (answer,) = json.loads(done.stdout.rpartition("RESULT")[2])["results"]
-    assert "error" not in answer, answer
-    return answer
+def found(simulator_on):
+    return simulator_on("sm_80").run("resources")
 
 
 def test_a_kernel_with_room_keeps_its_values_in_registers(found):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +13,17 @@ from cutegen_nb.analysis.layout.ir import named, read_layouts
 from cutegen_nb.analysis.layout.layout import parse_layout
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord
-from cutegen_nb.report.program.profile import page_of
+from cutegen_nb.report.program.page import page_of
 from cutegen_nb.simulator.host.layouts import LayoutCollector
-from cutegen_nb.simulator.machine.program import Program
-from cutegen_nb.simulator.script.run import Streams, run_program
+from cutegen_nb.simulator.script.run import Script, Streams, run_program
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-PROGRAM = HERE / "programs" / "layouts.py"
+PROGRAM = Path(__file__).parents[1] / "programs" / "layouts.py"
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the program found, once for all tests here."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "bridge_template.py"), "sm_80", str(PROGRAM)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        cwd=tmp_path_factory.mktemp("layouts"),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.rpartition("RESULT")[2])["results"][0]
-    assert "error" not in found, found["error"]
-    return found
+def ran(simulator_on: Any) -> dict[str, Any]:
+    """Findings of the program, once for all tests here."""
+    return simulator_on("sm_80").run("layouts")
 
 
 def records(ran: dict[str, Any], made: str) -> tuple[LayoutRecord, ...]:
@@ -178,7 +159,7 @@ def turn(x: cute.Tensor, y: cute.Tensor):
 def host(x: cute.Tensor, y: cute.Tensor):
     turn(x, y).launch(grid=(1, 1, 1), block=(128, 1, 1))
 
-x, y = torch.rand(128), torch.zeros(128)
+x, y = torch.rand(128, device='cuda'), torch.zeros(128, device='cuda')
 host(from_dlpack(x), from_dlpack(y))
 """
 
@@ -186,7 +167,7 @@ host(from_dlpack(x), from_dlpack(y))
 def test_a_simulated_program_tells_its_layouts_and_its_page_draws_them(tmp_path: Path) -> None:
     script = tmp_path / "turns.py"
     script.write_text(PROGRAM_TEXT)
-    run = asyncio.run(run_program(Program(script=str(script)), Streams(stdin=asyncio.subprocess.DEVNULL)))
+    run = asyncio.run(run_program(Script(script=str(script)), Streams(stdin=asyncio.subprocess.DEVNULL)))
     (tile,) = [one for one in run.layouts if one.kind is LayoutKind.SHARED]
     assert (tile.name, tile.text, tile.line, tile.file) == ("tile", "(32,4):(5,1)", 9, str(script))
     page = page_of(run)

@@ -1,29 +1,11 @@
 """CuTe DSL's own tensor-core operations through the real compiler, against float64."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 
 
 @pytest.fixture(scope="module")
-def products(tmp_path_factory):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(HERE / "bridge_template.py"), "sm_89",
-         str(HERE / "programs" / "matrices.py")],
-        capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path_factory.mktemp("working"),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert "RESULT" in done.stdout, done.stdout[-2000:] + done.stderr[-4000:]
-    (found,) = json.loads(done.stdout.rpartition("RESULT")[2])["results"]
-    assert "error" not in found, found["error"]
-    return found
+def products(simulator_on):
+    return simulator_on("sm_89").run("matrices")
 
 
 @pytest.mark.parametrize(
