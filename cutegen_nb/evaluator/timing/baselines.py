@@ -71,9 +71,22 @@ def prepare(
 
 
 def compiled(reference: torch.nn.Module, given: list[Any]) -> Call:
-    """Compile the reference with ``torch.compile`` and call it once on `given`."""
+    """Compile the reference with ``torch.compile`` and call it once on `given`.
+
+    If that fails, compile it again without the files of the cache, which another process wrote.
+    """
+    inductor = torch._inductor.config  # noqa: SLF001 - the only name PyTorch gives it
     # One thread compiles in this process: workers would be forked from a process that holds a CUDA context.
-    torch._inductor.config.compile_threads = 1  # noqa: SLF001 - the only name PyTorch gives it
+    inductor.compile_threads = 1
+    try:
+        return _called(reference, given)
+    except (RuntimeError, OSError):
+        torch.compiler.reset()
+        with inductor.patch(force_disable_caches=True):
+            return _called(reference, given)
+
+
+def _called(reference: torch.nn.Module, given: list[Any]) -> Call:
     made: Call = torch.compile(reference)
     made(*given)
     torch.cuda.synchronize()

@@ -60,11 +60,20 @@ class CompileCache:
         if cache is not None:
             with contextlib.suppress(OSError):  # the reference is compiled anew
                 shutil.copytree(cache, folder, dirs_exist_ok=True)
-                _move_groups(cache, folder)
+                _move(cache, folder)
         return {}
 
 
-def _move_groups(before: Path, now: Path) -> None:
-    """Correct the absolute paths of a kernel's files in Triton's group files (``__grp__NAME.json``)."""
-    for path in now.rglob("__grp__*.json"):
-        path.write_text(path.read_text(encoding="utf-8").replace(str(before), str(now)), encoding="utf-8")
+def _move(before: Path, now: Path) -> None:
+    """Replace the folder `before` by `now` in the copied files.
+
+    Triton's group files and the pickled kernels of PyTorch name files by their absolute paths, and no worker
+    may open those of another. Strings in pickles have a length in front, so binary files are changed only
+    where both paths are equally long, as those of two workers are.
+    """
+    old, new = bytes(before), bytes(now)
+    for path in now.rglob("*"):
+        if path.is_file() and (len(old) == len(new) or path.suffix == ".json"):
+            content = path.read_bytes()
+            if old in content:
+                path.write_bytes(content.replace(old, new))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -68,6 +69,25 @@ def test_a_reference_is_compiled_once_and_copied_with_its_own_paths(tmp_path):
     assert (now / "triton" / "fused.cubin").read_bytes() == b"code"
     assert str(now) in (now / "triton" / "__grp__fused.json").read_text()
     assert str(made) in (made / "triton" / "__grp__fused.json").read_text()
+
+
+def test_paths_in_pickled_kernels_are_those_of_the_worker(tmp_path):
+    # A reduction's kernel keeps the path of its tuning; the worker may open that in its own folder only.
+    made, now = tmp_path / "run-0123456789abcdef", tmp_path / "run-fedcba9876543210"
+    made.mkdir()
+    now.mkdir()
+    (made / "kernel").write_bytes(pickle.dumps({"tuning": f"{made}/m3/rows.best_config"}))
+    filled(Workers(made)).copy(PROBLEM, now)
+    assert pickle.loads((now / "kernel").read_bytes()) == {"tuning": f"{now}/m3/rows.best_config"}
+
+
+def test_a_pickle_is_not_broken_by_a_longer_path(tmp_path):
+    made, now = tmp_path / "run", tmp_path / "longer"
+    made.mkdir()
+    now.mkdir()
+    (made / "kernel").write_bytes(pickle.dumps(str(made)))
+    filled(Workers(made)).copy(PROBLEM, now)
+    assert pickle.loads((now / "kernel").read_bytes()) == str(made)
 
 
 @pytest.mark.parametrize("answer", ["refused", "lost"])
