@@ -70,7 +70,8 @@ _READ_ONCE = dict.fromkeys(
     ("row-in-registers", "row-in-shared-memory", "online-one-pass"), "rows are read once"
 )
 _UNSTAGED = dict.fromkeys(
-    ("tf32x3", "vectorised-tile-loads", "double-buffered-tiles"), "0.0 % of the bytes loaded are staged"
+    ("tf32x3", "vectorised-tile-loads", "double-buffered-tiles", "l2-raster"),
+    "0.0 % of the bytes loaded are staged",
 )
 _NUMBERS = "tune-values-per-thread tune-unrolling tune-cta-size"
 _FEW_TERMS = "uniform-branches tune-values-per-thread tune-unrolling"
