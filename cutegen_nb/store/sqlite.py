@@ -39,8 +39,8 @@ _KEPT_SUMMARIES = (
     f"WHERE (summaries.rounds, summaries.epochs, summaries.measurements) = ({_COUNTS})"
 )
 _KEEP_SUMMARY = (
-    "INSERT OR REPLACE INTO summaries (session_id, rounds, epochs, measurements, body) "  # noqa: S608 - constants
-    f"SELECT sessions.id, {_COUNTS}, ? FROM sessions WHERE sessions.name = ?"
+    "INSERT OR REPLACE INTO summaries (session_id, rounds, epochs, measurements, body) "
+    "SELECT id, ?, ?, ?, ? FROM sessions WHERE name = ?"
 )
 _NAMED = 8
 """Number of sessions named in an error message, newest first."""
@@ -240,18 +240,18 @@ class SqliteStore:
             kept = self._kept_summaries()
         found: list[SessionSummary] = []
         damaged: dict[str, str] = {}
-        made: list[SessionSummary] = []
+        read: list[Session] = []
         for name in self.names():
             if name in kept:
                 found.append(kept[name])
                 continue
             try:
-                found.append(summarise(self.load(name)))
+                read.append(self.load(name))
             except StoreError as error:
                 damaged[name] = str(error)
             else:
-                made.append(found[-1])
-        self._keep(made)
+                found.append(summarise(read[-1]))
+        self._keep(read)
         return tuple(found), damaged
 
     def _kept_summaries(self) -> dict[str, SessionSummary]:
@@ -268,20 +268,24 @@ class SqliteStore:
             kept[name] = replace(summary, stopped=stopped)
         return kept
 
-    def _keep(self, made: Sequence[SessionSummary]) -> None:
-        """Keep summaries for the next list, unless the store is of before or cannot be written now."""
-        if not made or self._version() < _WITH_SUMMARIES:
+    def _keep(self, read: Sequence[Session]) -> None:
+        """Keep the summaries of sessions, unless the store is of before or cannot be written now."""
+        if not read or self._version() < _WITH_SUMMARIES:
             return
-        if self._writable:
-            self._write_summaries(made)
-            return
-        with suppress(StoreError), SqliteStore(self.path.parent) as writable:
-            writable._write_summaries(made)
+        with suppress(StoreError):
+            if self._writable:
+                self._write_summaries(read)
+                return
+            with SqliteStore(self.path.parent) as writable:
+                writable._write_summaries(read)
 
-    def _write_summaries(self, made: Sequence[SessionSummary]) -> None:
+    def _write_summaries(self, read: Sequence[Session]) -> None:
         with self._transaction() as connection:
-            for item in made:
-                connection.execute(_KEEP_SUMMARY, (json.dumps(encode(item)), item.name))
+            for item in read:
+                # The counts of what was read, not those of the store: the session may have grown since.
+                counts = (len(item.rounds), len(item.epochs), len(item.measurements))
+                body = json.dumps(encode(summarise(item)))
+                connection.execute(_KEEP_SUMMARY, (*counts, body, item.name))
 
     def close(self) -> None:
         """Close the connection and release the lock."""

@@ -110,6 +110,21 @@ def test_a_list_beside_a_running_session_is_right_and_keeps_nothing(folder):
         assert connection.execute("SELECT count(*) FROM summaries").fetchone() == (0,)
 
 
+def test_a_session_that_grows_while_a_list_is_made_is_summarised_again(folder, monkeypatch):
+    load = SqliteStore.load
+
+    def load_and_grow(store, name):
+        found = load(store, name)
+        if name == "first" and len(found.rounds) == 1:
+            with SqliteStore(folder) as other:
+                other.append("first", approved(1))
+        return found
+
+    monkeypatch.setattr(SqliteStore, "load", load_and_grow)
+    assert [item.rounds for item in summaries(folder)[0]] == [1, 1]
+    assert [item.rounds for item in summaries(folder)[0]] == [2, 1]
+
+
 def test_a_damaged_session_is_named_and_hides_no_other(folder):
     with sqlite3.connect(folder / "sessions.sqlite") as connection:
         connection.execute("UPDATE rounds SET body = 'no JSON' WHERE session_id = 1")
