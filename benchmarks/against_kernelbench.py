@@ -91,9 +91,9 @@ CASES = {
     "wrong": "x * 0.5",
     "copy": "x",
 }
-"""What a thread stores. ``copy`` is no ReLU, and equals one on the problem's own inputs, from [0, 1)."""
+"""Value that a thread stores. ``copy`` is no ReLU, and equals one on the problem's own inputs, [0, 1)."""
 SIDES = {"ours": "ours", "kernelbench": "KernelBench"}
-"""What each is called where it is printed."""
+"""Printed names."""
 _ANSWER = "the answer: "
 """Before what a side's process says; evaluations print as well."""
 _UNNEEDED = {
@@ -215,7 +215,7 @@ async def ours(problem: str, kernel: str) -> None:
 
 
 async def measure_device() -> float:
-    """What is kept of a device between sessions, so that no verdict waits for it."""
+    """Parts of a device's state kept between sessions, so that no verdict waits for it."""
     from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
     evaluator = KernelEvaluator(device="cuda")

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from products import TURNS, medians_ms
 
 CHAPTER = Path(__file__).parent.parent / "prompts" / "guide" / "12_hopper.md"
 SHAPES = (
@@ -34,10 +35,7 @@ SHAPES = (
     (2048, 8192, 4096),
 )
 """M, N, K; multiples of the tile, which the program's store needs."""
-SIZES = "TILE_M, TILE_N, TILE_K, STAGES = 128, 128, 64, 4"
-"""The chapter's own sizes."""
 WIDTHS = (128, 256)
-TURNS = 15
 
 
 def program(width: int, folder: str) -> ModuleType:
@@ -58,23 +56,6 @@ def program(width: int, folder: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def medians_ms(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Time the calls in turns, with a cold L2."""
-    flush = torch.empty(8 * 50 * 2**20 // 4, dtype=torch.float32, device="cuda")
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(TURNS + 2):
-        for name, call in calls.items():
-            flush.zero_()
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            call()
-            end.record()
-            end.synchronize()
-            if turn >= 2:  # the first turns warm up
-                times[name].append(start.elapsed_time(end))
-    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def main() -> None:

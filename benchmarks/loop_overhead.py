@@ -1,4 +1,4 @@
-"""What the loop itself costs a round, with neither a model nor a kernel, against the 0.05 s it may take.
+"""Cost of the loop itself a round, with neither a model nor a kernel, against the 0.05 s it may take.
 
     python benchmarks/loop_overhead.py [--rounds 1000] [--json F]
 

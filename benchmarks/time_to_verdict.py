@@ -1,4 +1,4 @@
-"""How long a verdict takes, from a candidate's source to its outcome: `python benchmarks/time_to_verdict.py`.
+"""Time to a verdict, from a candidate's source to its outcome: `python benchmarks/time_to_verdict.py`.
 
 Tier A of a small ReLU on the device there is, several times in one session, each time with another source so
 that nothing can be kept: the first, which starts the processes and looks at the problem; then with a worker

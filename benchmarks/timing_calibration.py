@@ -1,4 +1,4 @@
-"""How often is a kernel called faster or slower that is so, on devices that behave badly? By simulation.
+"""Share of kernels rightly called faster or slower, on devices that behave badly. By simulation.
 
     python benchmarks/timing_calibration.py [--times 200] [--tier A|B|C] [--json FILE]
 
@@ -33,7 +33,7 @@ GAINS = (0.0, 0.01, 0.03, 0.1)
 LONGEST_S = {"A": 0.6, "B": 4.0, "C": 8.0}
 """As the worker allows it."""
 HOST_S = 250e-6
-"""What lies between two calls: the flush, the head start and the host's own work."""
+"""Work between two calls: the flush, the head start and the host's own work."""
 EAGER, RIVAL = "eager", "best before"
 _WORK = Workload(graph=Graph(inputs=(), parameters=(), nodes=(), outputs=()), flops=1, least_bytes=1)
 FACTS = ProblemFacts(workload_class=WorkloadClass.ELEMENTWISE, full=_WORK, scaled=_WORK, dtype="float32")
@@ -52,7 +52,7 @@ class Device:
     before: str = ""
     """The call before this one."""
     state: dict[str, float] = field(default_factory=dict)
-    """What a model remembers."""
+    """Memory of a model."""
 
 
 Model = Callable[[Device, str], float]
@@ -151,7 +151,7 @@ def compared(model: Model, gain: float, longest_s: float, seed: int) -> tuple[Re
 
 
 def called(rival: BaselineTiming, noise: float) -> Relation:
-    """What a session says of a candidate beside the best before it."""
+    """Words of a session on a candidate beside the best before it."""
     timing = Timing(
         median_ms=1.0,
         samples_ms=(),

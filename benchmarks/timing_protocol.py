@@ -159,7 +159,7 @@ class Case:
     candidate: str
     """The candidate."""
     right: tuple[Relation, ...]
-    """What may be said."""
+    """Permitted answers."""
 
 
 def cases() -> dict[str, Case]:

@@ -75,6 +75,8 @@ class ManualAuthor:
         self._answered: set[Path] = set()
         self.asked: Prompt | None = None
         """Prompt that waits for its reply; None in between."""
+        self.files: tuple[Path, Path] | None = None
+        """Files of that prompt and of its reply; None in between."""
 
     def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:  # noqa: ARG002 - the port's
         """List the library's strategies for the problem's class."""
@@ -95,12 +97,12 @@ class ManualAuthor:
         reply_path = path.with_name(f"{path.stem}-reply{SUFFIXES[0]}")
         if not any(item.exists() for item in _candidates(reply_path)):
             self._say(_request(prompt, session, path, reply_path))
-        self.asked = prompt
+        self.asked, self.files = prompt, (path, reply_path)
         progress(WAITING)
         try:
             thoughts, text = split_thoughts(await self._first_of(reply_path))
         finally:
-            self.asked = None
+            self.asked = self.files = None
         self._answered.add(path)
         usage = Usage(seconds=round(time.monotonic() - started, 3))
         return Reply(text=text, usage=usage, reasoning=thoughts)

@@ -101,7 +101,8 @@ def answer(request, folder):
     entries = []
     try:
         writer = next(item for item in WRITERS if item.accepts(facts, library))
-        names = tuple(strategy.name for strategy in writer.menu(facts, library))
+        menu = writer.menu(facts, library)
+        names = tuple(strategy.name for strategy in menu if not strategy.architectures)
         every = range(len(names) + 1)
         for count in every if request["steps"] is None else [every[step] for step in request["steps"]]:
             written = writer.write(problem, facts, names[:count])

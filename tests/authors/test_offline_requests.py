@@ -77,7 +77,7 @@ def test_a_setting_that_fits_changes_its_constant_alone(wanted, line, done):
         (SOURCE, {"threads": 100}, "100 threads: a CTA has a power of two from 32 to 1024 here"),
         (SOURCE, {"threads": 16}, "16 threads: a CTA has a power of two from 32 to 1024 here"),
         (SOURCE, {"threads": 2048}, "2048 threads: a CTA has a power of two from 32 to 1024 here"),
-        (BLOCKED, {"threads": 128}, "128 threads: this kernel's tile is laid out for 256"),
+        (BLOCKED, {"threads": 128}, "128 threads: this kernel's tile is laid out for those it has"),
         ("TILE = 16\n", {"threads": 64}, "64 threads a CTA: threads follow from the tile here"),
         (SOURCE, {"unrolling": 64}, "unrolling by 64: 1 to 16 turns are possible"),
         (BLOCKED, {"unrolling": 4}, "unrolling by 4: this kernel has no loop to unroll"),

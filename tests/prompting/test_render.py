@@ -18,11 +18,12 @@ from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
 from cutegen_nb.core.session import Budget, Plan, PromptPart, Session
 from cutegen_nb.core.stage import Stage
-from cutegen_nb.core.strategy import StrategySource
+from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy, StrategySource
 from cutegen_nb.prompting.library import PromptLibrary, fenced, quoted, shipped_library
 from cutegen_nb.prompting.render import (
     ParentRevision,
     PromptContext,
+    class_advice,
     class_template,
     diagnose_prompt,
     edited_prompt,
@@ -502,10 +503,10 @@ def test_advice_reckons_with_the_extents_that_are_known_and_invents_none(workloa
         (WorkloadClass.MATMUL, "many products", "64 × M 512, N 512, K 64: 1024 tiles of 128×128 for 132 SMs.\n"),
         (WorkloadClass.MATMUL, "a vector", "Very small M or N is a matrix–vector product"),
         (WorkloadClass.ATTENTION, "a wide head", "Head size 1024: 64 rows of fp32 output would be 256 KiB of registers"),
-        (WorkloadClass.SOFTMAX, "few long rows", "64 rows of 100,000 for 132 SMs: with a CTA a row 68 of them idle."),
-        (WorkloadClass.SOFTMAX, "few long rows", "A row of 100,000 does not fit the registers of a CTA"),
-        (WorkloadClass.SOFTMAX, "many short rows", "Rows of 96: a warp a row and several rows a CTA"),
-        (WorkloadClass.NORM, "one row", "1 row of 1,048,576 for 132 SMs: with a CTA a row 131 of them idle."),
+        (WorkloadClass.SOFTMAX, "few long rows", "64 rows of 100,000 for 132 SMs: with a CTA a row 68 of them idle,"),
+        (WorkloadClass.SOFTMAX, "few long rows", "a row does not fit the registers of\n  a CTA (1024 threads × 32 values)"),
+        (WorkloadClass.SOFTMAX, "many short rows", "Rows of 96: a warp a row, several rows a CTA"),
+        (WorkloadClass.NORM, "one row", "1 row of 1,048,576 for 132 SMs: with a CTA a row 131 of them idle,"),
         (WorkloadClass.REDUCTION, "one row", "1 output of 1,048,576 elements each for 132 SMs."),
     ],
 )  # fmt: skip
@@ -519,3 +520,58 @@ def test_advice_names_what_the_extents_ask_for(workload_class, case, said):
         device=device,
     )
     assert said in first_prompt(context).user
+
+
+def advised(workload_class, rows, columns):
+    """Advice of a request for a problem of so many rows on 132 multiprocessors."""
+    facts = replace(examples.relu_facts(), workload_class=workload_class)
+    context = replace(
+        background(),
+        session=replace(session(), facts=facts),
+        extents=defaultdict(int, rows=rows, columns=columns),
+        device=replace(examples.simulated_device(), sm_count=132),
+    )
+    return class_advice(context)
+
+
+@pytest.mark.parametrize("workload_class", [WorkloadClass.SOFTMAX, WorkloadClass.NORM])
+@pytest.mark.parametrize(
+    ("rows", "columns", "splits", "held"),
+    [
+        (16, 96, False, "96 elements, 3 values a thread with a warp a row"),
+        (16, 4096, False, "4,096 elements, 16 values a thread with 256 threads a row"),
+        (16, 1, False, "1 element, 1 value a thread with a warp a row"),
+        (16, 4_194_304, True, ""),
+        (4096, 30_000, False, "30,000 elements, 30 values a thread with 1024 threads a row"),
+        (4096, 393_216, False, ""),
+    ],
+)
+def test_a_row_is_split_over_ctas_or_kept_in_registers_and_never_both(
+    workload_class, rows, columns, splits, held
+):
+    text = advised(workload_class, rows, columns)
+    assert ("several CTAs" in text) is splits
+    assert ("in registers" in text) is bool(held)
+    assert held in text
+    assert not (splits and ": a CTA a row" in text)
+    assert not ("a warp a row" in text and ": a CTA a row" in text)
+
+
+def test_strategies_beside_this_slot_have_a_heading():
+    text = background().library.render("history", tried="", knowledge="", beside=("split-k", "wide"))
+    assert text.startswith("# What other slots of this epoch do\n\nUnder way beside this one")
+
+
+PLAIN = Strategy(name="own", statement="Move 128 bits a thread.")
+FULL = replace(
+    PLAIN,
+    preconditions=("aligned rows",),
+    effects=(ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),),
+)
+
+
+@pytest.mark.parametrize("strategy", [PLAIN, FULL])
+def test_the_way_out_of_a_strategy_is_a_paragraph_of_its_own(strategy):
+    text = background().library.render("strategy", strategy=strategy, in_slot=False, steering="")
+    assert "\n\nShould the kernel carry this strategy out already" in text
+    assert "\n\n\n" not in text

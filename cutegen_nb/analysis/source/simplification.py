@@ -29,6 +29,7 @@ _CONSTRUCTS = {
     "warp shuffle": "warp shuffles",
     "swizzle": "swizzled layouts",
     "tensor memory accelerator": "TMA copies",
+    "mbarrier pipeline": "pipelines of mbarriers",
 }
 """Constructs of the DSL that a repair may drop, with their names in messages."""
 _NAMES = {
@@ -42,7 +43,7 @@ _NAMES = {
     "shuffle_sync_up": "warp shuffle", "warp_reduction": "warp shuffle", "warp_reduction_sum": "warp shuffle",
     "warp_reduction_max": "warp shuffle",
     "make_swizzle": "swizzle", "make_composed_layout": "swizzle",
-    "make_tiled_tma_atom": "tensor memory accelerator",
+    "make_tiled_tma_atom": "tensor memory accelerator", "PipelineTmaAsync": "mbarrier pipeline",
 }  # fmt: skip
 """Attribute names of the DSL to the construct they belong to."""
 

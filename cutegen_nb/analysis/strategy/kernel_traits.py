@@ -123,7 +123,7 @@ def kernel_traits(
         facts = _at_full_size(facts)
     if profile is None or not profile.launches:
         return _from_text(facts, constructs, loops)
-    return _from_counts(facts, profile, loops)
+    return _from_counts(facts, profile, constructs, loops)
 
 
 def _from_text(facts: ProblemFacts, constructs: frozenset[str], loops: LoopFacts) -> KernelTraits:
@@ -132,11 +132,17 @@ def _from_text(facts: ProblemFacts, constructs: frozenset[str], loops: LoopFacts
     return KernelTraits(
         row_owner=("CTA" if "shared memory" in constructs else "warp") if exchanges else "",
         grid_stride=loops.grid_stride,
-        groups_in_flight=loops.groups_in_flight,
+        groups_in_flight=_groups_in_flight(constructs, loops),
         async_copies=bool(constructs & {"cp_async", "tensor memory accelerator"}),
-        tensor_types=("?",) if "ldmatrix" in constructs else (),
+        # An MMA alone may be one on CUDA cores; with these it is not.
+        tensor_types=("?",) if constructs & {"ldmatrix", "tensor memory accelerator"} else (),
         loads_in_flight=loops.unrolled_loads if loops.unrolled_loads > 1 else None,
     )
+
+
+def _groups_in_flight(constructs: frozenset[str], loops: LoopFacts) -> int:
+    """Groups of copies under way; one at least where a pipeline of mbarriers has its stages filled ahead."""
+    return max(loops.groups_in_flight, int("mbarrier pipeline" in constructs))
 
 
 def _at_full_size(facts: ProblemFacts) -> ProblemFacts:
@@ -146,7 +152,9 @@ def _at_full_size(facts: ProblemFacts) -> ProblemFacts:
     )
 
 
-def _from_counts(facts: ProblemFacts, profile: Profile, loops: LoopFacts) -> KernelTraits:
+def _from_counts(
+    facts: ProblemFacts, profile: Profile, constructs: frozenset[str], loops: LoopFacts
+) -> KernelTraits:
     run = facts.scaled if profile.source is ProfileSource.SIMULATED else facts.full
     heavy = _working(profile.launches)
     heaviest = max(heavy, key=_moved)
@@ -182,7 +190,7 @@ def _from_counts(facts: ProblemFacts, profile: Profile, loops: LoopFacts) -> Ker
             "async-copy" in launch.counters.gmem_accesses or _has(launch, COPIES) for launch in heavy
         ),
         covered_instructions=_ratio(counters.gmem_wait_instructions, counters.gmem_waits),
-        groups_in_flight=loops.groups_in_flight,
+        groups_in_flight=_groups_in_flight(constructs, loops),
         conflict_ratio=_ratio(counters.smem_wavefronts, counters.smem_ideal_wavefronts),
     )
 

@@ -103,8 +103,8 @@ def _with_threads(before: FollowedRequest, threads: int) -> FollowedRequest:
             before, f"{threads} threads: a CTA has a power of two from 32 to {_MOST_THREADS} here"
         )
     if _constant(before.source, "STAGES") is not None:
-        # The copies and the product of a blocked tile are laid out for 16 × 16 threads.
-        return _refused(before, f"{threads} threads: this kernel's tile is laid out for 256")
+        # The copies and the product of a tile are laid out for 16 × 16 threads, or for warps of tensor cores.
+        return _refused(before, f"{threads} threads: this kernel's tile is laid out for those it has")
     return _set(before, "THREADS", threads, f"{threads} threads a CTA", "threads follow from the tile here")
 
 

@@ -79,6 +79,14 @@ def test_a_kernel_that_was_not_counted_is_read_from_its_text(relu, rows):
     assert kernel_traits("not Python at (all", relu, None) == KernelTraits()
 
 
+def test_a_kernel_that_loads_by_tma_is_one_of_tensor_cores_and_pipelined(relu):
+    text = "a.make_tiled_tma_atom(x)\npipeline.PipelineTmaAsync.create()\n"
+    found = kernel_traits(text, relu, None)
+    assert (found.tensor_types, found.async_copies, found.groups_in_flight) == (("?",), True, 1)
+    assert kernel_traits(text, relu, profile(launch())).groups_in_flight == 1
+    assert kernel_traits("a.make_tiled_mma(x)", relu, None).tensor_types == ()
+
+
 def test_a_sample_at_full_size_replaces_the_profile(workloads, facts):
     both = facts(workloads.relu(16384), workloads.relu(1 << 24))
     counted, sampled = launch(grid=16), launch(grid=16384)

@@ -18,17 +18,26 @@ from cutegen_nb.core.problem import ProblemFacts
 _TAKEN = frozenset({"D", "mA", "mB", "mD", "mW"})
 """Names of the product's own tensors in the generated file."""
 
+_HOPPER = (
+    "import cutlass.pipeline as pipeline",
+    "import cutlass.utils.hopper_helpers as sm90",
+    "from cutlass.tensor_utils import LayoutEnum",
+)
+_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": _HOPPER, "three_products": _HOPPER}
+"""Imports that a template needs besides those of every kernel file."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulVariant:
     """Optimisation level of the kernel."""
 
     level: str = "naive"
-    """Name of the template: ``naive``, ``tiled``, ``blocked``, or ``rows`` for matrix-vector products."""
+    """Name of the template: ``naive``, ``tiled``, ``blocked``, ``tensor``, ``wgmma``, ``three_products``, or
+    ``rows`` for matrix-vector products."""
     vectors: bool = False
     """True for 128-bit copies where alignment permits."""
     pipelined: bool = False
-    """True if the next tile is loaded while the present one is multiplied (double buffering)."""
+    """True if the next tiles are loaded while the present one is multiplied (several stages)."""
     split: bool = False
     """True if several CTAs share the depth of one tile (split-K)."""
     skipping: bool = False
@@ -99,7 +108,7 @@ def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor
         "matmul/module",
         title=title, written_for=written_for,
         level=variant.level, vectors=variant.vectors, pipelined=variant.pipelined, split=variant.split,
-        unrolled=variant.unrolled,
+        unrolled=variant.unrolled, tf32=product.operand_dtype == "float32",
         outside=product.triangle.outside if variant.skipping and product.triangle else "",
         extras=extras,
         extra_parameters="".join(f", {name}: cute.Tensor" for name in extras),
@@ -107,12 +116,18 @@ def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor
         extra_arguments="".join(f", {name}" for name in extras),
         extra_views=product.extras,
         lines=[*loads, *lines], value=_typed(values["result"]),
-        imports=sorted({*IMPORTS, *built.imports}), definitions=built.definitions, init=built.init,
+        imports=_imports(built.imports, variant.level), definitions=built.definitions, init=built.init,
         signature=", ".join(("self", *names.signature)),
         bindings=[f"{name} = {path}.detach()" for name, path in names.bindings.items() if name in mentioned],
         shape=_tuple(product.output_sizes), dtype=product.output_dtype, like=product.like,
         a=product.a, b=product.b, d=product.d,
     )  # fmt: skip
+
+
+def _imports(built: tuple[str, ...], level: str) -> list[str]:
+    """Import lines of the file: modules first, as isort has them."""
+    lines = {*IMPORTS, *built, *_MORE_IMPORTS.get(level, ())}
+    return sorted(lines, key=lambda line: (line.startswith("from"), line))
 
 
 def _typed(value: str) -> str:

@@ -1,7 +1,8 @@
-"""Writer of matrix products on CUDA cores with a fused epilogue, from a naive kernel to split-K.
+"""Writer of matrix products with a fused epilogue, from a naive kernel to pipelined tensor cores and split-K.
 
-fp32 stays fp32 (one FFMA a multiply-add). fp16 and bf16 are widened as they are staged, accumulated in fp32
-and rounded once, when the output is stored.
+All sums are in fp32 and rounded once, when the output is stored. On tensor cores fp16 and bf16 are multiplied
+as they are, and a product of fp32 is three products in TF32, by Hopper's wgmma three in fp16. On CUDA cores
+fp32 takes one FFMA for each multiply-add, and fp16 and bf16 are widened as they are staged.
 """
 
 from __future__ import annotations
@@ -10,120 +11,64 @@ from cutegen_nb.authors.offline.constructor import constructor
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.matmul.graph import MatrixProduct, has_product
 from cutegen_nb.authors.offline.matmul.source import MatmulVariant, product_of, source_of, taken_to
+from cutegen_nb.authors.offline.matmul.strategies import (
+    BLOCK_STRATEGIES,
+    BLOCKING,
+    HOPPER_STRATEGIES,
+    MULTISTAGE,
+    MULTISTAGE_STRATEGY,
+    PIPELINE,
+    ROW_STRATEGIES,
+    ROW_UNROLL,
+    ROW_VECTORS,
+    ROWS,
+    SKIP,
+    SKIP_STRATEGY,
+    SPLIT,
+    SPLIT_STRATEGY,
+    TENSOR,
+    TENSOR_STRATEGIES,
+    THREE_PRODUCTS,
+    TILE_STRATEGY,
+    TILES,
+    VECTORS,
+    WGMMA,
+)
 from cutegen_nb.authors.offline.writers import WrittenKernel
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.library import Library, LibraryFamily
-from cutegen_nb.core.problem import Problem, ProblemFacts, WorkloadClass
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
-
-# Names of the strategies.
-TILES = "shared-memory-tiles"
-BLOCKING = "register-blocking"
-VECTORS = "copies-128-bit"
-PIPELINE = "double-buffered-tiles"
-SPLIT = "split-k"
-SKIP = "skip-zero-tiles"
-ROWS = "cta-per-output"
-ROW_VECTORS = "row-vectors-128-bit"
-ROW_UNROLL = "row-vectors-in-flight"
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.strategy import Strategy
 
 _STEPS: dict[str, dict[str, object]] = {
     TILES: {"level": "tiled"},
+    TENSOR: {"level": "tensor"},
+    MULTISTAGE: {"level": "tensor", "pipelined": True},
     BLOCKING: {"level": "blocked"},
     VECTORS: {"level": "blocked", "vectors": True},
     PIPELINE: {"level": "blocked", "pipelined": True},
-    SPLIT: {"level": "blocked", "pipelined": True, "split": True},
-    SKIP: {"level": "blocked", "skipping": True},
+    SPLIT: {"level": "tensor", "split": True},
+    SKIP: {"level": "tensor", "skipping": True},
+    WGMMA: {"level": "wgmma"},
+    THREE_PRODUCTS: {"level": "three_products"},
     ROWS: {"level": "rows"},
     ROW_VECTORS: {"level": "rows", "vectors": True},
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
 }
 """Changes of the variant by strategy name."""
+_ON_EITHER = (SPLIT, SKIP)
+"""Strategies for kernels on tensor cores and on CUDA cores."""
 
 LARGEST_TENSOR = 2**31
 """Largest number of elements of a tensor: the compiler computes offsets in 32 bits."""
 FEW_TILES = 128
 """Largest number of 128 × 128 tiles for split-K: with so few, a large GPU has idle multiprocessors."""
+SMALLEST_MMA = 8
+"""Smallest extent of an MMA: those of 16 × 8 × 8 and 16 × 8 × 16 have n = 8."""
+LONG_ENOUGH = 256
+"""Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
-
-
-def _strategy(name: str, statement: str, effects: str, *needs: str) -> Strategy:
-    """Build a strategy; `effects` are counters that go down, separated by spaces."""
-    return Strategy(
-        name=name,
-        statement=statement,
-        classes=(WorkloadClass.MATMUL, WorkloadClass.FUSED),
-        bounds=(Bound.MEMORY, Bound.COMPUTE, Bound.LATENCY),
-        preconditions=needs,
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
-    )
-
-
-PRODUCT_STRATEGIES = (
-    _strategy(
-        TILES,
-        "Stage 16 × 16 tiles of A and B in shared memory, so that each element loaded from global memory "
-        "serves 16 threads instead of one.",
-        "gmem_load_sectors",
-    ),
-    _strategy(
-        BLOCKING,
-        "Give each thread a block of up to 8 × 8 outputs in registers and each CTA a tile of up to "
-        "128 × 128: a value read from shared memory is used up to eight times, 128 bits a read.",
-        "smem_wavefronts warp_instructions gmem_load_sectors",
-    ),
-    _strategy(
-        VECTORS,
-        "Copy tiles 128 bits at a time, pad shared memory against bank conflicts of transposed stores, and "
-        "store four outputs at once.",
-        "gmem_requests warp_instructions",
-        "rows of 16-byte multiples; other shapes keep one element a copy",
-    ),
-    _strategy(
-        PIPELINE,
-        "Keep two tiles in shared memory and load the next one into registers while the present one is "
-        "multiplied: one barrier a tile instead of two, and the load's latency is hidden.",
-        "barriers latency_ms",
-    ),
-)
-"""Strategies for a matrix product, in order."""
-
-SPLIT_STRATEGY = _strategy(
-    SPLIT,
-    "Let several CTAs share the depth of one tile and add their partial sums in a second kernel, in a fixed "
-    "order, so that a deep product with few tiles fills the GPU.",
-    "latency_ms",
-    "few tiles and a deep k",
-)
-
-SKIP_STRATEGY = _strategy(
-    SKIP,
-    "Do not multiply tiles of which the triangle that follows keeps nothing: nearly half of them.",
-    "gmem_load_sectors warp_instructions",
-    "a triangle (triu, tril) after the product",
-)
-
-ROW_STRATEGIES = (
-    _strategy(
-        ROWS,
-        "Give each output to a whole CTA: neighbouring threads read neighbouring elements along k and add up "
-        "through registers and shared memory.",
-        "gmem_load_sectors",
-    ),
-    _strategy(
-        ROW_VECTORS,
-        "Load 128 bits a thread along k.",
-        "gmem_requests warp_instructions",
-        "rows of 16-byte multiples",
-    ),
-    _strategy(
-        ROW_UNROLL,
-        "Issue four vector loads of each operand before the first is used, so that more bytes are in flight.",
-        "branches latency_ms",
-    ),
-)
-"""Strategies for a matrix-vector product whose operands are contiguous along k, in order."""
 
 
 class MatmulWriter:
@@ -141,11 +86,16 @@ class MatmulWriter:
             return ROW_STRATEGIES
         more = [SKIP_STRATEGY] if product.triangle else []
         more += [SPLIT_STRATEGY] if wants_split(product) else []
-        return (*PRODUCT_STRATEGIES, *more)
+        if not suits_tensor_cores(product):
+            return (TILE_STRATEGY, *BLOCK_STRATEGIES, *more)
+        dtype = "float32" if product.operand_dtype == "float32" else "float16"
+        hopper = HOPPER_STRATEGIES if suits_wgmma(product) else ()
+        return (TILE_STRATEGY, *hopper, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY, *more)
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the kernel with the strategies in `applied`. Raises Declined."""
-        _check_size(product_of(facts))
+        product = product_of(facts)
+        _check_size(product)
         variant = MatmulVariant()
         for name in applied:
             if name not in _STEPS:
@@ -153,31 +103,54 @@ class MatmulWriter:
                     f"the offline author does not know the strategy {name!r} for a matrix product; it knows "
                     f"{', '.join(_STEPS)}"
                 )
-            variant = taken_to(variant, _STEPS[name])
+            variant = _after(variant, name, product)
         built = constructor(problem)
-        known = (*PRODUCT_STRATEGIES, SKIP_STRATEGY, SPLIT_STRATEGY, *ROW_STRATEGIES)
-        last = next((item for item in known if applied and item.name == applied[-1]), None)
         source = source_of(facts, variant, built=built, title=_title(variant))
+        known = {
+            item.name: item
+            for item in (*BLOCK_STRATEGIES, *ROW_STRATEGIES, *HOPPER_STRATEGIES, *self.menu(facts))
+        }
+        last = known.get(applied[-1]) if applied else None
         return WrittenKernel(
             source=source, rationale=last.statement if last else "One output element a thread."
         )
 
 
+def _after(variant: MatmulVariant, name: str, product: MatrixProduct) -> MatmulVariant:
+    """Return the variant with one more strategy. A kernel on tensor cores stays there."""
+    step = _STEPS[name]
+    if variant.level in (
+        "wgmma",
+        "three_products",
+    ):  # it has every other step's gain already, but for empty tiles
+        return taken_to(variant, {key: value for key, value in step.items() if key == "skipping"})
+    if name in _ON_EITHER and variant.level != "tensor":
+        blocked = variant.level == "blocked" or not suits_tensor_cores(product)
+        step = {**step, "level": "blocked" if blocked else "tensor"}
+    elif variant.level == "tensor":
+        step = {**step, "level": "tensor"}
+    return taken_to(variant, step)
+
+
 _WORDS = {
     "naive": "one output element a thread",
     "tiled": "tiles staged in shared memory",
-    "blocked": "a block of outputs in each thread's registers",
+    "blocked": "a block of outputs in each thread's registers, on CUDA cores",
+    "tensor": "a block of outputs in each warp's registers, on tensor cores",
+    "wgmma": "tiles by TMA, multiplied by wgmma",
+    "three_products": "three fp16 products for one of fp32, tiles by TMA, multiplied by wgmma",
     "rows": "a CTA for each output of a matrix-vector product",
 }
 
 
 def _title(variant: MatmulVariant) -> str:
     """First line of the file."""
+    tensor = variant.level == "tensor"
     words = [_WORDS[variant.level]]
-    words += ["128-bit copies"] if variant.vectors else []
-    words += ["double buffering"] if variant.pipelined else []
+    words += ["128-bit copies"] if variant.vectors and not tensor else []
+    words += ["three stages" if tensor else "double buffering"] if variant.pipelined else []
     words += ["split k"] if variant.split else []
-    return f"A matrix product on CUDA cores: {', '.join(words)}."
+    return f"A matrix product: {', '.join(words)}."
 
 
 def is_vector_product(product: MatrixProduct) -> bool:
@@ -186,6 +159,22 @@ def is_vector_product(product: MatrixProduct) -> bool:
     Each element of the matrix is then used once, so the speed depends on loads and not on reuse.
     """
     return (product.m.is_one or product.n.is_one) and all(product.k_contiguous)
+
+
+def suits_tensor_cores(product: MatrixProduct) -> bool:
+    """Return whether no extent of the full size is below that of an MMA: most of its factors would be zeros.
+
+    Every dtype that the products support has an MMA: float16, bfloat16, and float32 as three of TF32.
+    """
+    return min(product.m.full, product.n.full, product.k.full) >= SMALLEST_MMA
+
+
+def suits_wgmma(product: MatrixProduct) -> bool:
+    """Return whether the full size has work for CTAs that fill a multiprocessor each, for long enough."""
+    # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
+    operands = ((product.m, product.k), (product.n, product.k))
+    fits = all(2 * elements((*one, product.batch)).full <= LARGEST_TENSOR for one in operands)
+    return fits and product.k.full >= LONG_ENOUGH and not wants_split(product)
 
 
 def wants_split(product: MatrixProduct) -> bool:
