@@ -14,7 +14,9 @@ import pytest
 from cutegen_nb.app.commands import COMMANDS
 from cutegen_nb.cli import main
 from cutegen_nb.cli.main import make_parser, parse
-from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.evaluation import NotJudgedReason, Tier, Verdict
+from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.exploits.library import ExploitKind, exploits
 from cutegen_nb.notebook import arguments
 from cutegen_nb.store.knowledge_file import shipped_records
@@ -109,7 +111,7 @@ BUILT = ("cutegen_nb/prompts",)
 
 
 def exists(path: str) -> bool:
-    """Whether a path exists; one that a placeholder cut short, by the folder before it."""
+    """Return whether a path exists; one that a placeholder cut short, by the folder before it."""
     target = ROOT / path
     return target.exists() or (
         not target.suffix and target.parent.is_dir() and any(target.parent.glob(f"{target.name}*"))
@@ -312,6 +314,20 @@ def test_the_pages_count_the_cheats_and_the_records_that_there_are():
 
 
 # Tree
+
+
+def test_the_glossary_has_every_word_of_a_verdict_a_comparison_a_stage_and_a_decision():
+    glossary = text_of(ROOT / "docs" / "reference" / "glossary.md").replace("\n  ", " ")
+    words = [
+        *Verdict,
+        *NotJudgedReason,
+        *Relation,
+        *Tier,
+        *(stage for stage in Stage if stage is not Stage.DONE),
+    ]
+    decisions = [Action.APPROVE, Action.REJECT, Action.STEER, Action.EDIT, Action.BRANCH, Action.OVERRULE]
+    for word in (*words, *decisions):
+        assert re.search(rf"\b{word.value}\b", glossary, re.IGNORECASE), word
 
 
 def test_the_tree_keeps_the_rules_that_contributing_states(monkeypatch):

@@ -1,0 +1,1 @@
+"""Exercises of the lessons as data, and the marks that an evaluation of an answer earns."""

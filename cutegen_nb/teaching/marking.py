@@ -1,0 +1,161 @@
+"""Marks of an answer: points for a right result and for each target, with the reason for what is missing."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cutegen_nb.core.evaluation import Evaluation, Judged
+from cutegen_nb.core.finding import Finding, Severity
+from cutegen_nb.core.profile import LaunchProfile, Profile, function_name
+from cutegen_nb.teaching.exercise import Exercise, Target
+
+COUNTS: Mapping[str, Callable[[Profile], int]] = {
+    "threads": lambda profile: sum(_threads(launch) for launch in profile.launches),
+    "sectors": lambda profile: profile.counters.gmem_sectors,
+    "global memory instructions": lambda profile: profile.counters.gmem_requests,
+    "wavefronts": lambda profile: profile.counters.smem_wavefronts,
+    "bytes of shared memory": lambda profile: max(map(_smem_bytes, profile.launches), default=0),
+    "barriers": lambda profile: profile.counters.barriers,
+}
+"""Counts that a target may limit, from the profile of one call."""
+_PLACE = re.compile(r"\bcandidate\.py:(\d+)")
+_ALLOCATED = re.compile(r"tensor 'allocated in line (\d+)'")
+_TOLERANCE = re.compile(r" \(allowed: [^)]*\)")
+_DSL_ERROR = re.compile(r"^The DSL did not compile it: (\w+: )?(error(\[\w+\])?: )?")
+_KERNEL_NAME = re.compile(r"^Kernel (\w+)")
+_REFUSED = "launch-refused"
+"""Kind of the flag for a launch that no GPU would accept; it names the limit."""
+_LUCK = frozenset({"divergent-barrier"})
+"""Kinds of flags for what is right by luck: they decide no verdict, but an answer with one is not right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkLine:
+    """Points of one part of an exercise."""
+
+    points: int
+    """Points earned."""
+    of: int
+    """Points to earn."""
+    text: str
+    """Sentence on the part, with the reason where points are missing."""
+    line: str = ""
+    """Line of the cell that the reason is about, with its number; empty where there is none."""
+    counted: bool = True
+    """False for a target after a part that is not met."""
+
+    @property
+    def sign(self) -> str:
+        """``✓`` for all points, ``✗`` for points missing, ``–`` where nothing was counted."""
+        if not self.counted:
+            return "–"
+        return "✓" if self.points == self.of else "✗"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AnswerMark:
+    """Mark of an answer to an exercise; its text is what a notebook shows."""
+
+    exercise: str
+    """Name of the exercise."""
+    title: str
+    """Title of the exercise."""
+    lines: tuple[MarkLine, ...]
+    """Points by part: the result, then the targets in order; nothing counts after a part that is not met."""
+
+    @property
+    def points(self) -> int:
+        """Points earned."""
+        return sum(line.points for line in self.lines)
+
+    @property
+    def of(self) -> int:
+        """Points to earn."""
+        return sum(line.of for line in self.lines)
+
+    @property
+    def solved(self) -> bool:
+        """True if every point was earned."""
+        return self.points == self.of
+
+    def __repr__(self) -> str:
+        state = "solved" if self.solved else "not solved yet"
+        head = f"{self.exercise} · {self.title}: {state}, {self.points} of {self.of} points"
+        return "\n".join([head, *map(_part_text, self.lines)])
+
+
+def _part_text(part: MarkLine) -> str:
+    return f"  {part.sign} {part.text}" + (f"\n    {part.line}" if part.line else "")
+
+
+def refused(exercise: Exercise, reason: str, line: str = "") -> AnswerMark:
+    """Return the mark of an answer whose result is not right, with the reason and the line concerned."""
+    return _mark(exercise, MarkLine(points=0, of=exercise.points, text=reason, line=line), None)
+
+
+def marked(exercise: Exercise, source: str, evaluation: Evaluation) -> AnswerMark:
+    """Return the mark of an answer from its evaluation; `source` is the student's own part."""
+    lines = source.splitlines()
+    if not evaluation.passed or evaluation.profile is None:
+        decides = (item for item in evaluation.findings if item.severity is Severity.DECIDES)
+        return refused(exercise, _reason(evaluation, lines), _line(next(decides, None), lines))
+    lucky = next((item for item in evaluation.findings if item.kind in _LUCK), None)
+    if lucky is not None:
+        return refused(exercise, f"Right by luck: {_in_the_cell(lucky.message, lines)}", _line(lucky, lines))
+    seeds = len(evaluation.correctness.seeds) if evaluation.correctness else 0
+    right = MarkLine(points=exercise.points, of=exercise.points, text=f"right on {seeds} fresh inputs")
+    return _mark(exercise, right, evaluation.profile)
+
+
+def _mark(exercise: Exercise, right: MarkLine, profile: Profile | None) -> AnswerMark:
+    lines = [right]
+    for target in exercise.targets:
+        # One thing at a time: a kernel that is wrong or slow for one reason may meet others by accident.
+        met = lines[-1].points == lines[-1].of
+        lines.append(_of_target(target, profile if met else None))
+    return AnswerMark(exercise=exercise.name, title=exercise.title, lines=tuple(lines))
+
+
+def _of_target(target: Target, profile: Profile | None) -> MarkLine:
+    limit = f"at most {target.at_most:,} {target.count}"
+    if profile is None:
+        return MarkLine(points=0, of=target.points, text=f"{limit}: comes next", counted=False)
+    seen = COUNTS[target.count](profile)
+    if seen <= target.at_most:
+        return MarkLine(points=target.points, of=target.points, text=f"{limit}: {seen:,}")
+    return MarkLine(points=0, of=target.points, text=f"{limit}: {seen:,}. {target.hint}")
+
+
+def _reason(evaluation: Evaluation, lines: list[str]) -> str:
+    """Return the verdict, and the first line of its summary in the words of the cell."""
+    label = evaluation.outcome.verdict.value if isinstance(evaluation.outcome, Judged) else evaluation.label
+    limit = next((item.message for item in evaluation.findings if item.kind == _REFUSED), "")
+    first = limit or evaluation.summary.partition("\n")[0]
+    source = "\n".join(lines)
+    told = _TOLERANCE.sub("", _DSL_ERROR.sub("", first))
+    told = _KERNEL_NAME.sub(lambda found: f"Kernel {function_name(found[1], source)}", told)
+    return f"{label}: {_in_the_cell(told.strip(), lines)}"
+
+
+def _in_the_cell(message: str, lines: list[str]) -> str:
+    """Return a message with places and names as the student's cell has them."""
+    told = _PLACE.sub(r"line \1", message)
+    return _ALLOCATED.sub(lambda found: "out" if int(found[1]) > len(lines) else found[0], told)
+
+
+def _line(finding: Finding | None, lines: list[str]) -> str:
+    """Return the line of the cell that a finding names; empty where it names none."""
+    if finding is None or not 0 < finding.line <= len(lines):
+        return ""
+    return f"line {finding.line}: {lines[finding.line - 1].strip()}"
+
+
+def _threads(launch: LaunchProfile) -> int:
+    return math.prod(launch.grid) * math.prod(launch.block)
+
+
+def _smem_bytes(launch: LaunchProfile) -> int:
+    return launch.dynamic_smem_bytes + launch.static_smem_bytes

@@ -1,0 +1,161 @@
+"""Each solution earns all points; plausible wrong answers do not, and the check says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cutegen_nb import check, check_notebook
+from cutegen_nb.notebook.engine import EventLoopThread
+from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.notebook.teaching.checking import check_cell
+from cutegen_nb.teaching.exercise import exercises
+
+ROOT = Path(__file__).parents[3]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("0[2-9]_*.ipynb"))
+
+pytestmark = pytest.mark.slow
+
+LOOP = "    for i in cutlass.range(bidx * 128 + tidx, x.shape[0], 512):\n"
+STEP = "            part[tidx] = part[tidx] + part[tidx + half]\n"
+BARRIER = "cute.arch.sync_threads()\n"
+
+WRONG = [
+    ("threads/1", "no condition", [("    if row < x.shape[0] and column < x.shape[1]:\n    ", "")], 0, "OUT_OF_BOUNDS"),
+    ("threads/1", "sizes swapped", [("row < x.shape[0] and column < x.shape[1]", "row < x.shape[1] and column < x.shape[0]")], 0, "OUT_OF_BOUNDS"),
+    ("threads/1", "grid swapped", [("(4, 5, 1)", "(5, 4, 1)")], 0, "500 elements were never written"),
+    ("threads/1", "a huge grid", [("(4, 5, 1)", "(64, 64, 1)")], 2, "at most 6,000 threads: 1,048,576."),
+    ("threads/2", "a step of one block", [("x.shape[0], 512", "x.shape[0], 128")], 2, "handled more than once"),
+    ("threads/2", "whole steps only", [("x.shape[0], 512", "9728, 512")], 0, "272 elements were never written"),
+    ("threads/2", "one step too many", [(LOOP, "    for step in cutlass.range(20):\n        i = step * 512 + bidx * 128 + tidx\n")], 0, "OUT_OF_BOUNDS"),
+    ("threads/3", "the left end", [("if i > 0", "if i >= 0")], 0, "first at (0,)"),
+    ("threads/3", "the right end", [("if i + 1 < n", "if i < n")], 0, "first at (999,)"),
+    ("threads/3", "ends left out", [("    if i < n:", "    if i > 0 and i + 1 < n:")], 0, "2 elements were never written"),
+    ("coalescing/1", "down the columns", [("i // 96", "i % 64"), ("i % 96", "i // 64")], 1, "at most 1,536 sectors: 12,288."),
+    ("coalescing/1", "rows of 64", [("i // 96", "i // 64"), ("i % 96", "i % 64")], 0, "OUT_OF_BOUNDS"),
+    ("coalescing/2", "neighbours of a thread", [("step * 1024 + thread", "thread * 8 + step")], 1, "at most 2,048 sectors: 16,384."),
+    ("coalescing/2", "steps of a block", [("step * 1024 + thread", "step * 128 + thread")], 0, "were never written"),
+    ("coalescing/2", "a thread an element", [("range(8)", "range(1)"), ("grid=(8", "grid=(64")], 2, "at most 1,024 threads: 8,192."),
+    ("coalescing/3", "vectors of 2", [("(4,)", "(2,)"), ("grid=(16", "grid=(32")], 1, "global memory instructions: 384."),
+    ("coalescing/3", "blocks as for single numbers", [("grid=(16", "grid=(64")], 0, "OUT_OF_BOUNDS"),
+    ("coalescing/3", "vectors far apart", [("bidx * 128 + tidx", "tidx * 16 + bidx")], 2, "at most 3,072 sectors: 6,144."),
+    ("shared/1", "no first barrier", [(f"= x[bidx, tidx]\n    {BARRIER}", "= x[bidx, tidx]\n")], 0, "RACE"),
+    ("shared/1", "a barrier in the branch", [(f"{STEP}        {BARRIER}", f"{STEP}            {BARRIER}")], 0, "Right by luck"),
+    ("shared/1", "a step too few", [("range_constexpr(7)", "range_constexpr(6)")], 0, "WRONG_VALUES"),
+    ("shared/2", "no padding", [("(33, 1)", "(32, 1)")], 2, "at most 384 wavefronts: 6,336."),
+    ("shared/2", "padding by two", [("(33, 1)", "(34, 1)")], 2, "at most 384 wavefronts: 576."),
+    ("shared/2", "no barrier", [(f"    {BARRIER}", "")], 0, "RACE"),
+    ("shared/2", "tiles not turned", [("tile[tx, row]", "tile[row, tx]")], 0, "WRONG_VALUES"),
+    ("shared/3", "no swizzle", [("tx ^ row", "tx"), ("row ^ tx]", "row]")], 3, "at most 384 wavefronts: 6,336."),
+    ("shared/3", "swizzled on one side", [("row ^ tx]", "row]")], 0, "WRONG_VALUES"),
+    ("shared/3", "padding", [("(32, 1)", "(33, 1)")], 2, "at most 4,096 bytes of shared memory: 4,220."),
+]  # fmt: skip
+
+
+def solution(name: str) -> str:
+    path = ROOT / "notebooks" / "solutions" / f"{name.replace('/', '_')}.py"
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    engine = EventLoopThread()
+    yield engine
+    engine.close()
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_the_solution_earns_all_points(engine, name: str):
+    mark = check_cell(engine, name, solution(name))
+    assert mark.solved, mark
+    assert mark.of == exercises()[name].most_points
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "points", "words"),
+    [(name, changes, points, words) for name, _, changes, points, words in WRONG],
+    ids=[f"{name}: {what}" for name, what, *_ in WRONG],
+)
+def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, words):
+    source = solution(name)
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    mark = check_cell(engine, name, source)
+    assert not mark.solved
+    assert mark.points == points, mark
+    assert words in repr(mark)
+    assert "Traceback" not in repr(mark)
+
+
+def test_every_exercise_has_two_wrong_answers_at_least():
+    assert all(sum(name == one for one, *_ in WRONG) >= 2 for name in exercises())
+
+
+def test_python_that_fails_is_told_with_the_line_of_the_cell(engine):
+    source = solution("threads/1").replace("x[row, column] + 1.0", "x[row, colum] + 1.0")
+    mark = check_cell(engine, "threads/1", source)
+    assert mark.lines[0].text == "COMPILE_FAILED: NameError in `launch`: name 'colum' is not defined"
+    assert mark.lines[0].line == "line 12: out[row, column] = 2.0 * x[row, colum] + 1.0", (
+        "the magic is line 1"
+    )
+
+
+def test_a_wrong_request_gets_one_sentence(engine):
+    for rest, cell, words in (
+        ("", "x = 1", "check needs the name of an exercise: there is threads/1"),
+        ("thread/1", "x = 1", "did you mean threads/1?"),
+        ("threads/1", "  \n", r"the cell is empty: write a kernel and launch(x, out)"),
+    ):
+        with pytest.raises(Exception) as refused:
+            check_cell(engine, rest, cell)
+        assert words in str(refused.value)
+
+
+def starters(path: Path) -> list[tuple[str, str]]:
+    """Exercises of a lesson with the source below the first line of their cells."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    heads = [
+        "".join(cell["source"]).partition("\n")
+        for cell in cells
+        if "".join(cell["source"]).startswith("%%cutegen check")
+    ]
+    return [(head.split()[2], source) for head, _, source in heads]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_handed_in_is_checked_from_its_cells_alone(path, tmp_path):
+    """The lesson as it is handed out, but for one exercise that a student solved; an output claims more."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    (solved, _), *others = starters(path)
+    for cell in content["cells"]:
+        if "".join(cell["source"]).startswith(f"%%cutegen check {solved}"):
+            cell["source"] = f"%%cutegen check {solved}\n{solution(solved)}"
+        elif cell["cell_type"] == "code":
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "solved, 3 of 3 points"}]
+    handed_in = tmp_path / "student.ipynb"
+    handed_in.write_text(json.dumps(content), encoding="utf-8")
+    marks = check_notebook(str(handed_in))
+    assert list(marks) == [solved, *(name for name, _ in others)]
+    assert marks[solved].solved
+    for name, _ in others:
+        assert not marks[name].solved
+        assert "not solved yet" in repr(marks[name])
+
+
+def test_the_lessons_have_every_exercise_once():
+    found = [name for path in NOTEBOOKS for name, _ in starters(path)]
+    assert found == list(exercises())
+
+
+def test_a_single_answer_is_checked_without_a_notebook():
+    assert check("threads/3", solution("threads/3")).solved
+
+
+def test_a_file_that_is_no_notebook_gets_one_sentence(tmp_path):
+    (tmp_path / "a.ipynb").write_text("[]")
+    for path in ("a.ipynb", "missing.ipynb"):
+        with pytest.raises(NotebookUsageError, match="cannot be read as a notebook"):
+            check_notebook(str(tmp_path / path))

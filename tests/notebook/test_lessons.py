@@ -1,0 +1,84 @@
+"""The lessons run to their end where nobody answers, and leave no output in the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted((ROOT / "notebooks").glob("0[2-9]_*.ipynb"))
+
+SHOWN = {
+    "02_threads_and_memory": ["memory instructions: it is 64", "first thread outside: it is (3, 232)", "total: 1.0"],
+    "03_coalescing_and_vectors": ["sectors by columns: it is 8,192", "sectors with vectors: it is 1,024", "0.125"],
+    "04_shared_memory_and_banks": ["the finding: it is race", "wavefronts of a column: it is 32", "RACE: Thread"],
+}  # fmt: skip
+
+
+def text_of(path: Path) -> str:
+    """Everything that a notebook's cells show, as plain text."""
+    found = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            assert output["output_type"] != "error", output
+            found.append("".join(output.get("text", output.get("data", {}).get("text/plain", ""))))
+    return "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_under_nbmake(path, tmp_path):
+    copy = Path(shutil.copy(path, tmp_path))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--nbmake",
+        "--overwrite",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(copy),
+    ]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout[-2000:]
+    shown = text_of(copy)
+    for words in SHOWN[path.stem]:
+        assert words in shown
+    assert shown.count("not solved yet") == 3
+    assert "no prediction yet" in shown
+    assert "application/vnd.jupyter.widget" not in copy.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_is_committed_without_outputs(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
+    assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_predicts_before_it_compares(path):
+    """Each comparison has its prediction in an earlier cell, and each exercise three hints."""
+    sources = ["".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    asked: set[str] = set()
+    for source in sources:
+        for line in source.splitlines():
+            words = line.strip().split('"')
+            if words[0] == "predict(":
+                asked.add(words[1])
+            elif words[0] == "compare(":
+                assert words[1] in asked
+    assert len(asked) >= 3
+    assert "\n".join(sources).count("<summary>Hint ") == 9
+
+
+def test_every_lesson_is_tested():
+    assert [path.stem for path in LESSONS] == list(SHOWN)
