@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cutegen_nb.core.session import Budget, Session
     from cutegen_nb.core.strategy import Strategy
     from cutegen_nb.notebook.drawing import draw_layout
+    from cutegen_nb.notebook.teaching.checking import check, check_notebook
+    from cutegen_nb.notebook.teaching.predictions import compare, predict
 
 __version__ = "0.1.0"
 
@@ -38,7 +40,11 @@ _HOMES = {
     "Strategy": "core.strategy",
     "UsageError": "core.errors",
     "Verdict": "core.evaluation",
+    "check": "notebook.teaching.checking",
+    "check_notebook": "notebook.teaching.checking",
+    "compare": "notebook.teaching.predictions",
     "draw_layout": "notebook.drawing",
+    "predict": "notebook.teaching.predictions",
     "problem_from_string": "analysis.problem.problem_text",
     "read_problem": "analysis.problem.problem_text",
 }
@@ -58,7 +64,11 @@ __all__ = [  # noqa: RUF022 - the entry first
     "Strategy",
     "UsageError",
     "Verdict",
+    "check",
+    "check_notebook",
+    "compare",
     "draw_layout",
+    "predict",
     "problem_from_string",
     "read_problem",
 ]

@@ -237,6 +237,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             LIBRARY,
             PROMPTS,
             DEVICE,
+            TARGET,
             NO_HISTORY,
             STORE,
             JSON,

@@ -205,7 +205,7 @@ def _step(session: Session, words: PromptSources, wanted: str | None, strategy_n
     """Return the next step of the session, or the one that ``--stage`` and ``--strategy`` ask for."""
     menu = words.library.menu(session.facts.workload_class, session.facts.parts)
     records = earlier_records(session, words.knowledge)
-    step = next_step(session, menu, records)
+    step = next_step(session, menu, records, words.target)
     if strategy_name and (step.parent is None or wanted == "generate"):
         name = _named(words, strategy_name).name
         message = f"--strategy {name} starts from a kernel that passes: give one with --kernel"
@@ -219,7 +219,9 @@ def _step(session: Session, words: PromptSources, wanted: str | None, strategy_n
             raise UsageError(message)
         return step
     if stage is not step.stage:
-        choice = chosen(offered(session, menu, step.parent, stage), records, session, step.parent)
+        choice = chosen(
+            offered(session, menu, step.parent, stage, words.target), records, session, step.parent
+        )
         step = replace(step, stage=stage, because="", strategy=choice.strategy if choice else None)
     if strategy_name:
         step = replace(step, strategy=_named(words, strategy_name))

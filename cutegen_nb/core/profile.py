@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -13,6 +14,16 @@ _WARP = 32
 """Threads in a warp."""
 DURATION = "gpu__time_duration.sum"
 """Key of `LaunchProfile.metrics` for the duration of a launch in nanoseconds."""
+_PREFIX = "kernel_cutlass_"
+"""Beginning of the name of each kernel that the DSL compiles."""
+_FUNCTION = re.compile(r"^[ \t]*def[ \t]+(\w+)", re.MULTILINE)
+_ARGUMENT = re.compile(
+    r"_(?:tensorptr|tensor\d|tensor_TMA|ptr[fbiu]\d|i\d+_|Tiled(?:MMA|Copy|Mma)|(?:MMA|Copy)_?Atom|ComposedLayout|S\d|\d)"
+    r"|_(?:None|True|False)(?=_|$)"
+)
+"""Beginning of the arguments in a kernel's name, where the source is not at hand. A digit begins them too, so
+that a function's name with a digit after an underscore is cut there."""
+_METHOD = re.compile(r"^(?P<method>\w+)___main__(?P<class>\w+?)_object_at_*$")
 
 
 class ProfileSource(StrEnum):
@@ -316,3 +327,36 @@ class Profile:
         for launch in self.launches:
             total += launch.counters
         return total
+
+
+def function_name(kernel: str, source: str = "") -> str:
+    """Return the name of a kernel's function; another name than the DSL's is returned unchanged.
+
+    The DSL writes ``kernel_cutlass_NAME_ARGUMENTS_NUMBER``, with the texts of constants, layouts and tensors,
+    and cuts it after 180 characters. NAME of a method is ``METHOD___main__CLASS_object_at_``. With the
+    candidate's `source` it is the longest name of a function there that fits. Without one the name ends where
+    the arguments seem to begin.
+    """
+    if not kernel.startswith(_PREFIX):
+        return kernel
+    mangled = kernel.removeprefix(_PREFIX)
+    fitting = [name for name in _FUNCTION.findall(source) if _begins(mangled, name)]
+    name = max(fitting, key=len, default="")
+    rest = mangled[len(name) :]
+    method = re.match(r"___main__(\w+?)_object_at_", rest) if name else None
+    if method:
+        return f"{method[1]}.{name}"
+    return name or _before_arguments(mangled)
+
+
+def _begins(mangled: str, name: str) -> bool:
+    return mangled == name or mangled.startswith(f"{name}_")
+
+
+def _before_arguments(mangled: str) -> str:
+    whole, found, _ = mangled.partition("_object_at_")
+    if found:
+        return _METHOD.sub(r"\g<class>.\g<method>", f"{whole}{found}")
+    # A name has a character at least before its arguments.
+    arguments = _ARGUMENT.search(mangled, 1)
+    return mangled[: arguments.start()].rstrip("_") if arguments else mangled

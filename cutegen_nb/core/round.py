@@ -193,6 +193,10 @@ def opening(attempts: Sequence[Attempt]) -> Attempt:
     return attempts[min(after, len(attempts) - 1)]
 
 
+NO_CLEAR_DIFFERENCE = "no clear difference"
+"""Words for `Relation.CANNOT_TELL`: the figures cannot show which of two kernels is faster."""
+
+
 class Relation(StrEnum):
     """Relation of a candidate to the best before it."""
 
@@ -214,6 +218,11 @@ class Relation(StrEnum):
     """Counts: more on the simulator, where no time could be estimated."""
     FIRST = "first"
     """No earlier candidate to compare with."""
+
+    @property
+    def words(self) -> str:
+        """Relation as a person reads it; the value is what is stored."""
+        return NO_CLEAR_DIFFERENCE if self is Relation.CANNOT_TELL else self.value
 
     @property
     def is_better(self) -> bool:

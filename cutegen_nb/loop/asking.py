@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.bottleneck.full_grid import ctas_at_full_size, is_scaled
 from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
-from cutegen_nb.analysis.figures.quantity import share
+from cutegen_nb.analysis.figures.quantity import duration, share
 from cutegen_nb.analysis.hardware.occupancy import REGISTERS_PER_SM, launch_occupancy, limits_of
 from cutegen_nb.analysis.hardware.roofline import ceilings, place
 from cutegen_nb.analysis.hardware.zone import CountedFlops, zone
@@ -27,11 +27,12 @@ from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.ports import Guide
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import LaunchProfile, Profile
-from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.round import Prompt, Round
 from cutegen_nb.core.search.knowledge import Recall, no_knowledge
 from cutegen_nb.core.session import PromptPart, Session
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.loop.lineage import parent_evaluation
+from cutegen_nb.loop.menu import parent_estimate
 from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.library import PromptLibrary
@@ -95,8 +96,8 @@ def background_of(session: Session, words: PromptSources, step: Step | None = No
         floors=floor_lines(session.facts, device) if with_roofs else (),
         zone=where.text() if where else "",
         extents=named_extents(session.facts),
-        diagnosis=diagnosis_of(session.facts, evaluation, device, fewest).text()
-        if counted and with_roofs
+        diagnosis=limit_lines(session, step.parent, device, words.target)
+        if counted and with_roofs and step is not None and step.parent is not None
         else (),
         resources=resource_lines(session.facts, device, evaluation) if evaluation else (),
         scores={item.number: round_scores(session, item) for item in session.rounds[-_SCORED:]},
@@ -114,6 +115,28 @@ def diagnosis_of(
     if profile is None or not profile.launches or not is_scaled(profile, facts):
         return found
     return replace(found, source=f"{found.source} at the smaller size that is run")
+
+
+def limit_lines(
+    session: Session, item: Round, device: Device, target: EstimateTarget | None = None
+) -> tuple[str, ...]:
+    """Say what limits a kernel: the bound at the full size, by the estimate, then causes by line.
+
+    Counts come from a smaller size where the simulator runs one, and may name another bound. Strategies that
+    would answer a cause are left out: an author is asked for one, and does not know the others' names.
+    """
+    found = diagnosis_of(session.facts, parent_evaluation(session, item), device)
+    causes = tuple(replace(cause, strategies=()) for cause in found.causes)
+    lines = replace(found, zone=None, causes=causes).text()
+    estimated = parent_estimate(session, item, target)
+    if estimated is None:
+        return lines
+    first = (
+        f"At the full size, which counts, it is bound by {estimated.bound}: estimated "
+        f"{duration(estimated.seconds)} on {estimated.target}. The counts below show the lines that cause it."
+    )
+    # One bound only: that of the smaller size may be another.
+    return (first, f"Counts ({found.source}): {found.because[:1].upper()}{found.because[1:]}", *lines[1:])
 
 
 def _knowledge_lines(session: Session, recall: Recall, step: Step | None) -> tuple[str, ...]:
@@ -224,14 +247,14 @@ def floor_lines(facts: ProblemFacts, device: Device) -> tuple[str, ...]:
         1e3 * facts.full.least_bytes / device.bandwidth_bytes_per_s if device.bandwidth_bytes_per_s else 0
     )
     if memory_ms:
-        lines.append(f"no kernel can take less than {memory_ms:.4g} ms: these bytes cross DRAM once")
+        lines.append(f"no kernel can take less than {duration(memory_ms / 1e3)}: these bytes cross DRAM once")
     if roof.bound is Bound.COMPUTE and peaks:
         lines.append(
-            f"the reference's own operations take at least {roof.floor_ms:.4g} ms on {peaks[-1].pipe}, so "
-            "compute decides; an identity that needs fewer operations may go below that"
+            f"the reference's own operations take at least {roof.floor_ms:.4g} ms on {peaks[-1].pipe}, so at "
+            "full size compute decides; an identity that needs fewer operations may go below that"
         )
     elif lines:
-        lines.append("memory decides: the reference's operations take less time than its bytes")
+        lines.append("at full size memory decides: the reference's operations take less time than its bytes")
     return tuple(lines)
 
 

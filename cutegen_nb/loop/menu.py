@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose
-from cutegen_nb.analysis.estimate.estimate import estimate
-from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
+from cutegen_nb.analysis.estimate.estimate import estimate_of
+from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.hardware.zone import zone
 from cutegen_nb.analysis.history.fewest_flops import fewest_flops
@@ -17,7 +17,7 @@ from cutegen_nb.analysis.strategy.obstacle import Obstacle, obstacle
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.problem import ProblemFacts
-from cutegen_nb.core.round import Round
+from cutegen_nb.core.round import Relation, Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, Strategy
@@ -32,7 +32,13 @@ _LEAST_BY = 0.02
 least bytes means that the estimate is wrong, so the distance is taken without its sign."""
 
 
-def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
+def offered(
+    session: Session,
+    menu: Sequence[Strategy],
+    parent: Round,
+    stage: Stage,
+    target: EstimateTarget | None = None,
+) -> tuple[Strategy, ...]:
     """List the strategies that `stage` may try next on `parent`, most promising first.
 
     A strategy that the kernel carries out already is left out, and one whose conditions do not hold at the
@@ -44,17 +50,26 @@ def offered(session: Session, menu: Sequence[Strategy], parent: Round, stage: St
     counters are known and do not call for it. TUNE offers numbers only. Untried strategies come before those
     that were tried on another revision.
 
-    With an estimate of the parent's time, strategies that lower no term of weight are left out, and the rest
-    come in the order of the time that they could save.
+    With an estimate of the parent's time for `target`, strategies that lower no term of weight are left out,
+    and the rest come in the order of the time that they could save. TUNE leaves out numbers that were
+    estimated slower than the best by more than the estimates' error.
     """
-    return of_stage(session, untried(session, menu, parent), parent, stage)
+    return of_stage(session, untried(session, menu, parent), parent, stage, target)
 
 
-def of_stage(session: Session, left: Sequence[Strategy], parent: Round, stage: Stage) -> tuple[Strategy, ...]:
+def of_stage(
+    session: Session,
+    left: Sequence[Strategy],
+    parent: Round,
+    stage: Stage,
+    target: EstimateTarget | None = None,
+) -> tuple[Strategy, ...]:
     """Select from `left`, the result of `untried`, the strategies that a stage offers."""
-    found_estimate = parent_estimate(session, parent)
+    found_estimate = parent_estimate(session, parent, target)
     if stage is Stage.TUNE:
-        return _by_estimate([s for s in left if s.stage is Stage.TUNE], found_estimate)
+        lost = _estimated_slower(session)
+        numbers = [s for s in left if s.stage is Stage.TUNE and s.name not in lost]
+        return _by_estimate(numbers, found_estimate)
     if stage is Stage.PROFILE:
         return _by_estimate(_by_evidence(session, left, parent), found_estimate)
     if stage is not Stage.STRUCTURE:
@@ -72,6 +87,16 @@ def of_stage(session: Session, left: Sequence[Strategy], parent: Round, stage: S
     return _by_estimate(hopeful, found_estimate)
 
 
+def _estimated_slower(session: Session) -> frozenset[str]:
+    """Names of the strategies whose newest trial was estimated slower: its interval lies below the best's."""
+    newest = {
+        item.strategy.name: item.comparison.relation
+        for item in session.rounds
+        if item.strategy and item.comparison
+    }
+    return frozenset(name for name, relation in newest.items() if relation is Relation.ESTIMATED_SLOWER)
+
+
 def _zone_bounds(session: Session) -> frozenset[Bound]:
     """Limits that the problem's zone of the roofline names, after the best algebra of the session."""
     found = zone(session.facts, session.device, fewest_flops(session))
@@ -83,11 +108,7 @@ def parent_estimate(session: Session, parent: Round, target: EstimateTarget | No
 
     None on a GPU, which has a clock, and without a sample.
     """
-    evaluation = parent_evaluation(session, parent)
-    sample = evaluation.full_size if evaluation else None
-    if session.device.kind is DeviceKind.GPU or sample is None or not sample.launches:
-        return None
-    return estimate(sample, target or target_of(session.device))
+    return estimate_of(parent_evaluation(session, parent), session.device, target)
 
 
 def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[Strategy]:
@@ -131,9 +152,11 @@ def obstacles(session: Session, menu: Sequence[Strategy], parent: Round) -> tupl
     return tuple(item for item in found if item is not None)
 
 
-def without_hope(session: Session, menu: Sequence[Strategy], parent: Round) -> tuple[str, ...]:
+def without_hope(
+    session: Session, menu: Sequence[Strategy], parent: Round, target: EstimateTarget | None = None
+) -> tuple[str, ...]:
     """Names of the untried strategies that lower no term of weight in the estimate of the parent's time."""
-    found = parent_estimate(session, parent)
+    found = parent_estimate(session, parent, target)
     if found is None:
         return ()
     left = untried(session, menu, parent)

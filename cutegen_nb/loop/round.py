@@ -43,7 +43,7 @@ from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, no_guide
 
 _MOST_ENDED = 3
 """Strategies that an author may end in one round and still be asked for the next one."""
-_RETRIES = 2
+RETRIES = 2
 """Number of further requests after an unusable reply: a model that errs twice in the form seldom recovers."""
 
 
@@ -145,7 +145,9 @@ async def _written(
     A decision to stop at the prompt gate ends the asking too.
     """
     records = earlier_records(session, effects.knowledge)
-    made = _Written(session=session, step=steps[0] if steps else next_step(session, menu, records))
+    made = _Written(
+        session=session, step=steps[0] if steps else next_step(session, menu, records, effects.target)
+    )
     for turn in range(_MOST_ENDED + 1):
         counted = await count_parent(
             made.session, effects.evaluator, effects.clock, made.step, menu, records, effects.progress
@@ -163,7 +165,11 @@ async def _written(
             return made
         effects.progress(ended.text)
         menu = tuple(item for item in menu if item.name != ended.strategy.name)
-        following = steps[turn + 1] if turn + 1 < len(steps) else next_step(made.session, menu, records)
+        following = (
+            steps[turn + 1]
+            if turn + 1 < len(steps)
+            else next_step(made.session, menu, records, effects.target)
+        )
         if following.strategy is None or turn == _MOST_ENDED:
             return made
         made.step = following
@@ -214,7 +220,7 @@ async def _ask_and_evaluate(session: Session, effects: Effects, prompt: Prompt, 
         (reply := attempts[-1].reply)
         and attempts[-1].candidate is None
         and attempts[-1].ended is None
-        and len(attempts) <= _RETRIES
+        and len(attempts) <= RETRIES
     ):
         background = background_of(session, effects.words)
         again = retry_prompt(background, prompt, attempts[-1].problem, reply.text)

@@ -105,7 +105,7 @@ async def run_session(
     except Declined as error:
         return stopped(session, store, str(error))
     while True:
-        reason = stop_reason(StopInput(session=session, menu=menu, since=since))
+        reason = stop_reason(StopInput(session=session, menu=menu, target=effects.target, since=since))
         if reason:
             return stopped(session, store, reason)
         finished = await run_round(session, effects, menu, repairs=repairs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.search.knowledge import StrategyRecord
@@ -56,16 +57,24 @@ class Step:
     """True in a slot of a population, which ends with its strategy: no other strategy follows it."""
 
 
-def next_step(session: Session, menu: Sequence[Strategy], records: Sequence[StrategyRecord] = ()) -> Step:
-    """Choose stage, parent and strategy of the next round; `records` of like problems decide on its order."""
+def next_step(
+    session: Session,
+    menu: Sequence[Strategy],
+    records: Sequence[StrategyRecord] = (),
+    target: EstimateTarget | None = None,
+) -> Step:
+    """Choose stage, parent and strategy of the next round.
+
+    `records` of like problems decide on the order, and without a GPU the estimate for `target`.
+    """
     parent = parent_of_next(session)
     if parent is None:
         return Step(stage=Stage.CORRECT)
     left = untried(session, menu, parent)
-    stage, because = _stage(session, left, parent)
+    stage, because = _stage(session, left, parent, target)
     if stage is Stage.DONE:
         return Step(stage=stage, because=because, parent=parent)
-    choice = chosen(of_stage(session, left, parent, stage), records, session, parent)
+    choice = chosen(of_stage(session, left, parent, stage, target), records, session, parent)
     assert choice is not None
     return Step(
         stage=stage,
@@ -98,14 +107,16 @@ def optimisation_rounds(session: Session) -> int:
     return sum(1 for item in session.rounds if item.strategy is not None and item.attempts)
 
 
-def _stage(session: Session, left: Sequence[Strategy], parent: Round) -> tuple[Stage, str]:
+def _stage(
+    session: Session, left: Sequence[Strategy], parent: Round, target: EstimateTarget | None
+) -> tuple[Stage, str]:
     rounds = [item for item in since_branch(session) if item.stage is not Stage.CORRECT]
     here = rounds[-1].stage if rounds else Stage.STRUCTURE
 
     def has(stage: Stage) -> bool:
         if stage is Stage.PROFILE and session.plan.schedule is Schedule.NEVER:
             return False
-        return bool(of_stage(session, left, parent, stage))
+        return bool(of_stage(session, left, parent, stage, target))
 
     if not rounds and session.plan.schedule is Schedule.START and has(Stage.PROFILE):
         return Stage.PROFILE, "counters are shown from the first kernel on"

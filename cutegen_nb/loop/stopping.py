@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Round
@@ -31,6 +32,8 @@ class StopInput:
     """The session so far."""
     menu: tuple[Strategy, ...]
     """Strategies that the author can carry out for this problem."""
+    target: EstimateTarget | None = None
+    """GPU that times are estimated for where none runs the candidates; None for `target_of` the session."""
     since: int = 0
     """Number of rounds stored before the session was resumed; their failures do not stop it again."""
 
@@ -125,7 +128,7 @@ def roof_reached(situation: StopInput) -> str | None:
 def _nothing_left(situation: StopInput) -> str | None:
     """Stop at DONE: menu and tuning are exhausted on the revision that would be the parent."""
     session = situation.session
-    step = next_step(session, situation.menu)
+    step = next_step(session, situation.menu, target=situation.target)
     if step.stage is not Stage.DONE or step.parent is None:
         return None
     text = f"every strategy was tried on r{step.parent.number}" + _declined_text(session, step.parent)
@@ -134,7 +137,7 @@ def _nothing_left(situation: StopInput) -> str | None:
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
         text += f", which moves no more than {1 / share:.2f}× the least bytes"
     text += _ended_text(session, step.parent) + _obstacles_text(session, situation.menu, step.parent)
-    hopeless = without_hope(session, situation.menu, step.parent)
+    hopeless = without_hope(session, situation.menu, step.parent, situation.target)
     if hopeless:
         text += f"; worth no round by the estimate: {', '.join(hopeless)}"
     waiting = left_for_a_gpu(session, situation.menu, step.parent)

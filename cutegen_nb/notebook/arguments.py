@@ -15,8 +15,8 @@ from cutegen_nb.app.kernel_commands import SIMULATE_MAGIC as SIMULATE_ARGUMENTS
 from cutegen_nb.app.session_commands import CELL as CELL_ARGUMENTS
 from cutegen_nb.notebook.faults import NotebookUsageError
 
-CELL_WORDS = ("edit", "steer", "reject", "reply")
-"""Words after ``%%cutegen`` that make the cell the text of a decision or a reply."""
+CELL_WORDS = ("edit", "steer", "reject", "reply", "check")
+"""Words after ``%%cutegen`` that make the cell the text of a decision or a reply, or an exercise's answer."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,7 +68,8 @@ def _cell_parser() -> _Parser:
         "Refine the problem in this cell: a KernelBench file (Model, get_inputs, get_init_inputs), or a "
         "function\nand get_inputs. The session becomes a variable under its name.",
         "`%%cutegen edit`, `steer` and `reject` take the cell as the text of a decision,\n"
-        "`%%cutegen reply` as the reply of a model to which you carried the prompt (--author manual).",
+        "`%%cutegen reply` as the reply of a model to which you carried the prompt (--author manual).\n"
+        "`%%cutegen check NAME` checks the cell as the answer to an exercise of the lessons.",
     )
     add_arguments(made, CELL_ARGUMENTS)
     return made
@@ -126,6 +127,8 @@ def _must_be_known(word: str) -> None:
         return
     if word == "reply":
         raise NotebookUsageError("the reply of a model is a cell: put `%%cutegen reply` above it")
+    if word == "check":
+        raise NotebookUsageError("an answer is a cell: put `%%cutegen check NAME`, with two %, above it")
     raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
 
 

@@ -14,6 +14,13 @@ from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.handle import DisplayResult
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.reply_faults import Unusable, split_thoughts
+from cutegen_nb.prompting.strategy_reply import (
+    NoStrategy,
+    StatedAlignment,
+    StatedStrategy,
+    parse_alignment,
+    parse_strategy,
+)
 from cutegen_nb.report.markup import Style, fill, visible
 from cutegen_nb.wiring import Settings
 
@@ -35,6 +42,14 @@ def request_id(prompt: Prompt, number: int) -> str:
     return f"reply:{number}:{prompt.digest[:12]}"
 
 
+def short_path(path: Path) -> str:
+    """Return a path from the notebook's folder, else from the home folder (``~``); unchanged outside both."""
+    for folder, prefix in ((Path.cwd(), Path()), (Path.home(), Path("~"))):
+        if path.is_relative_to(folder):
+            return str(prefix / path.relative_to(folder))
+    return str(path)
+
+
 def lacking(prompt: Prompt, text: str, library: Library) -> str:
     """Return what a reply lacks, in sentences; empty for a reply that gives a kernel to evaluate.
 
@@ -43,7 +58,7 @@ def lacking(prompt: Prompt, text: str, library: Library) -> str:
     proposal = _parsed(prompt, text)
     if isinstance(proposal, Unusable):
         return proposal.reason
-    if isinstance(proposal, StrategyOver):
+    if not isinstance(proposal, Proposal):
         return ""
     refusals = [item for item in screen(proposal.source, library) if item.severity is Severity.DECIDES]
     return " ".join(f"{item.message.rstrip('.')}{_at(item.line)}." for item in refusals)
@@ -54,15 +69,31 @@ def reply_words(prompt: Prompt, text: str) -> str:
     proposal = _parsed(prompt, text)
     if isinstance(proposal, StrategyOver):
         return f"This ends the strategy: {proposal.end.value}."
+    if isinstance(proposal, StatedStrategy):
+        return f"This states the strategy {proposal.name}."
+    if isinstance(proposal, StatedAlignment | NoStrategy):
+        return "This answers the request."
     lines = len(proposal.source.splitlines()) if isinstance(proposal, Proposal) else 0
     return f"This gives a kernel of {lines} lines."
 
 
-def _parsed(prompt: Prompt, text: str) -> Proposal | StrategyOver | Unusable:
+def _parsed(
+    prompt: Prompt, text: str
+) -> Proposal | StrategyOver | StatedStrategy | StatedAlignment | NoStrategy | Unusable:
+    """Read a reply as the loop does: code, or the words that the request asks for."""
     thoughts, words = split_thoughts(text)
     reply = Reply(text=words, usage=Usage(), reasoning=thoughts)
+    if prompt.purpose in {"cross", "invent"}:
+        return parse_strategy(reply, may_decline=prompt.purpose == "cross")
+    if prompt.purpose == "align":
+        return parse_alignment(reply)
     may_end = prompt.stage is not None and prompt.strategy is not None
-    return parse_reply(reply, prompt.parent.source if prompt.parent else None, may_end=may_end)
+    found = parse_reply(reply, prompt.parent.source if prompt.parent else None, may_end=may_end)
+    if isinstance(found, Unusable) and prompt.purpose == "reply" and prompt.stage is None:
+        # A request that is made again may have been one for words; the loop knows which, and judges it.
+        stated = (parse_strategy(reply, may_decline=True), parse_alignment(reply))
+        return next((one for one in stated if not isinstance(one, Unusable)), found)
+    return found
 
 
 def _at(line: int | None) -> str:

@@ -11,6 +11,7 @@ from cutegen_nb.app.arguments import CHOICES
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook import arguments
 from cutegen_nb.notebook.session_registry import SessionRegistry
+from cutegen_nb.teaching.exercise import exercises
 
 _NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions", "population"})
 _REVISIONS = frozenset({"branch", "merge", "diff", "pin", "drop"})
@@ -57,6 +58,8 @@ def _offered(
         return list(CHOICES[before[-1]])
     if before and before[-1] == "--name":
         return list(names())
+    if magic == "%%cutegen" and before == ["check"]:
+        return list(exercises())
     if magic == "%%cutegen":
         return _options(arguments.CELL) if before else [*arguments.CELL_WORDS, *_options(arguments.CELL)]
     if magic == "%%simulate":

@@ -15,6 +15,7 @@ from cutegen_nb.notebook import arguments, commands, simulate
 from cutegen_nb.notebook.completion import make_matcher
 from cutegen_nb.notebook.faults import as_notebook_error
 from cutegen_nb.notebook.session_registry import SessionRegistry
+from cutegen_nb.notebook.teaching.checking import check_cell, shown_mark
 from cutegen_nb.report.markup import visible
 
 
@@ -42,15 +43,17 @@ class CutegenMagics(Magics):
         print(visible(result))  # noqa: T201 - the cell's output
         return None
 
-    def _cell(self, line: str, cell: str) -> None:
+    def _cell(self, line: str, cell: str) -> object:
         word, _, rest = line.strip().partition(" ")
+        if word == "check":
+            return shown_mark(check_cell(self.desk.engine, rest, cell))
         if word in arguments.CELL_WORDS:
             print(visible(commands.decide_with_cell(self.desk, word, rest, cell)))  # noqa: T201 - the cell's output
-            return
-        if word in {"-h", "--help"}:
+        elif word in {"-h", "--help"}:
             print(arguments.help_text())  # noqa: T201 - the cell's output
-            return
-        commands.start(self.desk, arguments.parse_cell(line), cell)
+        else:
+            commands.start(self.desk, arguments.parse_cell(line), cell)
+        return None
 
     @no_var_expand
     @line_cell_magic

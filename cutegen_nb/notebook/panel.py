@@ -21,6 +21,8 @@ Post = Callable[[dict[str, object]], None]
 _STATIC = Path(__file__).parent / "static"
 _ALWAYS = frozenset({"stop", "select", "merging", "checking"})
 """Actions that are accepted at any time."""
+_AT_END = frozenset({"more", "export", "bundle", "reopen", "fold"})
+"""Actions on an ended session."""
 _DECISIONS = frozenset({"approve", "reject", "overrule", "steer", "edit", "branch", "merge", "restore"})
 """Actions that decide at a gate."""
 _AT_GATE = _DECISIONS | EPOCH_ACTIONS | {"reply", "skip"}
@@ -64,6 +66,8 @@ class Panel(anywidget.AnyWidget):
     """Request that a person carries to a model: its ``id`` and ``text``; empty while there is none."""
     checked = traitlets.Dict().tag(sync=True)
     """Result of the check of a pasted reply: its ``question``, ``ok`` and ``words``."""
+    mark = traitlets.Unicode().tag(sync=True)
+    """Mark by which the buttons of an ended session, which are no part of the panel, find it on the page."""
     page = traitlets.Float().tag(sync=True)
     """Time origin of the page that shows the panel, which differs after a reload; set by the page."""
     saved = traitlets.Dict().tag(sync=True)
@@ -74,9 +78,9 @@ class Panel(anywidget.AnyWidget):
     closed = traitlets.Unicode().tag(sync=True)
     """Reason that the panel takes no more decisions; empty while it takes them."""
 
-    def __init__(self, post: Post, name: str = "") -> None:
+    def __init__(self, post: Post, name: str = "", mark: str = "") -> None:
         """Make a panel; `name` is the session's, shown until the session is open."""
-        super().__init__()
+        super().__init__(mark=mark)
         self._post = post
         self._name = name
         self._lock = threading.Lock()
@@ -161,7 +165,9 @@ class Panel(anywidget.AnyWidget):
         kind, question = str(sent.get("action", "")), str(sent.get("question", ""))
         if self.closed:
             return self.closed
-        if kind not in _ALWAYS | _AT_GATE:
+        if kind in _AT_END and self.view.get("end") is None:
+            return "Nothing was done: the session has not ended."
+        if kind not in _ALWAYS | _AT_GATE | _AT_END:
             return f"The panel knows no action {kind!r}; load the page again."
         if kind in _AT_GATE:
             with self._lock:

@@ -203,7 +203,8 @@ class RunningSession:
         carried = author.asked if text == WAITING and isinstance(author, ManualAuthor) else None
         text = _WAITING_FOR_REPLY if text == WAITING else text
         if text != self.live.doing or carried is not self.live.carried:
-            self._change(doing=text, since=time.time(), carried=carried)
+            files = author.files if carried and isinstance(author, ManualAuthor) else None
+            self._change(doing=text, since=time.time(), carried=carried, files=files)
 
     def say(self, text: str) -> None:
         """Show a notice to the person; several lines become sentences of one paragraph."""

@@ -9,20 +9,28 @@ import asyncio
 import contextvars
 import threading
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from IPython.core.formatters import format_display_data
 from IPython.display import DisplayHandle, display
 
+from cutegen_nb.app.ending import ended_bundle, ending
+from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook.carrying import lacking, reply_words
 from cutegen_nb.notebook.merging import merge_view
 from cutegen_nb.notebook.running import RunningSession
-from cutegen_nb.report.markup import Style, fill, visible
+from cutegen_nb.report.markup import visible
 
 if TYPE_CHECKING:
     from cutegen_nb.notebook.panel import Panel
 
-_MORE = 3
-"""Rounds that the suggested `resume` command adds."""
+AtEnd = Callable[[str, RunningSession], str]
+"""Carries out an action on an ended session and returns a sentence on it. Raises CutegenError."""
+AT_END = frozenset({"more", "export", "bundle"})
+"""Actions on an ended session that its registry carries out."""
+_AT_WORK = {"export": "The kernel is judged once more, then written.", "bundle": "The session is written."}
+"""Notice while an action takes its time."""
 _INTERVAL_S = 0.15
 """Delay of a redrawing in seconds; it merges the frequent progress reports of a streamed reply."""
 
@@ -30,9 +38,10 @@ _INTERVAL_S = 0.15
 class Screen:
     """Outputs of one session in this kernel."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None, at_end: AtEnd | None = None) -> None:
         """Make a screen; `loop` is the kernel's event loop, None when the cell waits for the end."""
         self._loop = loop
+        self._at_end = at_end
         self._context = contextvars.copy_context()
         self._asked = threading.Event()
         self._running: RunningSession | None = None
@@ -47,6 +56,9 @@ class Screen:
         self._id = uuid.uuid4().hex
         self._ended: dict[str, str] = {}
         self._closed = False
+        self._is_folded = False
+        self._said = ""
+        self._busy = ""
 
     def request(self) -> None:
         """Request a redrawing. May be called from any thread."""
@@ -79,7 +91,7 @@ class Screen:
             )
             return
         if self._panel is None:
-            self._panel = Panel(self._post, running.name)
+            self._panel = Panel(self._post, running.name, mark=self._id)
         self._panel.show(running.session, running.live, self._selected)
         self._panel_output = display(self._panel, display_id=True, metadata=self._mark("panel"))
 
@@ -99,6 +111,9 @@ class Screen:
             self._selected = number if isinstance(number, int) and 0 <= number < finished else None
             attempt = message.get("attempt")
             self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
+        elif kind in AT_END | {"reopen", "fold"}:
+            self._after_end(str(kind), self._running)
+            return
         elif kind == "checking":
             self._checking = (str(message.get("edited", "")), str(message.get("question", "")))
         elif kind == "merging":
@@ -134,6 +149,8 @@ class Screen:
             self._record_output.update(running.shown, raw=True, metadata=self._mark("record"))
         if running.ended.is_set() and not self._closed:
             self._close(running)
+        elif self._is_folded:
+            self._fold(running)
         if self._panel is not None and self._panel.is_reloaded:
             self._panel.saved = {"id": self._id, "record": running.shown, "panel": self._ended}
 
@@ -155,39 +172,90 @@ class Screen:
     def _close(self, running: RunningSession) -> None:
         """Replace the panel by text, because a saved widget shows an error without a kernel."""
         self._closed = True
-        if self._panel_output is None:
-            return
-        ended = f"{running.name} has ended: {running.live.ended.rstrip('.')}. Its record is below."
-        steps = _next_steps(running)
-        html = fill("ended", Style.RECORD, ended=ended, steps=steps)
-        text = "".join(f"\n  {typed}  {does}" for typed, does in steps)
-        shown: dict[str, str] = {"text/html": html, "text/plain": visible(f"{ended}{text}")}
-        self._panel_output.update(shown, raw=True, metadata=self._mark("panel"))
-        self._panel_output, self._ended = None, shown
+        self._said = ""
+        if self._panel_output is not None:
+            self._is_folded = True
+            self._fold(running)
+
+    def _fold(self, running: RunningSession) -> None:
+        """Show the end with its buttons in the panel's place, if it is not shown already."""
+        found = ending(running.session, running.name, running.live.ended)
+        self._place(ended_bundle(found, running.name, self._id, self._said))
+
+    def _place(self, shown: dict[str, str]) -> None:
+        """Put an output into the panel's place, here and in a page that was loaded again."""
+        if self._panel_output is not None and shown != self._ended:
+            self._panel_output.update(shown, raw=True, metadata=self._mark("panel"))
+            self._ended = shown
+
+    def _unfold(self) -> None:
+        """Put the panel back into its place."""
+        if self._panel is not None:
+            self._is_folded = False
+            self._place(format_display_data(self._panel)[0])
+
+    def _after_end(self, kind: str, running: RunningSession) -> None:
+        """Carry out an action on the ended session on the kernel's loop. May be called from any thread."""
+        if self._loop is not None and running.ended.is_set():
+            self._loop.call_soon_threadsafe(self._act_at_end, kind, running, context=self._context)
+
+    def _act_at_end(self, kind: str, running: RunningSession) -> None:
+        if kind in {"reopen", "fold"}:
+            self._is_folded = kind == "fold"
+            if kind == "reopen":
+                self._unfold()
+            self.request()
+        elif self._at_end is not None and not self._busy and self._running is running:
+            self._say(_AT_WORK.get(kind, ""))
+            if kind == "more":
+                self._say(self._carried_out(kind, running))
+            else:
+                self._busy = kind
+                self._in_thread(kind, running)
+
+    def _in_thread(self, kind: str, running: RunningSession) -> None:
+        """Carry out an action that takes seconds beside the kernel's loop."""
+        assert self._loop is not None
+        loop = self._loop
+
+        def work() -> None:
+            said = self._carried_out(kind, running)
+            loop.call_soon_threadsafe(done, said, context=self._context)
+
+        def done(said: str) -> None:
+            self._busy = ""
+            self._say(said)
+
+        threading.Thread(target=work, name=f"cutegen {kind}", daemon=True).start()
+
+    def _carried_out(self, kind: str, running: RunningSession) -> str:
+        assert self._at_end is not None
+        try:
+            return self._at_end(kind, running)
+        except CutegenError as refusal:
+            return f"That was not done: {refusal}"
+        except Exception as fault:  # noqa: BLE001 - a callback: nobody else would see it
+            return f"That did not work: {type(fault).__name__}: {fault}"
+
+    def _say(self, text: str) -> None:
+        """Show what an action came to, in the panel and in its place."""
+        self._said = text
+        if self._running is not None and text:
+            self._running.say(text)
+        self.request()
+
+    def go_on(self, running: RunningSession) -> None:
+        """Show the session that goes on from the ended one, in the same outputs."""
+        self._running, self._closed = running, False
+        self._selected = self._version = self._merging = self._checking = None
+        if self._panel is not None:
+            self._panel.show(running.session, running.live, None)
+        self._unfold()
 
     def close_with(self, sentence: str) -> None:
         """Disable the panel and show `sentence` as the reason."""
         if self._panel is not None:
             self._panel.close_with(sentence)
-
-
-def _next_steps(running: RunningSession) -> list[tuple[str, str]]:
-    """Return commands for an ended session, each with its effect."""
-    name, session = running.name, running.session
-    steps = [(f"%cutegen panel {name}", "opens the panel again, to look at")]
-    if session is None:
-        return steps
-    if session.author == "offline" and not any(item.candidate for item in session.rounds):
-        return [
-            *steps,
-            ("--author openai", "in the cell asks a model instead, --author manual you and any chat"),
-        ]
-    done = len(session.rounds)
-    more = f" --rounds {done + _MORE}" if done >= session.budget.rounds else ""
-    steps.append((f"%cutegen resume {name}{more}", "goes on where it ended"))
-    if session.best:
-        steps.append((f'{name}.export("{name}_kernel.py")', "writes the best kernel as a module"))
-    return steps
 
 
 def _shown(bundle: dict[str, str], metadata: dict[str, object]) -> DisplayHandle:

@@ -14,6 +14,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from cutegen_nb.app.arguments import DEFAULT_ROUNDS
+from cutegen_nb.app.ending import kernel_path, rounds_to_go_on, unused
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError
@@ -27,6 +28,7 @@ from cutegen_nb.notebook.faults import NotebookUsageError, as_notebook_error
 from cutegen_nb.notebook.handle import SessionHandle, WorkerFunctions
 from cutegen_nb.notebook.running import RunningSession, SessionRequest
 from cutegen_nb.notebook.screen import Screen
+from cutegen_nb.store.bundle import SUFFIX
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.wiring import DEFAULT_FOLDER, Settings, open_store
 
@@ -80,22 +82,54 @@ class SessionRegistry:
         """
         decided = attendance(self.shell, wish.policy)
         settings = replace(wish.settings, policy=decided.policy)
-        screen = Screen(_running_loop() if decided.attended else None)
+        screen = Screen(_running_loop() if decided.attended else None, self._after_end)
         self._check_free(wish.problem.name)
-        store = self.engine.result(self.engine.lease(settings))
-        try:
-            running = self._made(replace(wish, settings=settings), store, screen, attended=decided.attended)
-        except BaseException:
-            self.engine.result(self.engine.give_back(settings))
-            raise
-        name = running.name
-        self._open[name] = _SessionOutputs(running=running, screen=screen)
-        self._current = name
-        self.shell.user_ns[name] = self.handle(running)
+        running = self._opened(replace(wish, settings=settings), screen, attended=decided.attended)
         screen.open(running, panel=decided.attended)
         running.start()
         if not decided.attended:
             self._to_its_end(running, screen, strict=wish.strict)
+
+    def _opened(self, wish: RefineRequest, screen: Screen, *, attended: bool) -> RunningSession:
+        """Make a session known in this kernel, with a lease of its store; it is not started."""
+        store = self.engine.result(self.engine.lease(wish.settings))
+        try:
+            running = self._made(wish, store, screen, attended=attended)
+        except BaseException:
+            self.engine.result(self.engine.give_back(wish.settings))
+            raise
+        self._open[running.name] = _SessionOutputs(running=running, screen=screen)
+        self._current = running.name
+        self.shell.user_ns[running.name] = self.handle(running)
+        return running
+
+    def _after_end(self, kind: str, running: RunningSession) -> str:
+        """Go on with an ended session in its own outputs, or write its kernel or the whole of it to a file.
+
+        Returns a sentence on it. Raises CutegenError.
+        """
+        if kind == "more":
+            return self._go_on(running)
+        path = kernel_path(running.name) if kind == "export" else f"{running.name}{SUFFIX}"
+        return self.handle(running).export(unused(path))
+
+    def _go_on(self, running: RunningSession) -> str:
+        session = running.session
+        if session is None:
+            raise NotebookUsageError("the problem could not be read: mend it and run the cell again")
+        self._check_free(running.name)
+        rounds = rounds_to_go_on(session)
+        wish = RefineRequest(
+            problem=replace(session.problem, name=session.name),
+            settings=running.order.settings,
+            budget=replace(session.budget, rounds=rounds),
+            rounds=rounds,
+        )
+        screen = self.screen(running)
+        going = self._opened(wish, screen, attended=True)
+        screen.go_on(going)
+        going.start()
+        return f"{going.name} goes on: {rounds} rounds at most."
 
     def _made(
         self, wish: RefineRequest, store: SqliteStore, screen: Screen, *, attended: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cutegen_nb.analysis.history.summary import (
@@ -23,6 +24,7 @@ from cutegen_nb.analysis.history.summary import (
     timed_figures,
     who,
 )
+from cutegen_nb.app.ending import end_view
 from cutegen_nb.core.library import library_option
 from cutegen_nb.core.round import Prompt
 from cutegen_nb.core.session import Session
@@ -50,6 +52,8 @@ class Live:
     """Open gate; None while no decision is pending."""
     carried: Prompt | None = None
     """Request that a person is to carry to a model, for the author ``manual``; None in between."""
+    files: tuple[Path, Path] | None = None
+    """Files of that request and of its reply, for a person who works with files; None in between."""
     notice: str = ""
     """Sentence for the person on the effect of a decision, or an error."""
     ended: str = ""
@@ -84,6 +88,7 @@ def overview(session: Session | None, live: Live, selected: int | None) -> dict[
             "rounds": [],
             "gate": None,
             "carry": None,
+            "end": end_view(None, "", live.ended),
             "slots": [],
             "selected": 0,
         }
@@ -94,7 +99,8 @@ def overview(session: Session | None, live: Live, selected: int | None) -> dict[
         "columns": list(_columns(whole)),
         "rounds": _rounds(session, whole, live),
         "gate": gate_view(session, whole, live.gate),
-        "carry": carry_view(session, live.carried),
+        "carry": carry_view(session, live.carried, live.files),
+        "end": end_view(session, session.name, live.ended),
         "slots": slots_view(live.slots),
         "selected": _shown(session, live, selected),
     }
@@ -106,7 +112,9 @@ def panel_text(view: Mapping[str, Any], closed: str, name: str) -> str:
     if not live:
         return f"{visible(name) or 'cutegen'}: the panel shows nothing yet."
     called = session["name"] if session else visible(name) or "cutegen"
-    lines = [f"{called}: {closed or live['sentence']} {live['doing']}".rstrip()]
+    end = view.get("end")
+    state = f"{live['sentence']} {end['reason']} {end['advice']}" if end else live["sentence"]
+    lines = [f"{called}: {closed or state} {live['doing']}".rstrip()]
     if session:
         lines.append(f"{session['lead']} {session['used'].capitalize()}.")
     rounds = [f"{row['revision']} {row['verdict'] or row['decision']}" for row in view["rounds"]]
@@ -195,7 +203,7 @@ def _live(live: Live, session: Session | None) -> dict[str, object]:
 
 def _sentence(live: Live, number: int) -> str:
     if live.ended:
-        return f"Ended: {live.ended}"
+        return "This session has ended."
     if (live.gate and live.gate.draft) or live.slots:
         return epoch_sentence(live.gate, live.slots)
     if live.gate:
@@ -242,6 +250,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "verdict": "",
                 "kind": "neutral",
                 "relation": "",
+                "relation_reason": "",
                 "relation_kind": "neutral",
                 "figures": ["", "", ""],
                 "decision": "waiting for you" if live.gate or live.carried else "working",
@@ -262,7 +271,8 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
         "strategy": visible(item.strategy) or "first kernel",
         "verdict": item.verdict_words,
         "kind": "good" if item.passed else "bad",
-        "relation": item.relation,
+        "relation": item.relation_words,
+        "relation_reason": visible(item.reason) if item.relation else "",
         "relation_kind": relation_kind(item),
         "figures": list(
             counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))

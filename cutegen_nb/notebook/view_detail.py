@@ -14,6 +14,7 @@ from cutegen_nb.analysis.history.fewest_flops import fewest_flops
 from cutegen_nb.analysis.history.summary import (
     decision,
     decision_word,
+    estimated_time,
     parent_candidate,
     parent_round,
     revision,
@@ -27,7 +28,7 @@ from cutegen_nb.core.round import Attempt, Prompt, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.safe_markdown import markdown_html
-from cutegen_nb.report.html import correctness, counts, layouts, rounds, timing
+from cutegen_nb.report.html import correctness, counts, diagnosis, layouts, timing
 from cutegen_nb.report.html import lines as line_view
 from cutegen_nb.report.markup import headline, visible
 
@@ -107,7 +108,7 @@ def round_detail(
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict_words,
         "good": row.passed,
-        "relation": row.relation,
+        "relation": row.relation_words,
         "reason": visible(headline(row.reason)),
         "best": row.best,
         "strategy": _strategy_unless_repeated(item.strategy, candidate),
@@ -213,7 +214,13 @@ def _tabs(
     found = None
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device, fewest_flops(session))
-        tabs.append({"id": "diagnosis", "title": "Diagnosis", "body_html": rounds.diagnosis(found)})
+        tabs.append(
+            {
+                "id": "diagnosis",
+                "title": "Diagnosis",
+                "body_html": diagnosis.render(found, estimated_time(session, item)),
+            }
+        )
     if evaluation.profile:
         lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found)
         tabs.append({"id": "lines", "title": "Lines", "body_html": lines})

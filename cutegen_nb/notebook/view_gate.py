@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from cutegen_nb.analysis.history.summary import RoundSummary, rows
 from cutegen_nb.analysis.source.merge import mergeable
@@ -10,7 +11,7 @@ from cutegen_nb.authors.manual import wanted
 from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.approver import Gate
-from cutegen_nb.notebook.carrying import request_id, request_text
+from cutegen_nb.notebook.carrying import request_id, request_text, short_path
 from cutegen_nb.notebook.view_detail import named
 from cutegen_nb.report.markup import headline, visible
 
@@ -18,8 +19,13 @@ _VERDICT = re.compile(r"^# What happened\n+(?P<line>.+)$", re.MULTILINE)
 """Heading of the shipped template with the verdict below it."""
 
 
-def carry_view(session: Session, prompt: Prompt | None) -> dict[str, object] | None:
-    """Return the request that a person is to carry to a model; None while there is none."""
+def carry_view(
+    session: Session, prompt: Prompt | None, files: tuple[Path, Path] | None = None
+) -> dict[str, object] | None:
+    """Return the request that a person is to carry to a model; None while there is none.
+
+    `files` are those of the request and of its reply.
+    """
     if prompt is None:
         return None
     number = len(session.rounds)
@@ -30,6 +36,7 @@ def carry_view(session: Session, prompt: Prompt | None) -> dict[str, object] | N
         "size": len(request_text(prompt)),
         "can_skip": prompt.purpose == "repair",
         "happened": visible(_happened(prompt)),
+        "files": [{"shown": visible(short_path(path)), "whole": visible(str(path))} for path in files or ()],
     }
 
 
@@ -79,7 +86,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "round": number,
         "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible(
-            (f"{row.relation}: {reason}" if is_told else reason) + _kept_only(session, gate.comparison)
+            (f"{row.relation_words}: {reason}" if is_told else reason) + _kept_only(session, gate.comparison)
         ),
         "can_approve": stands,
         "why_not": "" if stands else why_not,

@@ -9,15 +9,13 @@ from cutegen_nb.core.candidate import FILE_NAME, Candidate
 from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.evaluation import Evaluation, OutputComparison
 from cutegen_nb.core.finding import Finding, Severity
-from cutegen_nb.core.profile import Counters, Profile, ProfileSource, is_own
+from cutegen_nb.core.profile import Counters, Profile, ProfileSource, function_name, is_own
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.prompting.costly import costly_text
 from cutegen_nb.prompting.diagnostics import excerpt, reduced_log
 from cutegen_nb.prompting.wrong import wrong_text
 
-_MANGLED = re.compile(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*")
-"""Kernel name that the DSL makes from a function's name and the types of its arguments."""
 _FINDINGS = 8
 """Largest number of findings in a prompt."""
 _WITH_LINES = {Stage.PROFILE, Stage.TUNE}
@@ -156,17 +154,11 @@ def _full_size_lines(sample: FullSizeSample) -> list[str]:
     ]
 
 
-def _name(kernel: str) -> str:
-    """Function name in the source, where it can be read from the DSL's longer kernel name."""
-    found = _MANGLED.fullmatch(kernel)
-    return found[1] if found else kernel
-
-
 def _profile_lines(profile: Profile, source: str) -> list[str]:
     size = " at the size that is run" if profile.source is ProfileSource.SIMULATED else ""
     lines = [f"Counts of one call{size} ({profile.source.value}, {profile.device}):"]
     lines += [
-        f"- kernel `{_name(launch.kernel)}`, grid {launch.grid}, block {launch.block}: "
+        f"- kernel `{function_name(launch.kernel, source)}`, grid {launch.grid}, block {launch.block}: "
         f"{counters_text(launch.counters)}"
         for launch in profile.launches
     ]

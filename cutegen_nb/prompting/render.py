@@ -320,7 +320,25 @@ def _advice(background: PromptContext, template: str) -> str:
         library=library_parts(session.problem.library),
         sms=_stated(background).sm_count,
         extents=background.extents,
+        held=_held(background.extents.get("columns", 0)),
     )
+
+
+def _held(columns: int) -> str:
+    """Say how many values of a row a thread holds: of a warp for short rows, else of a CTA that fits them.
+
+    A thread holds about 32 values without spilling, so a warp has room for 1,024 and a CTA for 32,768.
+    """
+    if not columns:
+        return (
+            "a row of up to 1,024 elements fits the lanes of a warp, one of up to 32,768 the threads of a CTA"
+        )
+    widths = ((1024, 32), (8192, 256), (16384, 512))
+    threads = next((width for most, width in widths if columns <= most), 1024)
+    each = -(-columns // threads)
+    elements = f"{columns:,} element{'s' if columns != 1 else ''}"
+    holder = "with a warp a row" if threads == 32 else f"with {threads} threads a row"  # noqa: PLR2004 - a warp
+    return f"{elements}, {each} value{'s' if each != 1 else ''} a thread {holder}"
 
 
 def _cure(background: PromptContext, failed: Candidate, found: str) -> str:

@@ -93,7 +93,7 @@ class StatedAlignment:
     """Strategy restated by an author from the code."""
 
     statement: str
-    """What the code does, on one line."""
+    """Effect of the code, on one line."""
     carries: tuple[Optimisation, ...] = ()
     """Optimisations that the code carries out by the author's words."""
     not_done: str = ""

@@ -10,7 +10,7 @@ export function carryBar(panel) {
     textContent: "Copy the request, give it to any model, and paste its whole reply here. It is checked before it is taken.",
   });
   const happened = make("p", { class: "cgn-gate-note" });
-  const where = make("p", { class: "cgn-muted" });
+  const where = make("p", { class: "cgn-muted", hidden: true });
   const copy = button("Copy the request", () => copyRequest(), { kind: "cgn-primary", twin: "%cutegen prompt" });
   const words = make("textarea", { rows: 6, class: "cgn-words cgn-reply", spellcheck: false });
   const field = make("label", { class: "cgn-field" }, make("span", { class: "cgn-label", textContent: "Reply" }), words);
@@ -37,15 +37,30 @@ export function carryBar(panel) {
     if (words.value.trim()) panel.send("checking", { question: panel.view.carry?.id ?? "", edited: words.value });
   }
 
-  async function copyRequest() {
-    const { text } = panel.request;
+  async function copyText(text, self, label, missed = "Not copied: select it") {
     try {
       await navigator.clipboard.writeText(text);
-      tell(copy, "Copied");
+      tell(self, "Copied");
     } catch {
-      tell(copy, "Not copied: select the request below");
+      tell(self, missed);
     }
-    setTimeout(() => tell(copy, "Copy the request"), 2500);
+    setTimeout(() => tell(self, label), 2500);
+  }
+
+  const copyRequest = () => copyText(panel.request.text, copy, "Copy the request", "Not copied: select the request below");
+
+  /** Paths are shown from the notebook's folder; what is copied is the whole of them. */
+  function showFiles([request, reply] = []) {
+    where.hidden = !request;
+    if (!request) return;
+    where.replaceChildren("Or by files: the request is in ", ...path(request), ", its reply goes into ", ...path(reply), ".");
+  }
+
+  function path({ shown, whole }) {
+    const copyPath = button("Copy path", (self) => copyText(whole, self, "Copy path"), { kind: "cgn-small" });
+    copyPath.title = whole;
+    copyPath.setAttribute("aria-label", `Copy the path ${whole}`);
+    return [make("code", { title: whole, textContent: shown }), " ", copyPath];
   }
 
   function update() {
@@ -56,12 +71,11 @@ export function carryBar(panel) {
       shown = carry.id;
       words.value = panel.draftText() ?? "";
       if (words.value) check();
+      showFiles(carry.files);
     }
     tell(title, `${carry.title} — you bring it`);
     tell(happened, carry.happened);
     happened.hidden = !carry.happened;
-    const { notice } = panel.view.live;
-    if (panel.isOfRequest(notice)) tell(where, `By files: ${notice.slice(carry.title.length + 2)}`);
     copy.title = `${carry.size.toLocaleString("en")} characters. Same as %cutegen prompt`;
     const { checked } = panel;
     const isChecked = checked.question === carry.id && checked.text === words.value;

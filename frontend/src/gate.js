@@ -40,7 +40,7 @@ export function gateBar(panel) {
   const overrule = button("Overrule…", (self) => turnTo(form, self, "overrule"), { twin: "%cutegen overrule WHY" });
   const form = decisionForm(panel);
   const merge = mergeForm(panel);
-  const unsent = unsentForm(panel);
+  const unsent = unsentForm(panel, () => update());
   const forms = [form, merge, unsent];
   const buttons = make("div", { class: "cgn-buttons", role: "group" });
   buttons.append(approve, edit, reject, steer, branch, mix, overrule, undo);
@@ -55,6 +55,7 @@ export function gateBar(panel) {
     for (const other of forms) if (other !== which) other.close(false);
     panel.say("");
     which.open(...kind, self);
+    update();
   }
 
   function update() {
@@ -79,13 +80,13 @@ export function gateBar(panel) {
     tell(title, isOpen ? `${gate.title} — ${isPrompt ? "send this request?" : "build on it?"}` : "Nothing to decide now");
     tell(text, isOpen ? `${isEdited && !isPrompt ? "Before your edit: " : ""}${gate.text}` : isElsewhereAsked ? "The end of the epoch is decided above." : IDLE);
     text.classList.toggle("cgn-stale", isEdited && !isPrompt);
-    tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld }) : "");
-    whyNot.hidden = !whyNot.textContent;
+    tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld, versions: panel.detail.versions }) : "");
+    whyNot.hidden = !whyNot.textContent || unsent.isOpen(); // the question says it
     tell(look, isOpen ? (isOld ? `Show the last version of r${gate.round}` : `Show r${gate.round}`) : "");
     conceal(look, !isElsewhere && !isOld);
     if (isOpen) {
-      tell(approve, `${isPrompt ? "Ask" : "Approve"}${isEdited ? " without my edit…" : ""}`);
-      approve.title = isEdited ? "Asks first: your edit would not be used" : "Same as %cutegen approve";
+      tell(approve, `${isPrompt ? "Ask" : "Approve"}${isEdited ? "…" : ""}`);
+      approve.title = isEdited ? "Asks first what becomes of your edit" : "Same as %cutegen approve";
       tell(edit, isPrompt ? "Send edited" : "Evaluate my edit");
       conceal(reject, isPrompt);
       conceal(branch, isPrompt || !gate.branches.length);
@@ -104,6 +105,7 @@ export function gateBar(panel) {
     enable(edit, isReady && isEdited);
     merge.update();
     edit.title = isEdited ? "Same as %cutegen edit" : "Change the text below first";
+    buttons.hidden = unsent.isOpen(); // its answers stand in their place
     conceal(undo, !isEdited);
     enable(undo, isEdited);
     panel.parts?.bar.update();
@@ -114,18 +116,33 @@ export function gateBar(panel) {
     update,
     ask: (...what) => turnTo(unsent, what.pop(), ...what),
     title: () => title.textContent,
-    answers: () => [edit, approve, reject, steer].filter((one) => !one.hidden && (one !== edit || panel.hasEdit())),
+    answers: () =>
+      unsent.isOpen()
+        ? unsent.answers()
+        : [edit, approve, reject, steer].filter((one) => !one.hidden && (one !== edit || panel.hasEdit())),
   };
 }
 
 const IDLE = "You are asked here before the next request and after each evaluation.";
 
 /** What stands in the way of a decision, or is easily overlooked in it. */
-function note(gate, { isPrompt, isEdited, isOld }) {
-  if (isOld) return `You look at an earlier version of r${gate.round}. Restore it below to decide on it.`;
+function note(gate, { isPrompt, isEdited, isOld, versions }) {
+  if (isOld) {
+    const at = versions.findIndex((one) => one.shown) + 1;
+    return (
+      `You look at version ${at} of r${gate.round}. Restore it below to decide on it: ` +
+      `until then every answer is for the last version, ${lastVersion(versions)}.`
+    );
+  }
   if (isEdited && isPrompt) return "You have changed the request and not sent it yet.";
   if (isEdited) return `You have changed the source of r${gate.round} and not evaluated it yet. The verdict is of the version before.`;
   return gate.why_not;
+}
+
+/** Number, origin and verdict of the version that a decision is for. */
+function lastVersion(versions) {
+  const last = versions.at(-1);
+  return `${versions.length} (${last.label}, ${last.verdict})`;
 }
 
 const LEFT_OUT = {
@@ -139,8 +156,8 @@ const LEFT_OUT = {
   stop: { prompt: ["Stop", "the session ends"], revision: ["Stop", "the session ends"] },
 };
 
-/** Asks before a decision leaves out an edit that was neither evaluated nor sent. */
-function unsentForm(panel) {
+/** Asks, in the place of the other answers, before a decision leaves out an edit that was not used. */
+function unsentForm(panel, changed) {
   const words = make("p", { class: "cgn-unsent-words" });
   const use = button("", () => answer("edit", { edited: panel.edited() }), { kind: "cgn-primary" });
   const drop = button("", () => answer(...wanted), {});
@@ -162,10 +179,13 @@ function unsentForm(panel) {
   }
 
   function close(returnFocus) {
+    if (element.hidden) return;
     const isInside = element.contains(element.getRootNode().activeElement);
-    if (opener && (returnFocus || isInside)) opener.focus({ preventScroll: true });
+    const back = opener;
     element.hidden = true;
     opener = null;
+    changed(); // the opener is hidden until now
+    if (back && (returnFocus || isInside)) back.focus({ preventScroll: true });
   }
 
   function answer(kind, more) {
@@ -179,7 +199,7 @@ function unsentForm(panel) {
     event.stopPropagation();
     close(true);
   });
-  return { element, open, close };
+  return { element, open, close, isOpen: () => !element.hidden, answers: () => [use, drop] };
 }
 
 function decisionForm(panel) {
@@ -200,7 +220,10 @@ function decisionForm(panel) {
     opener.setAttribute("aria-expanded", "true");
     const texts = FORMS[which];
     const gate = panel.view.gate;
-    tell(label, texts.label ?? texts[gate.gate]);
+    const { versions, is_old: isOld, round } = panel.detail;
+    const isOther = isOld && gate.round === round;
+    const scope = isOther ? `For version ${lastVersion(versions)}, not the one shown. ` : "";
+    tell(label, `${scope}${texts.label ?? texts[gate.gate]}`);
     element.setAttribute("aria-label", texts.submit);
     tell(submit, texts.submit);
     field.replaceChildren(label, which === "branch" ? choice : words); // a label names its first control only

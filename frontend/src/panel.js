@@ -3,6 +3,7 @@ import { button, enable, folded, keepKeys, make, tell } from "./dom.js";
 import { decisionBar } from "./bar.js";
 import { carryBar } from "./carry.js";
 import { detailView } from "./detail.js";
+import { endBar } from "./end.js";
 import { gateBar } from "./gate.js";
 import { writeOutputs } from "./notebook_file.js";
 import { populationBox } from "./population.js";
@@ -47,10 +48,6 @@ class Panel {
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
     this.guarded(() => this.refresh())();
     this.guarded(() => this.writeFile())();
-    if (model.get("page") !== performance.timeOrigin) {
-      model.set("page", performance.timeOrigin);
-      model.save_changes();
-    }
   }
 
   // A widget manager swallows what a listener throws; here a person reads it.
@@ -104,14 +101,15 @@ class Panel {
     const population = populationBox(this);
     const gate = gateBar(this);
     const carry = carryBar(this);
+    const end = endBar(this);
     const bar = decisionBar(this, [gate, carry]);
     const detail = detailView(this);
     const file = make("p", { class: "cgn-muted", hidden: true });
-    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, population, gate, carry, bar, detail, file };
+    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, population, gate, carry, end, bar, detail, file };
     const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), stop);
     const line = make("div", { class: "cgn-line" }, dot, status, doing, elapsed);
     const header = make("header", { class: "cgn-header" }, top, facts, lead, line);
-    this.root = make("div", { class: "cgn-panel" }, header, rounds.element, population.element, gate.element, carry.element, detail.element, file, bar.element);
+    this.root = make("div", { class: "cgn-panel" }, header, rounds.element, population.element, gate.element, carry.element, end.element, detail.element, file, bar.element);
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "Kernel refinement session");
     // CodeMirror's scroller and whatever else takes the focus by a click: JupyterLab asks the element itself.
@@ -148,6 +146,7 @@ class Panel {
     enable(parts.stop, !this.isOver() && live.state !== "idle");
     parts.gate.update(); // after the detail: an edit in it decides which buttons are of use
     parts.carry.update();
+    parts.end.update();
     parts.bar.update();
     this.showStatus();
     this.tick();
@@ -184,6 +183,10 @@ class Panel {
   say(message) {
     this.message = message;
     this.showStatus();
+  }
+
+  isEnded() {
+    return !this.isLost && !this.model.get("closed") && this.view.live.state === "ended";
   }
 
   isOver() {
@@ -375,4 +378,37 @@ function render({ model, el }) {
   return () => panel.destroy();
 }
 
-export default { render };
+/**
+ * What a page does for a panel that need not be in sight: it says that it was loaded, writes outputs that the
+ * kernel no longer reaches, and takes clicks on the buttons that stand in the place of an ended session's panel.
+ */
+function initialize({ model }) {
+  const panels = (globalThis.cutegenNbPanels ??= {});
+  const mark = model.get("mark");
+  panels[mark] = (action) => {
+    const id = `${Date.now()}-${Math.random().toString(36).slice(2)}`;
+    model.set("action", { id, action, reason: "", edited: "", round: -1, question: "" });
+    model.save_changes();
+    return true;
+  };
+  const write = () => {
+    const saved = model.get("saved");
+    if (saved?.id) writeOutputs(model, saved);
+  };
+  // When the kernel has gone the buttons copy the code beside them.
+  const forget = () => delete panels[mark];
+  model.on("comm_live_update", forget);
+  model.on("change:saved", write);
+  write();
+  if (model.get("page") !== performance.timeOrigin) {
+    model.set("page", performance.timeOrigin);
+    model.save_changes();
+  }
+  return () => {
+    forget();
+    model.off("comm_live_update", forget);
+    model.off("change:saved", write);
+  };
+}
+
+export default { initialize, render };

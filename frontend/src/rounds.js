@@ -101,6 +101,7 @@ export function roundsTable(panel) {
       strategy.title = item.strategy;
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
+      cells[2].title = item.relation_reason;
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
       tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
       decision.title = item.words;

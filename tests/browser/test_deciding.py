@@ -34,7 +34,7 @@ def person(decision):
 def test_asking_and_approving_keeps_the_revision(sit):
     session = sit()
     session.at_prompt(0)
-    assert "def relu" in session.panel.inner_text()
+    session.until("def relu")
     session.ask(0)
     session.click("Approve")
     stored = session.stored(0)

@@ -1,4 +1,4 @@
-"""What a page does to the panel, and the panel to the page: reloads, keys, hostile text, themes, widths."""
+"""Effects of the page on the panel and of the panel on the page: reloads, keys, hostile text, themes, widths."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     session.notebook.until_panel(index, "The round ended without a source")
     panel.get_by_role("button", name="Show r0").click()
     session.notebook.until_panel(index, "r0 · first kernel")
-    session.notebook.until_panel(index, "Ended: ")
+    session.notebook.until_panel(index, f"{session.name} has ended")
     assert not panel.get_by_role("button", name="Approve").is_visible()
 
 
@@ -331,8 +331,12 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
     panel = notebook.panel(0)
     for theme in ("light", "dark"):
         notebook.set_theme(theme)
-        for width in (600, 1000, 1400):
+        for width in (600, 800, 1000, 1400):
             notebook.page.set_viewport_size({"width": width, "height": 1000})
+            rounds = panel.get_by_role("region", name="Rounds")
+            assert rounds.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width)
+            for heading in ("Round", "Verdict", "Against best", "Decision"):
+                assert rounds.get_by_role("columnheader", name=heading).is_visible(), (width, heading)
             for tab in TABS:
                 panel.get_by_role("tab", name=tab).click()
                 notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")

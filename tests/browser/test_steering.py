@@ -1,4 +1,4 @@
-"""What a person types in the panel, and what becomes of it: edits, versions, words, comments, pasted replies."""
+"""Texts that a person types in the panel, and their effects: edits, versions, words, comments, pasted replies."""
 
 from __future__ import annotations
 
@@ -51,18 +51,22 @@ def test_an_edit_is_asked_about_before_a_decision_leaves_it_out(sit):
     request.press("Control+End")
     session.notebook.page.keyboard.insert_text("\nOne warp a row, please.")
     asked = session.panel.get_by_role("alertdialog")
-    session.click("Ask without my edit…")
+    session.click("Ask…")
     assert "Your edit was not sent yet. Without it, the request is sent as it was." in asked.inner_text()
     asked.get_by_role("button", name="Ask without my edit", exact=True).click()
     session.at_revision(0)
     session.add_to_source(0, "\n# seen by a person\n")
     session.until("You have changed the source of r0 and not evaluated it yet.")
-    session.click("Approve without my edit…")
+    session.click("Approve…")
     assert "Without it, the version before it is built upon." in asked.inner_text()
+    # One place: the answers to the question stand where the others stood.
+    assert session.panel.get_by_role("button", name="Evaluate my edit").count() == 1
+    assert session.panel.get_by_role("button", name="Approve").count() == 1
     asked.get_by_role("button", name="Cancel").click()
+    assert session.button("Approve…").evaluate("(e) => e === e.getRootNode().activeElement")
     assert session.rounds() == []
     assert session.button("Evaluate my edit").get_attribute("class").endswith("cgn-primary")
-    session.click("Approve without my edit…")
+    session.click("Approve…")
     asked.get_by_role("button", name="Evaluate my edit").click()
     session.notebook.until(lambda: session.versions().count() == 2, what="the edited version")
     session.at_revision(0)
@@ -82,8 +86,17 @@ def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit)
     assert session.button("Approve").get_attribute("aria-disabled") == "true"
     assert session.versions().count() == passed + 2
     session.versions().first.click()
-    session.until("You look at an earlier version of r0. Restore it below to decide on it.")
+    session.until(
+        "You look at version 1 of r0. Restore it below to decide on it: until then every answer is "
+    )
+    last = f"for the last version, {passed + 2} (edit by "
+    assert last in session.shown()
     assert session.button("Approve").get_attribute("aria-disabled") == "true"
+    session.click("Reject…")
+    form = session.panel.locator(".cgn-form:visible")
+    assert f"For version {passed + 2} (edit by " in form.inner_text()
+    assert "not the one shown. Why?" in form.inner_text()
+    session.click("Cancel")
     session.click("Restore this version")
     session.notebook.until(
         lambda: (
@@ -231,6 +244,12 @@ def test_by_hand_a_request_is_copied_from_the_panel_and_its_reply_pasted_there(s
     session.click("Copy the request")
     session.notebook.until(lambda: "def relu(x)" in copied(session), what="the request to be copied")
     assert session.panel.get_by_label("Request for r0").inner_text().splitlines()[0] in copied(session)
+    path = f".cutegen/prompts/{session.name}-0.md"
+    assert f"Or by files: the request is in {path} Copy path" in session.shown()
+    session.panel.get_by_role("button", name=f"{path}").first.click()
+    session.notebook.until(
+        lambda: copied(session) == str(session.notebook.lab.folder / path), what="the whole path to be copied"
+    )
     reply = session.panel.get_by_role("textbox", name="Reply")
     take = session.button("Hand in the reply")
     assert take.get_attribute("aria-disabled") == "true"

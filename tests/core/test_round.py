@@ -140,3 +140,9 @@ def test_the_champion_of_an_epoch_is_its_best_else_its_fastest_member():
     assert Epoch(number=1, members=("a", "b"), best="b").champion == "b"
     assert Epoch(number=1, members=("a", "b")).champion == "a"
     assert Epoch(number=1, members=()).champion == ""
+
+
+def test_a_person_reads_that_there_is_no_clear_difference_and_the_store_keeps_its_value():
+    assert Relation.CANNOT_TELL == "cannot tell"
+    assert Relation.CANNOT_TELL.words == "no clear difference"
+    assert Relation.ESTIMATED_FASTER.words == "estimated faster"

@@ -7,12 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.cli.prompt import _request_and_stage
+from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.round import Relation
 from cutegen_nb.core.session import Plan, PromptPart
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.loop.asking import limit_lines
 from cutegen_nb.prompting.library import shipped_library
+from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 
 MENU = shipped_library().menu(WorkloadClass.ELEMENTWISE)
@@ -94,3 +99,23 @@ def test_requests_begin_with_what_was_found_and_end_with_the_guide(stage, reply_
         told.index(text) for text in ("# This round", "# What limits it", "# The reference", "Mind the tail.")
     ]
     assert places == sorted(places)
+
+
+def test_the_bound_is_told_once_and_at_the_full_size_and_no_strategy_is_named():
+    session = examples.session_of(Relation.FIRST)
+    first = session.rounds[0]
+    found = passed(64_000_000, 256_000_000)
+    launch = replace(found.profile.launches[0], grid=(100_000, 1, 1))
+    sample = LaunchSample(profile=launch, ctas=4, first_touch_sectors=64_000_000)
+    sampled = replace(found, full_size=FullSizeSample(launches=(sample,)))
+    target = find_target("L4")
+    for evaluation, begins in (
+        (sampled, "At the full size, which counts, it is bound by "),
+        (found, "Bound: "),
+    ):
+        item = replace(first, attempts=(replace(first.attempts[0], evaluation=evaluation),))
+        whole = replace(session, rounds=(item,))
+        lines = limit_lines(whole, item, target.device, target)
+        assert lines[0].startswith(begins)
+        assert len([line for line in lines if "ound: " in line or "it is bound by" in line]) == 1
+        assert not any("Strategies:" in line or line.startswith("Zone") for line in lines)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 from notebook_kernels import ROOT, Kernel, rows
+
+from cutegen_nb.core.round import Prompt
+from cutegen_nb.notebook.carrying import lacking, reply_words, short_path
 
 PROBLEM = (ROOT / "tests/evaluator/problems/relu.py").read_text()
 KERNEL = (ROOT / "tests/evaluator/candidates/relu.py").read_text()
@@ -78,7 +82,7 @@ key_variable = "KEY_THAT_IS_NOT_SET"
 
 
 class TestAModelThatCannotBeHad:
-    """What a person reads in a cell."""
+    """Text that a cell shows to a person."""
 
     def test_each_trouble_is_one_sentence_with_the_next_step(self, unattended: Kernel):
         (unattended.folder / "config.toml").write_text(CONFIG)
@@ -100,3 +104,24 @@ class TestAModelThatCannotBeHad:
         shown = ran.outputs[-1]["data"]["text/plain"]
         assert "http://127.0.0.1:9/v1 gave no answer" in shown
         assert "check that the server runs" in shown
+
+
+def test_a_path_is_shown_from_the_notebooks_folder_or_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert short_path(tmp_path / ".cutegen" / "prompts" / "relu-0.md") == ".cutegen/prompts/relu-0.md"
+    assert short_path(Path("/home/ada/kernels/relu-0.md")) == "~/kernels/relu-0.md"
+    assert short_path(Path("/data/relu-0.md")) == "/data/relu-0.md"
+
+
+STATED = "Strategy: two-rows-a-warp\nStatement: Give each warp two rows, so that their loads overlap.\nBuilds on: none\n"
+
+
+def test_a_request_for_words_takes_words():
+    asked = Prompt(system="", user="State one.", digest="d", purpose="invent")
+    assert lacking(asked, "It is fast.", ()) != ""
+    assert lacking(asked, STATED, ()) == ""
+    assert reply_words(asked, STATED) == "This states the strategy two-rows-a-warp."
+    again = Prompt(system="", user="State one.", digest="d", purpose="reply")
+    assert lacking(again, STATED, ()) == ""
+    assert "holds no code" in lacking(again, "It is fast.", ())

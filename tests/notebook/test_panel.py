@@ -225,3 +225,15 @@ def test_an_answer_to_an_epoch_is_taken_at_its_gate_only(panel, posted, action, 
     assert panel.population["gate"]["id"] == panel.view["live"]["id"] == "epoch:1:0"
     assert act(panel, action, question="epoch:1:0", edited=edited)["refused"] == ""
     assert [(item["action"], item["edited"]) for item in posted] == [(action, edited)]
+
+
+def test_what_is_for_the_end_is_taken_at_the_end_only(panel, posted):
+    assert "has not ended" in act(panel, "more")["refused"]
+    words = "person:ada stopped the session at round 2"
+    panel.show(replace(OPEN, stopped=words), Live(ended=words), None)
+    end = panel.view["end"]
+    assert end["reason"] == "ada stopped it at round 2."
+    assert [step["action"] for step in end["steps"]] == ["more", "export", "bundle"]
+    for action in ("more", "export", "bundle", "reopen", "fold"):
+        assert act(panel, action)["refused"] == ""
+    assert [item["action"] for item in posted] == ["more", "export", "bundle", "reopen", "fold"]

@@ -66,6 +66,6 @@ class TestAPanel:
         panel = started.panel
         attended.act(panel, "stop")
         saved = attended.until(panel, "saved", lambda saved: saved["panel"])
-        assert "seen has ended: " in saved["panel"]["text/plain"]
+        assert "seen has ended. " in saved["panel"]["text/plain"]
         assert "%cutegen resume seen" in saved["panel"]["text/plain"]
         assert "Working" not in saved["record"]["text/html"]

@@ -9,10 +9,12 @@ from __future__ import annotations
 from cutegen_nb.analysis.estimate.constants import CONSTANTS, EstimateConstants
 from cutegen_nb.analysis.estimate.interval import deviation, interval
 from cutegen_nb.analysis.estimate.launch_terms import LaunchTime, launch_time
-from cutegen_nb.analysis.estimate.targets import EstimateTarget
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
 from cutegen_nb.analysis.hardware.occupancy import occupancy
+from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.estimate import Estimate, FullSizeSample, Term
+from cutegen_nb.core.evaluation import Evaluation
 
 
 def estimate(
@@ -32,6 +34,19 @@ def estimate(
         target=target.name, seconds=seconds, seconds_low=low, seconds_high=high, bound=terms[0].name,
         terms=terms, note=_note(sample, target),
     )  # fmt: skip
+
+
+def estimate_of(
+    evaluation: Evaluation | None, device: Device, target: EstimateTarget | None = None
+) -> Estimate | None:
+    """Estimate the time of an evaluated kernel for `target`, by default `target_of` the device.
+
+    None on a GPU, which has a clock, and without a sample.
+    """
+    sample = evaluation.full_size if evaluation else None
+    if device.kind is DeviceKind.GPU or sample is None or not sample.launches:
+        return None
+    return estimate(sample, target or target_of(device))
 
 
 def _together(times: list[LaunchTime]) -> tuple[Term, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cutegen_nb.analysis.hardware.devices import SHEETS, DataSheet, find_data_sheet, total_clocks_per_s
@@ -138,6 +139,13 @@ def find_target(name: str) -> EstimateTarget:
         known = ", ".join(one.product for one in SHEETS)
         raise UsageError(f"no data sheet is known for the GPU {name!r}; known are {known}")
     return EstimateTarget(sheet=sheet, latency=_latency(sheet.architecture))
+
+
+def target_named_in(text: str) -> EstimateTarget | None:
+    """Return the GPU whose name stands in a text, such as the reason of a comparison; None for none."""
+    named = [one for one in SHEETS if re.search(rf"NVIDIA {re.escape(one.product)}(?!\w)", text)]
+    sheet = max(named, key=lambda one: len(one.product), default=None)
+    return EstimateTarget(sheet=sheet, latency=_latency(sheet.architecture)) if sheet else None
 
 
 def target_of(device: Device) -> EstimateTarget:

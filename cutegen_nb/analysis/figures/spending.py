@@ -22,10 +22,11 @@ def usage_words(usage: Usage) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Format US dollars: ``$12.30``; below one dollar with two significant figures: ``$0.0014``."""
+    """Format US dollars: ``$12.30``; below one dollar two significant figures: ``$0.50``, ``$0.0014``."""
     if amount >= 1 or amount == 0:
         return f"${amount:,.2f}"
-    return f"${float(f'{amount:.2g}'):.6f}".rstrip("0")
+    whole, _, cents = f"{float(f'{amount:.2g}'):.6f}".rstrip("0").partition(".")
+    return f"${whole}.{cents.ljust(2, '0')}"
 
 
 def notes_of(attempts: tuple[Attempt, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from cutegen_nb.analysis.figures.quantity import change, count, duration, figure, times
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Counters, ProfileSource
-from cutegen_nb.core.round import Comparison, PredictedChange, Relation
+from cutegen_nb.core.round import NO_CLEAR_DIFFERENCE, Comparison, PredictedChange, Relation
 from cutegen_nb.core.strategy import Direction
 
 LATENCY = "latency_ms"
@@ -54,6 +54,11 @@ class Outcome(StrEnum):
     """A counter was named without a direction."""
     NOT_MEASURED = "not measured"
     """One of the two values is missing."""
+
+    @property
+    def words(self) -> str:
+        """Result as a person reads it."""
+        return NO_CLEAR_DIFFERENCE if self is Outcome.CANNOT_TELL else self.value
 
 
 class Basis(StrEnum):
@@ -101,15 +106,15 @@ class Score:
         """Format claim, measurement, its size and the result in one line."""
         found = self.measured
         if found is None:
-            return f"{_said(self.claim)}: {self.outcome}"
+            return f"{_said(self.claim)}: {self.outcome.words}"
         is_time = self.claim.counter in {LATENCY, SPEEDUP}
         write = _milliseconds if is_time else count
         figures = f"{write(found.before)} → {write(found.after)}"
         where = f", {found.basis}" if found.basis is Basis.ESTIMATED else f" {found.basis}"
         if self.outcome is Outcome.SIZE_OFF:
-            return f"{_said(self.claim)}: {figures}{where}, {self.outcome} ({self._sizes(found)})"
+            return f"{_said(self.claim)}: {figures}{where}, {self.outcome.words} ({self._sizes(found)})"
         moved = times(1 + found.change_fraction) if self._is_speedup else change(found.before, found.after)
-        return f"{_said(self.claim)}: {figures} ({moved}){where}, {self.outcome}"
+        return f"{_said(self.claim)}: {figures} ({moved}){where}, {self.outcome.words}"
 
     def _sizes(self, found: Measured) -> str:
         """Format predicted and measured size: ``predicted +40 %, measured +416.7 %``."""

@@ -1,10 +1,10 @@
 """Comparison of a candidate with the best candidate before it.
 
-On a GPU the result is faster, slower or cannot tell. It comes from both kernels timed alternately in one run,
-paired call by call. Where the best was not timed with the candidate, each one's speedup over the same
-baseline in its own run is used, which is less exact. Without a GPU the result is estimated faster, estimated
-slower or cannot tell, from counts at full size. Where no time could be estimated, it is less, same or more
-work, from exact simulated counts; these are never called a time.
+On a GPU the result is faster, slower or no clear difference. It comes from both kernels timed alternately in
+one run, paired call by call. Where the best was not timed with the candidate, each one's speedup over the
+same baseline in its own run is used, which is less exact. Without a GPU the result is estimated faster,
+estimated slower or no clear difference, from counts at full size. Where no time could be estimated, it is
+less, same or more work, from exact simulated counts; these are never called a time.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.history.summary import decision, decision_word, revision
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Attempt, Round
+from cutegen_nb.core.round import Attempt, Relation, Round
 from cutegen_nb.core.session import Session
 
 
@@ -41,6 +41,11 @@ class Revision:
     """True if later rounds may build on it."""
     best: bool
     """True if it is the session's best."""
+
+    @property
+    def relation_words(self) -> str:
+        """Relation as a person reads it; empty where nothing passed."""
+        return Relation(self.relation).words if self.relation else ""
 
     @property
     def by_person(self) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.estimate.estimate import estimate_of
+from cutegen_nb.analysis.estimate.targets import target_named_in
 from cutegen_nb.analysis.figures.baselines import missing_baselines
 from cutegen_nb.analysis.figures.quantity import change, count, duration, interval, share, times
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.library import library_option, library_words, parse_library
 from cutegen_nb.core.round import Action, Decision, Relation, Round
@@ -106,6 +109,11 @@ class RoundSummary:
         """The verdict, with the parts that PyTorch computed: ``PASSED with PyTorch's conv``."""
         return f"{self.verdict} {library_words(parse_library(self.library))}".rstrip()
 
+    @property
+    def relation_words(self) -> str:
+        """Relation as a person reads it; empty where nothing passed."""
+        return Relation(self.relation).words if self.relation else ""
+
 
 def revision(item: Round) -> str:
     """Return a round's label: ``r2``."""
@@ -171,6 +179,12 @@ def who(by: str) -> str:
     if not separator or not name:
         return by
     return name if kind == "person" else f"{kind} {name}"
+
+
+def estimated_time(session: Session, item: Round) -> Estimate | None:
+    """Return the estimate of a round's kernel for the GPU of its comparison; None where there is none."""
+    target = target_named_in(item.comparison.reason) if item.comparison else None
+    return estimate_of(item.evaluation, session.device, target)
 
 
 def parent_round(session: Session, item: Round) -> Round | None:

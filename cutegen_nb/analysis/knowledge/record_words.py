@@ -44,21 +44,27 @@ def told_lines(records: Sequence[StrategyRecord], lines: Sequence[StrategyLine] 
     for item in records:
         first.setdefault(item.strategy.identity, item)
     every = list(first.values())
-    together = [f"the fastest kernel known came from {line_words(one)}" for one in lines]
+    together = [f"the fastest kernel known came from {_stated(one)}" for one in lines]
     left = TOLD - len(together)
     kept = every if len(every) <= left else [*every[: left - 1], every[-1]]
-    return (*together, *(f"{item.strategy.name}: {_statement(item)} {effect_words(item)}" for item in kept))
+    return (*together, *(f"{_statement(item)} {effect_words(item)}" for item in kept))
 
 
 def line_words(line: StrategyLine) -> str:
-    """Return the strategies of a line in sequence and the speed-up that they had together."""
-    names = ", then ".join(item.name for item in line.applied)
+    """Return the names of the strategies of a line in sequence and the speed-up that they had together."""
+    return f"{', then '.join(item.name for item in line.applied)}: {_speedup(line)}"
+
+
+def _stated(line: StrategyLine) -> str:
+    """Return the statements of the strategies of a line, for an author who does not know their names."""
+    steps = " ".join(f"({number}) {one.statement}" for number, one in enumerate(line.applied, start=1))
+    return f"these steps, {_speedup(line)}: {steps}"
+
+
+def _speedup(line: StrategyLine) -> str:
     record = line.record
     kind = "estimated for" if record.estimated else "measured on"
-    return (
-        f"{names}: {times(record.total_speedup)} its first kernel on {record.problem.words}; "
-        f"{kind} {record.device}"
-    )
+    return f"{times(record.total_speedup)} its first kernel on {record.problem.words}; {kind} {record.device}"
 
 
 def _statement(record: StrategyRecord) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cutegen_nb.analysis.figures.quantity import count, scaled, share
 from cutegen_nb.analysis.hardware.occupancy import Occupancy, launch_occupancy
-from cutegen_nb.core.profile import Access, LaunchProfile, Profile, ProfileSource
+from cutegen_nb.core.profile import Access, LaunchProfile, Profile, ProfileSource, function_name
 
 _DASH = "–"
 _NAME_WIDTH = 40
@@ -153,15 +152,9 @@ def resources(profile: Profile) -> CountTable:
     )
 
 
-def kernel_name(launch: LaunchProfile) -> str:
-    """Return the kernel's name in the source, as far as the DSL's longer name shows it, cut to 40 characters.
-
-    The DSL writes ``kernel_cutlass_NAME_TYPES_NUMBER``, where the types begin with a tensor's or a number's.
-    NAME of a method is ``METHOD___main__CLASS_object_at_``.
-    """
-    found = re.fullmatch(r"kernel_cutlass_(\w+?)_(?:tensorptr|i\d+_|\d)\w*", launch.kernel)
-    name = found[1] if found else launch.kernel
-    name = re.sub(r"^(\w+)___main__(\w+)_object_at_*$", r"\2.\1", name)
+def kernel_name(launch: LaunchProfile, source: str = "") -> str:
+    """Return the name of the kernel's function, cut to 40 characters; `source` is the candidate's text."""
+    name = function_name(launch.kernel, source)
     return name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 1]}…"
 
 

@@ -236,15 +236,15 @@ _COLUMNS = (
 """All columns of a line view; those without figures are left out."""
 
 
-def heat(profile: Profile, diagnosis: Diagnosis | None = None) -> tuple[KernelHeat, ...]:
+def heat(profile: Profile, diagnosis: Diagnosis | None = None, source: str = "") -> tuple[KernelHeat, ...]:
     """Return the lines of each kernel, the kernel with most samples or instructions first.
 
-    Kernels without lines are left out.
+    Kernels without lines are left out. `source` is the candidate's text, which has their names.
     """
     kernels = list(dict.fromkeys(launch.kernel for launch in profile.launches))
     parts = [_only(profile, kernel) for kernel in kernels]
     ordered = sorted(parts, key=lambda part: -(part.counters.samples or part.counters.warp_instructions))
-    found = (_kernel(part, diagnosis) for part in ordered)
+    found = (_kernel(part, diagnosis, source) for part in ordered)
     return tuple(one for one in found if one.lines)
 
 
@@ -252,7 +252,7 @@ def _only(profile: Profile, kernel: str) -> Profile:
     return replace(profile, launches=tuple(one for one in profile.launches if one.kernel == kernel))
 
 
-def _kernel(part: Profile, diagnosis: Diagnosis | None) -> KernelHeat:
+def _kernel(part: Profile, diagnosis: Diagnosis | None, source: str) -> KernelHeat:
     totals = by_line(part)
     spilled = _spilled_bytes(part)
     own = {
@@ -265,8 +265,9 @@ def _kernel(part: Profile, diagnosis: Diagnosis | None) -> KernelHeat:
     lines = {number: _heat_line(line, whole, columns, peaks) for number, line in own.items()}
     hottest, because = _hottest(lines, diagnosis)
     return KernelHeat(
-        kernel=kernel_name(part.launches[0]), columns=tuple(one.column for one in columns), lines=lines,
-        hottest=hottest, because=because, elsewhere=totals.elsewhere,
+        kernel=kernel_name(part.launches[0], source), lines=lines,
+        columns=tuple(one.column for one in columns), hottest=hottest, because=because,
+        elsewhere=totals.elsewhere,
     )  # fmt: skip
 
 
@@ -360,7 +361,7 @@ def hottest_lines(profile: Profile, source: str, *, most: int = _HOT_LINES) -> C
     title = f"Lines that cost most ({profile.source.value})"
     if not profile.launches:
         return CountTable(title=title, columns=(("Line", True), ("Source", False)), rows=())
-    found = _kernel(profile, None)
+    found = _kernel(profile, None, source)
     texts = source.splitlines()
     ordered = sorted(found.lines, key=lambda number: (-found.lines[number].cost, number))[:most]
     rows = tuple(

@@ -40,9 +40,10 @@ def judge_transfers(called: CallRecord, drawn: Sequence[Any], which: str, state:
     if of_inputs < least and not (down >= least and up and brought_up):
         state.ran(TRANSFERS)
         return None
+    copied = f"copied {up} bytes to the GPU" if up else "copied nothing back to it"
     message = (
-        f"In {which} the host read {down} bytes of tensors on the GPU, where the inputs hold {given}, and "
-        f"brought {up} up; the outputs hold {made}. {_where(called)}The kernel has to do the work."
+        f"In {which} the host read {down} bytes from the GPU and {copied}; the inputs hold {given} bytes, "
+        f"the outputs {made}. {_where(called)}The kernel has to do the work."
     )
     lines = sorted({item.line for item in called.moved if item.line})
     exhibit = Exhibit(

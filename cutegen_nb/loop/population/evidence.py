@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cutegen_nb.analysis.bottleneck.full_grid import is_scaled
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
@@ -23,7 +22,7 @@ from cutegen_nb.core.search.knowledge import AppliedStrategy
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Condition, Optimisation
 from cutegen_nb.core.timing import Timing
-from cutegen_nb.loop.asking import device_of_figures, diagnosis_of, resource_lines
+from cutegen_nb.loop.asking import device_of_figures, limit_lines, resource_lines
 from cutegen_nb.loop.lineage import line_of, parent_evaluation
 from cutegen_nb.loop.menu import circumstances, parent_estimate
 from cutegen_nb.prompting.feedback import counters_text
@@ -44,7 +43,6 @@ def member_evidence(session: Session, item: Round, target: EstimateTarget | None
     carried_out, lacking = _optimisations(here)
     claims = item.aligned.not_told if item.aligned else ()
     # The zone belongs to the problem, which the request describes once.
-    found = replace(diagnosis_of(session.facts, evaluation, device), zone=None)
     return MemberEvidence(
         revision=revision(item),
         standing=_standing(session, item, target),
@@ -54,7 +52,7 @@ def member_evidence(session: Session, item: Round, target: EstimateTarget | None
         # Later counters may tell of a claim.
         not_told=tuple(name.value for name in claims if in_force(name, here.traits) is None),
         evaluation=_counts(session.facts, device, evaluation) if evaluation else "",
-        diagnosis=found.text(),
+        diagnosis=limit_lines(session, item, device, target),
     )
 
 

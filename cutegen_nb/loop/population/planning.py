@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.knowledge.gains import best_lines
 from cutegen_nb.analysis.population.members import Member, candidates, population
 from cutegen_nb.core.round import Action, Decision, Round
@@ -59,7 +60,10 @@ class PlannedSlot:
 
 
 def plan_epoch(
-    session: Session, menu: Sequence[Strategy], records: Sequence[StrategyRecord] = ()
+    session: Session,
+    menu: Sequence[Strategy],
+    records: Sequence[StrategyRecord] = (),
+    target: EstimateTarget | None = None,
 ) -> tuple[PlannedSlot, ...]:
     """Plan the next epoch of `session`, which holds no round of it yet; empty when nothing is left to try.
 
@@ -75,7 +79,7 @@ def plan_epoch(
     first = _certain(session, members, records)
     free = max(0, size - len(first))
     offers = {
-        MoveKind.EXTEND: _extensions(session, members, menu, records),
+        MoveKind.EXTEND: _extensions(session, members, menu, records, target),
         MoveKind.CROSS: _crossovers(session, members),
         MoveKind.INVENT: _inventions(session, members),
     }
@@ -205,12 +209,13 @@ def _extensions(
     members: Sequence[Member],
     menu: Sequence[Strategy],
     records: Sequence[StrategyRecord],
+    target: EstimateTarget | None,
 ) -> Iterator[PlannedSlot]:
     """Yield the untried strategies of the menu, those of fast members first.
 
     `_RANK_STEP` strategies of the fastest member come before the first of the next one, and so on.
     """
-    lists = [list(_offered(session, member, menu, records)) for member in members]
+    lists = [list(_offered(session, member, menu, records, target)) for member in members]
     places = [(place, rank) for rank, offers in enumerate(lists) for place in range(len(offers))]
     for place, rank in sorted(places, key=lambda at: (at[0] + _RANK_STEP * at[1], at[1])):
         choice, stage = lists[rank][place]
@@ -219,7 +224,11 @@ def _extensions(
 
 
 def _offered(
-    session: Session, member: Member, menu: Sequence[Strategy], records: Sequence[StrategyRecord]
+    session: Session,
+    member: Member,
+    menu: Sequence[Strategy],
+    records: Sequence[StrategyRecord],
+    target: EstimateTarget | None,
 ) -> Iterator[tuple[Choice, Stage]]:
     """Yield the untried strategies for a member: structure first, then answers to counters, then numbers.
 
@@ -228,7 +237,9 @@ def _offered(
     left = untried(session, menu, member.item)
     seen: set[str] = set()
     for stage in _STAGES:
-        for choice in ordered(of_stage(session, left, member.item, stage), records, session, member.item):
+        for choice in ordered(
+            of_stage(session, left, member.item, stage, target), records, session, member.item
+        ):
             if choice.strategy.name not in seen:
                 seen.add(choice.strategy.name)
                 yield choice, stage

@@ -134,7 +134,9 @@ class _Run:
     async def _first_kernel(self, menu: tuple[Strategy, ...]) -> str:
         """Run rounds of a chain until a kernel passed; return the reason to stop, if any."""
         while not population(self.session):
-            reason = stop_reason(StopInput(session=self.session, menu=menu, since=self._since))
+            reason = stop_reason(
+                StopInput(session=self.session, menu=menu, target=self._effects.target, since=self._since)
+            )
             if reason:
                 return reason
             finished = await run_round(self.session, self._effects, menu, repairs=self._repairs)
@@ -173,7 +175,7 @@ class _Run:
         number = len(self.session.epochs) + 1
         before = _without_epoch(self.session, number)
         records = earlier_records(before, self._effects.knowledge)
-        planned = plan_epoch(before, menu, records)
+        planned = plan_epoch(before, menu, records, self._effects.target)
         if not planned:
             best = population(self.session)[0].label
             return f"nothing is left to try: every strategy and pair of the members was tried (best {best})"

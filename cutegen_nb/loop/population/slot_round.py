@@ -15,13 +15,14 @@ from cutegen_nb.loop.asking import background_of
 from cutegen_nb.loop.lineage import line_of
 from cutegen_nb.loop.population.evidence import kernel_traits_of, member_evidence, shown_optimisations
 from cutegen_nb.loop.population.planning import PlannedSlot, applied_names, forbidden
-from cutegen_nb.loop.round import Effects, run_round
+from cutegen_nb.loop.round import RETRIES, Effects, run_round
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.render import retry_prompt
 from cutegen_nb.prompting.reply_faults import Unusable
 from cutegen_nb.prompting.strategy_prompts import align_prompt, cross_prompt, invent_prompt
 from cutegen_nb.prompting.strategy_reply import (
     NoStrategy,
+    StatedAlignment,
     StatedStrategy,
     parse_alignment,
     parse_strategy,
@@ -105,7 +106,7 @@ async def _stated(
     else:
         prompt = invent_prompt(background, base, parent, forbidden=banned, beside=beside)
     attempts: list[Attempt] = []
-    for _ in range(2):
+    for _ in range(1 + RETRIES):
         attempt = await _answer(session, effects, prompt)
         if attempt.reply is None:
             return None, [*attempts, attempt]
@@ -196,11 +197,7 @@ async def _aligned(
     background = background_of(session, effects.words)
     shown = shown_optimisations(session, finished, planned.base)
     prompt = align_prompt(background, strategy, planned.base.candidate, candidate, shown=shown)
-    attempt = await _answer(session, effects, prompt)
-    parsed = parse_alignment(attempt.reply) if attempt.reply else None
-    if isinstance(parsed, Unusable):
-        attempt = replace(attempt, problem=parsed.reason)
-    usable = None if isinstance(parsed, Unusable) else parsed
+    attempts, usable = await _restated(session, effects, prompt)
     found = align(
         strategy,
         kernel_traits_of(session, planned.base),
@@ -209,7 +206,24 @@ async def _aligned(
         carries=usable.carries if usable else (),
         by=effects.author.name if usable else "features",
     )
-    return found, [attempt]
+    return found, attempts
+
+
+async def _restated(
+    session: Session, effects: Effects, prompt: Prompt
+) -> tuple[list[Attempt], StatedAlignment | None]:
+    """Ask for a restatement, and again with the reason while it is unusable; None where it stays so."""
+    attempts: list[Attempt] = []
+    asked = prompt
+    for _ in range(1 + RETRIES):
+        attempt = await _answer(session, effects, asked)
+        parsed = parse_alignment(attempt.reply) if attempt.reply else None
+        if attempt.reply is None or not isinstance(parsed, Unusable):
+            return [*attempts, attempt], parsed if isinstance(parsed, StatedAlignment) else None
+        attempts.append(replace(attempt, problem=parsed.reason))
+        background = background_of(session, effects.words)
+        asked = retry_prompt(background, prompt, parsed.reason, attempt.reply.text)
+    return attempts, None
 
 
 def aligned_first(session: Session, finished: Round) -> Alignment | None:

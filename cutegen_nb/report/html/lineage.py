@@ -175,7 +175,7 @@ def _texts(one: Revision) -> tuple[tuple[str, bool], ...]:
         (one.label, one.best),
         (strategy, False),
         (one.verdict, False),
-        (one.relation, False),
+        (one.relation_words, False),
         (who(one.author), one.by_person),
         (one.stage, False),
     )

@@ -43,7 +43,7 @@ def render(
         diagnosis: diagnosis whose first line is marked as the hottest; without one the most costly line is.
         style: style of the HTML.
     """
-    kernels = heat(profile, diagnosis)
+    kernels = heat(profile, diagnosis, source)
     code = highlight(source)
     text = source.split("\n")
     return fill(

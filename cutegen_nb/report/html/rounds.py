@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose
+from cutegen_nb.analysis.bottleneck.diagnose import diagnose
 from cutegen_nb.analysis.figures.spending import notes_of, usage_words
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.history.fewest_flops import fewest_flops
@@ -13,6 +13,7 @@ from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     counted_figures,
     decision,
+    estimated_time,
     parent_candidate,
     parent_round,
     relation_kind,
@@ -26,7 +27,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Attempt, Round, opening
 from cutegen_nb.core.session import Session
-from cutegen_nb.report.html import correctness, counts, diff, timing
+from cutegen_nb.report.html import correctness, counts, diagnosis, diff, timing
 from cutegen_nb.report.html import layouts as layout_view
 from cutegen_nb.report.html import lines as line_view
 from cutegen_nb.report.html.code import listing
@@ -107,11 +108,6 @@ def _parents(session: Session, item: Round) -> list[str]:
     return [revision(one) for one in made if one is not None]
 
 
-def diagnosis(found: Diagnosis, *, style: Style = Style.RECORD) -> Markup:
-    """Return a diagnosis: the bound, and each cause with its counters and its refutation."""
-    return fill("diagnosis", style, found=found)
-
-
 def _attempt(number: int, attempt: Attempt, final: Candidate | None, style: Style) -> Markup:
     evaluation, candidate = attempt.evaluation, attempt.candidate
     source = candidate.source if candidate else ""
@@ -156,7 +152,8 @@ def _work(
         parts.append(("Times", timing.render(evaluation.timing, roof, style=style)))
     if evaluation.passed and (evaluation.profile or evaluation.timing):
         found = diagnose(session.facts, evaluation, session.device, fewest_flops(session))
-        parts.append(("Diagnosis", diagnosis(found, style=style)))
+        estimated = estimated_time(session, item)
+        parts.append(("Diagnosis", diagnosis.render(found, estimated, style=style)))
     if evaluation.profile:
         lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found, style=style)
         parent_profile = before.profile if before else None

@@ -15,7 +15,7 @@ from cutegen_nb.analysis.tables.counts import CountTable, detail_tables, kernel_
 from cutegen_nb.analysis.tables.line_heat import hottest_lines
 from cutegen_nb.analysis.tables.measured import launches, reasons
 from cutegen_nb.core.profile import LaunchProfile, Profile
-from cutegen_nb.report.html import counts, rounds
+from cutegen_nb.report.html import counts, diagnosis
 from cutegen_nb.report.html import lines as line_view
 from cutegen_nb.report.markup import Style, fill, visible
 from cutegen_nb.report.terminal.counts import table_text
@@ -91,7 +91,7 @@ def _figures(profile: Profile) -> tuple[CountTable, ...]:
 
 def _body(section: KernelSection) -> Markup:
     tables = counts.plain_tables(_figures(section.profile), Style.PAGE)
-    return rounds.diagnosis(section.diagnosis, style=Style.PAGE) + tables
+    return diagnosis.render(section.diagnosis, style=Style.PAGE) + tables
 
 
 def _listings(section: KernelSection) -> list[tuple[str, Markup]]:

@@ -21,7 +21,7 @@ def lineage_text(session: Session) -> str:
             " + ".join(one.parents) or "–",
             cut(one.strategy) or "–",
             one.verdict,
-            one.relation or "–",
+            one.relation_words or "–",
             cut(who(one.author)),
             one.stage,
             one.decision or "–",

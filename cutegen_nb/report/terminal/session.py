@@ -110,7 +110,7 @@ def _table(heading: Sequence[str], body: Sequence[tuple[RoundSummary, Sequence[s
             or _DASH,
             item.verdict,
             *([item.library or _DASH] if with_library else []),
-            item.relation or _DASH,
+            item.relation_words or _DASH,
             *figures,
             item.decision or _DASH,
         )

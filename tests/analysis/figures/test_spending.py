@@ -28,7 +28,15 @@ def test_a_usage_is_told_with_what_is_known_of_it(usage, words):
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"), [(0, "$0.00"), (1234.5, "$1,234.50"), (0.31, "$0.31"), (0.000104, "$0.0001")]
+    ("amount", "words"),
+    [
+        (0, "$0.00"),
+        (1234.5, "$1,234.50"),
+        (0.31, "$0.31"),
+        (0.5, "$0.50"),
+        (0.02, "$0.02"),
+        (0.000104, "$0.0001"),
+    ],
 )
 def test_small_amounts_keep_two_figures(amount, words):
     assert dollars(amount) == words

@@ -36,16 +36,19 @@ def test_a_line_names_its_strategies_in_sequence(record):
 def test_five_strategies_are_told_and_the_last_place_is_kept_for_a_loss(record):
     records = [record(f"s{number}", 3.0 - number / 4) for number in range(9)]
     told = told_lines([records[0], records[0], *records])
-    assert [line.partition(":")[0] for line in told] == ["s0", "s1", "s2", "s3", "s8"]
-    assert told[0].startswith("s0: It does s0. 3.00×")
+    names = ["s0", "s1", "s2", "s3", "s8"]
+    assert [line.partition(".")[0] for line in told] == [f"It does {name}" for name in names]
+    assert told[0].startswith("It does s0. 3.00×"), "the author does not know the name"
     assert len(told_lines(records[:5])) == 5
     assert told_lines(()) == ()
 
 
 def test_lines_come_before_single_strategies_and_count_among_the_five(record):
-    line = StrategyLine(applied=(AppliedStrategy(name="a", statement="."),), record=record(), weight=1.0)
+    steps = (AppliedStrategy(name="a", statement="Do one."), AppliedStrategy(name="b", statement="Do two."))
+    line = StrategyLine(applied=steps, record=record(), weight=1.0)
     told = told_lines([record(f"s{number}") for number in range(9)], (line, line))
     assert len(told) == 5
-    assert told[0].startswith("the fastest kernel known came from a: ")
-    assert told[2].startswith("s0: ")
-    assert told[4].startswith("s8: ")
+    assert told[0].startswith("the fastest kernel known came from these steps, ")
+    assert told[0].endswith(": (1) Do one. (2) Do two.")
+    assert told[2].startswith("It does s0.")
+    assert told[4].startswith("It does s8.")

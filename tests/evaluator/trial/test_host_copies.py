@@ -56,6 +56,9 @@ def test_a_share_read_on_the_host_is_not_own_work_and_shown_with_its_lines(call)
     assert ended[0] == Judged(verdict=Verdict.NOT_OWN_WORK)
     assert state.findings[0].kind == "host-work"
     assert "In the first call the host read" in state.findings[0].message
+    up = sum(item.size_bytes for item in call.moved if not item.down)
+    said = f"and copied {up} bytes to the GPU; " if up else "and copied nothing back to it; "
+    assert said in state.findings[0].message
     assert state.exhibits[0].lines == (40, 39 + len(call.moved))
     assert state.exhibits[0].trace[0] == f"{call.moved[0].size_bytes} bytes down, line 40"
 

@@ -153,9 +153,9 @@ def test_a_reply_that_states_none_is_asked_for_once_more_with_the_reason(run, re
     assert item.approved
 
 
-def test_two_replies_that_state_none_end_the_slot_and_nothing_is_evaluated(run):
-    loop, item = run(["Well.", "Well, well."], {}, move=MoveKind.INVENT)
-    assert purposes(item) == ["invent", "reply"]
+def test_three_replies_that_state_none_end_the_slot_and_nothing_is_evaluated(run):
+    loop, item = run(["Well.", "Well, well.", "Well?"], {}, move=MoveKind.INVENT)
+    assert purposes(item) == ["invent", "reply", "reply"]
     assert (item.strategy, item.candidate, item.comparison) == (None, None, None)
     assert item.note == item.attempts[-1].problem
     assert item.title == "no strategy stated"
@@ -264,6 +264,13 @@ def test_without_a_usable_restatement_the_kernel_alone_says_what_it_does(run, re
     assert "coalesced" in item.aligned.statement
     assert item.attempts[-1].problem
     assert item.approved, "a missing restatement takes nothing from a kernel that passed"
+
+
+def test_an_unusable_restatement_is_asked_for_again_twice(run, reply_with):
+    loop, item = run([reply_with("new"), "Fine.", "Fine, really.", DONE], {"new": strided(1_000, 1_000)})
+    assert purposes(item) == ["optimise", "align", "reply", "reply"]
+    assert "Fine, really." in loop.model.prompts[-1].user, "the rejected reply is quoted"
+    assert item.aligned.by != "features"
 
 
 def test_a_first_kernel_is_aligned_from_its_counts_alone(session):

@@ -195,3 +195,22 @@ def test_control_characters_of_a_name_do_not_reach_a_terminal(profile):
     source = SOURCE.replace("v = tile", "\x1b[31mv = tile")
 
     assert "\x1b" not in counts_text(profile, source)
+
+
+def test_what_changed_most_comes_first_and_says_whether_it_is_better():
+    before = Counters(warp_instructions=1000, thread_instructions=16_000, gmem_load_sectors=100)
+    after = Counters(warp_instructions=1100, thread_instructions=17_600, gmem_load_sectors=50, barriers=2)
+    shown = str(counts_view.totals(profile_of(after), profile_of(before), ("r0", "r1"), Style.RECORD))
+    rows = re.findall(r'<th scope="row"[^>]*>([^<]*)</th>', shown)
+    assert rows[:4] == ["Barriers", "Global sectors (32 B)", "Global sectors of loads", "Warp instructions"]
+    assert rows[-1] == "Lanes active", "it did not change"
+    assert "−50.0 % better" in shown
+    assert "+10.0 % worse" in shown
+    assert "from 0 worse" in shown
+
+
+def profile_of(counters):
+    launch = LaunchProfile(
+        kernel="k", grid=(1, 1, 1), block=(32, 1, 1), dynamic_smem_bytes=0, counters=counters
+    )
+    return Profile(source=ProfileSource.SIMULATED, device="sm_80", launches=(launch,))

@@ -1,0 +1,111 @@
+"""Reason and next step at the end of a session, for each way in which one ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_nb.app.ending import ended_bundle, ending, unused
+from cutegen_nb.core.round import Action, Decision, Relation
+from cutegen_nb.loop.spending import budget_spent
+from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
+from cutegen_nb.testing.examples import session_of
+
+MADE = session_of(Relation.FIRST, Relation.LESS_WORK)
+KEPT = replace(MADE, budget=replace(MADE.budget, rounds=6))
+
+
+def spent(**limits):
+    session = replace(KEPT, budget=replace(KEPT.budget, **limits))
+    return replace(session, stopped=budget_spent(session))
+
+
+def labels(found):
+    return [step.label for step in found.steps]
+
+
+def test_spent_rounds_are_followed_by_more():
+    session = spent(rounds=2)
+    found = ending(session, "relu", session.stopped)
+    assert found.reason == "The budget of 2 rounds is spent."
+    assert found.advice == "3 more rounds would start from r1, the best revision."
+    assert labels(found) == ["3 more rounds", "Export the kernel", "Save the session"]
+    assert found.steps[0].typed == "%cutegen resume relu --rounds 5"
+
+
+def test_another_budget_asks_for_a_larger_limit():
+    session = spent(wall_s=0.0)
+    found = ending(session, "relu", session.stopped)
+    assert found.advice == "Run the cell again with a larger limit to go on from r1, the best revision."
+    assert labels(found) == ["Export the kernel", "Save the session"]
+
+
+def test_the_epochs_of_a_population_ask_for_a_larger_limit_too():
+    words = "the budget of 3 epochs is spent"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert found.advice.startswith("Run the cell again with a larger limit")
+    assert "Go on" not in labels(found)
+
+
+def test_a_stop_names_the_person_the_round_and_the_words():
+    words = "person:ada stopped it in round 2 while compiling: enough for today"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert found.reason == "ada stopped it in round 2 while compiling: “enough for today”."
+    assert found.advice == "Going on starts from r1, the best revision; finished rounds are kept."
+    assert labels(found)[0] == "Go on"
+    words = "person:ada stopped the session at round 2"
+    assert ending(replace(KEPT, stopped=words), "relu", words).reason == "ada stopped it at round 2."
+    words = "person:ada stopped the session after epoch 2"
+    assert ending(replace(KEPT, stopped=words), "relu", words).reason == "ada stopped it after epoch 2."
+
+
+def test_the_ends_that_the_loop_words_are_recognised():
+    # The words come from the loop itself: another wording there would offer going on for nothing.
+    words = stop_reason(StopInput(session=KEPT, menu=()))
+    assert words.startswith("every strategy was tried")
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert "would end for the same reason" in found.advice
+    assert "Go on" not in labels(found)
+    decision = Decision(gate="revision", action=Action.STOP, by="person:ada", reason="enough")
+    stop = stopped_by_decision(replace(KEPT.rounds[-1], decisions=(decision,)))
+    assert ending(replace(KEPT, stopped=stop), "relu", stop).reason.startswith("ada stopped it at round 1")
+
+
+def test_a_stop_before_the_first_kernel_may_go_on_offline_and_an_author_without_one_may_not():
+    bare = replace(KEPT, rounds=(), author="offline")
+    words = "person:ada stopped the session at round 0"
+    assert labels(ending(replace(bare, stopped=words), "relu", words)) == ["Go on"]
+    words = "no kernel for aten.sort"
+    found = ending(replace(bare, stopped=words), "relu", words)
+    assert labels(found) == []
+    assert "--author openai asks a model" in found.advice
+
+
+def test_an_error_says_so_and_goes_on_after_it_is_mended():
+    found = ending(KEPT, "relu", "no key: set OPENAI_API_KEY")
+    assert found.reason == "An error ended it. No key: set OPENAI_API_KEY."
+    assert found.advice.startswith("Mend what it names, then go on from r1")
+
+
+def test_a_rule_that_would_end_it_again_advises_something_else():
+    words = "every strategy was tried on r1"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert found.reason == "Every strategy was tried on r1."
+    assert "Going on would end for the same reason: export the kernel" in found.advice
+    assert "Go on" not in labels(found)
+    words = "the server could not be reached"
+    assert labels(ending(replace(KEPT, stopped=words), "relu", words))[0] == "Go on"
+
+
+def test_without_a_session_only_the_panel_is_offered():
+    found = ending(None, "relu", "the problem has no get_inputs")
+    assert found.reason == "The problem has no get_inputs."
+    bundle = ended_bundle(found, "relu", "mark", "")
+    assert bundle["text/html"].count("<button") == 1
+    assert "%cutegen panel relu" in bundle["text/plain"]
+
+
+def test_a_file_that_is_there_is_not_written_over(tmp_path):
+    wanted = str(tmp_path / "relu_kernel.py")
+    assert unused(wanted) == wanted
+    (tmp_path / "relu_kernel.py").touch()
+    assert unused(wanted) == str(tmp_path / "relu_kernel_2.py")

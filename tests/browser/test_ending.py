@@ -1,0 +1,103 @@
+"""The end of a session: its reason, and the buttons that stand in the panel's place."""
+
+from __future__ import annotations
+
+import json
+
+
+def ended(session):
+    """The output in the panel's place."""
+    return session.notebook.outputs(session.index)
+
+
+def press(session, name):
+    ended(session).get_by_role("button", name=name, exact=True).click()
+
+
+def approved_once(session):
+    session.ask(0)
+    session.click("Approve")
+    session.stored(0)
+
+
+def gives_way(session):
+    session.notebook.until(lambda: not session.panel.count(), what="the panel to give way")
+
+
+def test_a_session_whose_rounds_are_spent_goes_on_by_a_click(sit):
+    session = sit("--rounds 1")
+    approved_once(session)
+    gives_way(session)
+    text = ended(session).first.inner_text()
+    assert "The budget of 1 round is spent. 3 more rounds would start from r0, the best revision." in text
+    press(session, "3 more rounds")
+    session.at_prompt(1)
+    assert session.stopped() == ""
+    session.ask(1)
+    session.click("Approve")
+    session.stored(1)
+
+
+def test_kernel_and_session_are_written_by_clicks_and_the_panel_opens_again(sit):
+    session = sit()
+    approved_once(session)
+    session.at_prompt(1)
+    session.click("Stop")
+    gives_way(session)
+    assert "stopped it at round 1. Going on starts from r0" in text_of(session)
+    press(session, "Show the panel again")
+    session.until(f"{session.name} has ended")
+    folder = session.notebook.lab.folder
+    session.click("Export the kernel")
+    session.until("It passed tier C")
+    assert "class ModelNew" in (folder / f"{session.name}_kernel.py").read_text()
+    session.click("Close the panel")
+    gives_way(session)
+    assert "It passed tier C" in text_of(session)
+    press(session, "Save the session")
+    session.notebook.until(lambda: "whole, 2 rounds" in text_of(session), what="the session to be written")
+    assert (folder / f"{session.name}.cutegen").is_file()
+
+
+def text_of(session):
+    return "\n".join(ended(session).all_inner_texts())
+
+
+def test_a_page_loaded_again_after_the_end_still_goes_on(sit):
+    session = sit("--rounds 1")
+    approved_once(session)
+    gives_way(session)
+    session.notebook.save()
+    saved = json.loads(session.notebook.path.read_text())["cells"][session.index]
+    assert "application/vnd.jupyter.widget-view+json" not in json.dumps(saved["outputs"])
+    session.notebook.open()
+    session.notebook.until(
+        lambda: session.notebook.page.evaluate("() => Object.keys(globalThis.cutegenNbPanels ?? {}).length"),
+        what="the panel's model",
+    )
+    press(session, "3 more rounds")
+    session.at_prompt(1)
+
+
+def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, kernel_name):
+    problem = "import torch\ndef gone(x):\n    return torch.relu(x)\ndef get_inputs():\n    return [torch.randn(32, 64)]\n"
+    cell = f"%%cutegen --policy ask --device simulator --store .gone-{kernel_name}\n{problem}"
+    notebook = make_notebook(["%load_ext cutegen_nb", cell], kernel_name)
+    notebook.run(0)
+    notebook.run(1)
+    notebook.until_panel(1, "r0 waits for you: send the request?")
+    notebook.panel(1).get_by_role("button", name="Stop", exact=True).click()
+    again = notebook.outputs(1).locator("button[data-action=more]")
+    again.wait_for()
+    assert again.inner_text() == "Go on"
+    notebook.restart_kernel()
+    notebook.until(
+        lambda: not notebook.page.evaluate("() => Object.keys(globalThis.cutegenNbPanels ?? {}).length"),
+        what="the panel to be forgotten",
+    )
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    again.click()
+    notebook.until(
+        lambda: again.inner_text() == "Code copied: run it in a cell", what="the code to be copied"
+    )
+    assert notebook.page.evaluate("() => navigator.clipboard.readText()") == "%cutegen resume gone"
