@@ -228,6 +228,14 @@ class SharedMemoryChecker:
         self._pending[touched.where] = self._number(access)
         self._dirty["pending"] = True
 
+    def written_from_afar(self, lanes: Batch, access: SharedAccess) -> None:
+        """Note a store by another CTA of the cluster, without a comparison with other accesses."""
+        where = self._touch(lanes, access.request, access.size).where
+        self._log_entered()
+        for array in (self._writers, self._readers, self._atomics, self._pending):
+            array[where] = 0
+        self._writer[where] = self._number(access)
+
     def copies_landed(self) -> None:
         """Note that no copy is under way any more."""
         self._dirty["pending"] = False

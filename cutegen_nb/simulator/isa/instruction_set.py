@@ -26,19 +26,24 @@ PRELUDE = """.version 8.8
 .target sm_90a
 .address_size 64
 .global .align 16 .b8 room[512];
+.global .align 64 .b32 map[32] = {{0, 0, 263042, 0, 0, 0, 0, 0, 127, 0, 0, 0, 0, 117440512, 0, 0}};
 .func (.param .b32 out) twice (.param .b32 given) {{ .reg .b32 %r<3>;
 ld.param.b32 %r1, [given]; add.s32 %r2, %r1, %r1; st.param.b32 [out], %r2; ret; }}
 .visible .entry example() {{
 .reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .b128 %rq<9>;
-.shared .align 16 .b8 tile[4096]; .shared .align 8 .b64 gate;
+.shared .align 128 .b8 tile[4096]; .shared .align 8 .b64 gate;
 .local .align 16 .b8 own[64];
 mov.u64 %rd1, room; mov.u32 %r1, tile; mov.u64 %rd2, tile; cvta.shared.u64 %rd2, %rd2; mov.u64 %rd3, own;
+mov.u64 %rd7, map; st.global.u64 [%rd7], %rd1;
 mov.u32 %r3, %tid.x; setp.lt.u32 %p1, %r3, 5; cvt.u64.u32 %rd4, %r3; cvt.u16.u32 %rs3, %r3;
 mov.u32 %r6, gate; setp.eq.u32 %p4, %r3, 0; @%p4 mbarrier.init.shared.b64 [%r6], 32; bar.sync 0;
 {example}
 ret; }}
 """
-"""PTX of a kernel around an example, to be put in for ``{example}``; ``isa.table`` lists its registers."""
+"""PTX of a kernel around an example, to be put in for ``{example}``; ``isa.table`` lists its registers.
+
+``map`` is a tensor map of 128 float32 numbers in ``room`` with a box of 8 (``state.tensor_map``).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

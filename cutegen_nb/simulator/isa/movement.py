@@ -8,6 +8,9 @@ from cutegen_nb.simulator.isa.row import Row
 _TILE = "{%r2, %r3, %r4, %r5}, {%r8, %r9, %r10, %r11}, {%r12, %r13}, {%r14, %r15, %r16, %r17};"
 _SPARSE = ", {%r8, %r9}, {%r10, %r11}, {%r12, %r13, %r14, %r15}, %r16, 0x0;"
 _FENCE = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+_PRODUCT = (
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r2, %r3, %r4, %r5}, %rd9, %rd9, %p1, 1, 1, 0, 0;"
+)
 _TO = ".mbarrier::complete_tx::bytes [%r1], "
 
 MOVEMENT: dict[str, tuple[Row, ...]] = {
@@ -89,22 +92,22 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         (
             "cp.async.bulk.tensor",
             "sm_90",
-            "cp.async.bulk.tensor.1d.shared::cluster.global" + _TO + "[%rd1, {%r2}], [%r6];",
+            "cp.async.bulk.tensor.1d.shared::cluster.global" + _TO + "[%rd7, {%r2}], [%r6];",
         ),
         (
             "cp.reduce.async.bulk.tensor",
             "sm_90",
-            "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r2}], [%r1];",
+            "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd7, {%r2}], [%r1];",
         ),
         (
             "cp.async.bulk.prefetch.tensor",
             "sm_90",
-            "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd1, {%r2}];",
+            "cp.async.bulk.prefetch.tensor.1d.L2.global [%rd7, {%r2}];",
         ),
         (
             "tensormap.replace",
             "sm_90a",
-            "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd4;",
+            "tensormap.replace.tile.global_address.global.b1024.b64 [%rd7], %rd1;",
         ),
     ),
     "Texture Instructions": (
@@ -205,7 +208,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         (
             "tensormap.cp_fenceproxy",
             "sm_90",
-            _FENCE + "[%rd1], [%r1], 128;",
+            _FENCE + "[%rd7], [%r1], 128;",
         ),
         ("clusterlaunchcontrol.try_cancel", "sm_100", ""),
         ("clusterlaunchcontrol.query_cancel", "sm_100", ""),
@@ -243,7 +246,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         ("movmatrix", "sm_80", "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;"),
     ),
     "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions": (
-        ("wgmma.mma_async", "sm_90a", ""),
+        ("wgmma.mma_async", "sm_90a", _PRODUCT),
         ("wgmma.mma_async.sp", "sm_90a", ""),
         ("wgmma.fence", "sm_90a", "wgmma.fence.sync.aligned;"),
         ("wgmma.commit_group", "sm_90a", "wgmma.commit_group.sync.aligned;"),

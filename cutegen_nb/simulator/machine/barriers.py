@@ -8,6 +8,7 @@ import numpy as np
 
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.simulator.checkers.findings import DIVERGENT_BARRIER
+from cutegen_nb.simulator.machine import cluster_barrier
 from cutegen_nb.simulator.machine.program import Segment
 from cutegen_nb.simulator.numbers.values import BOOL, U32, Array
 from cutegen_nb.simulator.ptx.faults import Deadlock, place, unsupported
@@ -25,6 +26,9 @@ def passed(segment: Segment, lanes: Batch, mask: Mask | None) -> None:
     """Carry out a barrier that the active lanes pass: record ``bar.arrive``, compute ``bar.red``."""
     end = segment.end
     assert end is not None
+    if cluster_barrier.is_cluster(end):
+        cluster_barrier.passed(segment, lanes, mask)
+        return
     if "arrive" in end.modifiers:
         for (number, _), named in _barriers(segment, lanes):
             active = _active(mask) if named is None else _active(mask) & named
@@ -114,6 +118,9 @@ def released(lanes: Batch, segments: Sequence[Segment], pc: Array, before: Array
         waiting = (pc == at) & ~before
         end = segments[at].end
         if end is None or not waiting.any():
+            continue
+        if cluster_barrier.is_cluster(end):
+            result = result | (waiting & cluster_barrier.released(lanes, pc != done))
             continue
         for key, named in _barriers(segments[at], lanes):
             there = waiting if named is None else waiting & named
@@ -228,6 +235,8 @@ def deadlock(lanes: Batch, segments: Sequence[Segment], pc: Array) -> Deadlock:
         instruction = segment.end if is_barrier(segment) else segment.warp_wide
         if instruction is None:
             continue
+        if cluster_barrier.is_cluster(instruction):
+            return cluster_barrier.deadlock(lanes, instruction)
         first = first or instruction
         threads = np.flatnonzero(row == at)
         warps = sorted({int(one) // WARP for one in threads})

@@ -26,6 +26,7 @@ from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, BadLaunch, mistake
 from cutegen_nb.simulator.ptx.model import Kernel, Module
 from cutegen_nb.simulator.state.batch import POISON, Batch, LaunchSetting
+from cutegen_nb.simulator.state.clusters import by_cluster
 from cutegen_nb.simulator.state.device import DeviceFacts, sm_count
 from cutegen_nb.simulator.state.freed_memory import keep_freed_memory
 from cutegen_nb.simulator.state.global_memory import GlobalMemory
@@ -182,10 +183,13 @@ class _Runner:
         self._cell = cell_bytes(body, "shared")
         self._local_cell = cell_bytes(body, "local")
         self._unordered = not orders_ctas(body)
+        self._together = math.prod(launch.cluster)
         bytes_each = self._shared_bytes + program.local_bytes * launch.threads
         self._size = max(1, min(BATCH_LANES // launch.threads, _BATCH_BYTES // max(1, bytes_each)))
         if launch.cooperative:  # its CTAs may wait for one another, so all of them run side by side
             self._size = launch.ctas
+        # A batch holds whole clusters, whose CTAs may wait for one another.
+        self._size = max(self._together, self._size // self._together * self._together)
 
     @property
     def _shared_bytes(self) -> int:
@@ -209,7 +213,8 @@ class _Runner:
         tally = Tally(len(self._program.segments))
         held = POISON if filling is None else filling
         setting = self._setting(tally, Findings(), held, now + seconds)
-        self._run(chosen[::step] if step else chosen, 1 if step else self._size, setting, None)
+        size = self._together if step else self._size
+        self._run(chosen[::step] if step else chosen, size, setting, None)
 
     def _setting(
         self,
@@ -234,6 +239,9 @@ class _Runner:
         self, chosen: range | Array, size: int, setting: LaunchSetting, global_watch: GlobalWatch | None
     ) -> None:
         program, clock = self._program, 0
+        if self._together > 1:  # such a grid always runs whole
+            clusters = by_cluster(self._launch.grid, self._launch.cluster)
+            chosen = clusters[:: -1 if len(chosen) > 1 and chosen[0] > chosen[1] else 1].ravel()
         for first in range(0, len(chosen), size):
             numbers = np.asarray(chosen[first : first + size], np.int64)
             lanes = Batch(setting, list(program.lowering.initial), numbers)

@@ -16,10 +16,13 @@ from cutegen_nb.simulator.counters.counters import InstructionTally
 from cutegen_nb.simulator.counters.load_use_distance import waits
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
+from cutegen_nb.simulator.ops.bulk import map_changes
+from cutegen_nb.simulator.ops.cluster import addresses
 from cutegen_nb.simulator.ops.lowering import Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ops.memory import atomics, load_store, move, printf
 from cutegen_nb.simulator.ops.sync import async_copy, mbarrier
 from cutegen_nb.simulator.ops.warp import ldmatrix, mma, mma_batching, shuffle
+from cutegen_nb.simulator.ops.warpgroup import wgmma
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, UnsupportedOpcode, unsupported
 from cutegen_nb.simulator.ptx.inlining import FlatKernel, flatten
 from cutegen_nb.simulator.ptx.model import (
@@ -36,15 +39,15 @@ from cutegen_nb.simulator.ptx.model import (
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
 LOADED = (
-    approximate, async_copy, atomics, bits, compare, convert, bit_fields, floating, load_store,
-    ldmatrix, mma, mbarrier, move, printf, shuffle,
+    addresses, approximate, async_copy, atomics, bits, compare, convert, bit_fields, floating, load_store,
+    ldmatrix, map_changes, mma, mbarrier, move, printf, shuffle, wgmma,
 )  # fmt: skip
 """Modules that register their opcodes when imported."""
 CONTROL: dict[str, str] = {
     "bra": "uniform and divergent, guarded",
     "brx": "idx",
     "bar": "sync, arrive, red (popc, and, or), with id and count",
-    "barrier": "cta sync, arrive, red; aligned or not; warp barrier as bar.warp.sync",
+    "barrier": "cta sync, arrive, red; aligned or not; warp barrier as bar.warp.sync; cluster arrive, wait",
     "ret": "",
     "exit": "",
     "trap": "",
@@ -53,11 +56,14 @@ CONTROL: dict[str, str] = {
 }
 """Supported forms of the control instructions, which ``schedule`` executes, by opcode."""
 _BARRIER_FORMS = frozenset(
-    {"sync", "arrive", "red", "cta", "aligned", "popc", "and", "or", "u32", "pred", "warp"}
-)
+    {
+        "sync", "arrive", "red", "cta", "aligned", "popc", "and", "or", "u32", "pred", "warp",
+        "cluster", "wait", "release", "acquire", "relaxed",
+    }
+)  # fmt: skip
 _WARP_WIDE = frozenset({"shfl", "vote", "match", "redux", "elect"})
 """Opcodes that the threads in a member mask, their last operand, execute together."""
-_WHOLE_WARP = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix"})
+_WHOLE_WARP = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma"})
 """Opcodes that all 32 threads of a warp execute together; they have no member mask."""
 _ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier"})
 """Opcodes that end a segment."""
@@ -376,6 +382,8 @@ def registers_of(item: Instruction) -> tuple[set[str], set[str]]:
         names = _names(operand)
         if index == 0 and has_target and not isinstance(operand, Address):
             targets |= names
+            if item.opcode == "wgmma":  # adds to its destination
+                sources |= names
         else:
             sources |= names
     if item.guard is not None:

@@ -17,6 +17,7 @@ from cutegen_nb.simulator.machine import barriers
 from cutegen_nb.simulator.machine.barriers import is_barrier
 from cutegen_nb.simulator.machine.program import Program, Segment
 from cutegen_nb.simulator.numbers.values import S32, U32, Array, Value
+from cutegen_nb.simulator.ops.bulk import stores as bulk_stores
 from cutegen_nb.simulator.ops.sync.async_copy import arrive
 from cutegen_nb.simulator.ops.warp.shuffle import by_thread, by_warp, warp_count
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, OutOfBounds, OutOfTime, Trapped, mistake, place
@@ -54,6 +55,7 @@ def run_batch(program: Program, lanes: Batch) -> None:
             lanes.loops.turned(at, following, lanes, None)
         at = following
     arrive(lanes, None, None)
+    bulk_stores.complete(lanes, None, None)
 
 
 def execute(segment: Segment, lanes: Batch, mask: Mask | None) -> None:

@@ -327,7 +327,7 @@ class BodyReader(Cursor):
             while self.accept(","):
                 coordinates.append(self._operand(draft))
             self.expect("]")
-            return Vector(items=(Address(base=base), *coordinates))  # type: ignore[arg-type]
+            return Vector(items=(Address(base=base, offset=offset), *coordinates))  # type: ignore[arg-type]
         self.expect("]")
         if isinstance(base, Symbol) and base.offset:
             base, offset = Symbol(name=base.name), offset + base.offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -135,11 +136,14 @@ class Batch:
         self.registers = registers
         """Value of each register of the program, by slot."""
         self.cta_numbers = cta_numbers
-        """Linear number of each CTA in the grid, x fastest; ascending, with gaps if only some CTAs run."""
+        """Linear number of each CTA in the grid, x fastest. Ascending, with gaps if only some CTAs run; in
+        clusters of several CTAs by cluster and rank."""
         self.ctas = ctas = len(cta_numbers)
         self.grid = setting.grid
         self.block = setting.block
         self.cluster = setting.cluster
+        self.cluster_ctas = math.prod(setting.cluster)
+        """CTAs of a cluster. Those of one cluster are neighbours in the batch, in order of rank."""
         self.sms = setting.sms
         self.memory = setting.memory
         self.parameters = setting.parameters
@@ -175,6 +179,16 @@ class Batch:
         """Number of ``cp.async`` groups that each thread has committed; None before the first copy."""
         self.async_copies: list[Any] = []
         """Copies begun by ``cp.async`` that have not arrived yet."""
+        self.bulk_loads = 0
+        """Destinations of bulk loads that have not arrived yet."""
+        self.bulk_groups: Array | None = None
+        """Number of bulk groups that each thread has committed; None before the first bulk store."""
+        self.bulk_stores: list[Any] = []
+        """Bulk stores and reductions that are not complete yet."""
+        self.products: list[Any] = []
+        """``wgmma`` products that no wait has covered yet."""
+        self.product_groups: Array | None = None
+        """Number of ``wgmma`` groups that each warp has committed; None before the first product."""
         self.sums: dict[tuple[int, ...], tuple[list[Array], Array]] = {}
         """Accumulators of matrix products: ids of the registers that are slices of one array → those
         registers and that array."""
@@ -182,6 +196,10 @@ class Batch:
         """State of mbarriers besides their words in shared memory; None before the first."""
         self.arrivals: dict[int, Array] = {}
         """Threads that arrived by ``bar.arrive``, by barrier number; counts of shape (1 or ctas, 1)."""
+        self.cluster_arrivals: Array | None = None
+        """Arrivals of each thread at its cluster's barrier; None before the first."""
+        self.cluster_waits: Array | None = None
+        """Waits of each thread at its cluster's barrier that are over; None before the first."""
         self.later = 0
         """Number of CTAs of the launch that run after this batch."""
         self.clock = 0

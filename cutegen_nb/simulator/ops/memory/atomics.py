@@ -15,6 +15,7 @@ import numpy as np
 
 from cutegen_nb.simulator.numbers import formats
 from cutegen_nb.simulator.numbers.values import DTYPES, F32, Array, Value
+from cutegen_nb.simulator.ops.cluster import memory as cluster
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, items, opcode
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory import shared
@@ -61,7 +62,7 @@ def _red(instruction: Instruction, lowering: Lowering) -> Operation:
 def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> Operation:
     modifiers = Modifiers(instruction)
     kind = modifiers.only_type()
-    space = modifiers.one("global", "shared", "shared::cta").split("::")[0]
+    space = modifiers.one("global", "shared", "shared::cta", "shared::cluster").split("::")[0]
     name = modifiers.one(*_NAMES)
     modifiers.skip(*HINTS, "noftz")
     count = int(modifiers.one("v2", "v4", "v8", default="v1")[1])
@@ -77,7 +78,7 @@ def _atomic(instruction: Instruction, lowering: Lowering, *, returns: bool) -> O
     ]
     puts = [lowering.writer(instruction, one) for one in items(target)] if target is not None else []
     wanted = target is not None and any(lowering.is_read(one) for one in items(target))
-    function = _function(instruction, name, kind)
+    function = function_of(instruction, name, kind)
     width, single = TYPE_BYTES[kind], kind == "f32"
     forms = (
         GlobalForm(
@@ -166,6 +167,11 @@ def _places(
 def _in_shared(
     lanes: Batch, mask: Mask | None, at: AddressOperand, form: SharedAccessForm
 ) -> tuple[Array, Array, Array | None]:
+    request = listed(lanes, mask, at)
+    if cluster.is_far(request):
+        rows, offsets = cluster.places(lanes, request, form)
+        elements = lanes.shared.view(UNSIGNED[form.width])
+        return elements.reshape(-1), rows * elements.shape[1] + offsets // form.width, request.lanes
     request = shared.checked(lanes, mask, at, form)
     shared.report_access(lanes, mask, request, form)
     elements = lanes.shared.view(UNSIGNED[form.width]).reshape(-1)
@@ -197,7 +203,12 @@ class AtomicFunction:
     """dtype as which memory and operands are viewed."""
 
 
-def _function(instruction: Instruction, name: str, kind: str) -> AtomicFunction:
+def function_of(instruction: Instruction, name: str, kind: str) -> AtomicFunction:
+    """Function of an atomic by the name of its operation and its PTX type.
+
+    Raises:
+        UnsupportedOpcode: there is no such operation on that type.
+    """
     dtype = DTYPES[kind]
     bits = UNSIGNED[dtype.itemsize]
     one, zero = dtype.type(1), dtype.type(0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cutegen_nb.simulator.numbers import values
 from cutegen_nb.simulator.numbers.values import S64, U64, Value
+from cutegen_nb.simulator.ops.cluster import memory as cluster
 from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory import shared
@@ -34,7 +35,20 @@ HINTS = (
     "acq_rel", "mmio", "cta", "cluster", "gpu", "sys", "L1", "L2", "unified",
 )  # fmt: skip
 """Modifiers for caching, memory order and scope; they change nothing here, because threads run in step."""
-_SPACES = ("global", "shared", "shared::cta", "local", "param", "param::entry", "param::func", "const")
+_SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "param",
+    "param::entry",
+    "param::func",
+    "const",
+)
+
+CLUSTER = "cluster"
+"""Name here of shared memory of any CTA of the cluster (``shared::cluster``)."""
 
 Reader = Callable[[Batch, Mask | None, AddressOperand], list[Value]]
 """Function that loads elements at addresses, as unsigned bits."""
@@ -50,7 +64,8 @@ def parse_access(instruction: Instruction) -> tuple[str, int, str]:
     """
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
-    space = modifiers.one(*_SPACES).split("::")[0]
+    space = modifiers.one(*_SPACES)
+    space = CLUSTER if space == "shared::cluster" else space.split("::")[0]
     modifiers.skip(*HINTS)
     count = int(modifiers.one("v2", "v4", "v8", default="v1")[1])
     modifiers.done()
@@ -149,6 +164,7 @@ def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tup
         "global": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
         "const": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
         "shared": lambda lanes, mask, at: shared.load(lanes, mask, at, inside),
+        CLUSTER: lambda lanes, mask, at: cluster.load(lanes, mask, at, inside),
         "local": lambda lanes, mask, at: shared.load_local(lanes, mask, at, inside),
         "param": lambda lanes, _, at: shared.load_parameter(lanes, at, inside),
     }
@@ -158,7 +174,8 @@ def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tup
     def generic(lanes: Batch, mask: Mask | None, at: AddressOperand) -> list[Value]:
         results: list[Value] | None = None
         for window, active in windows(lanes, mask, at):
-            data = readers[window](lanes, active, AddressOperand(at.value, at.offset - BASES[window]))
+            there = AddressOperand(at.value, at.offset - BASES[window])
+            data = readers[CLUSTER if window == "shared" else window](lanes, active, there)
             if results is None or active is None:
                 results = data
             else:
@@ -178,6 +195,7 @@ def _writer(instruction: Instruction, lowering: Lowering, space: str, shape: tup
     writers: dict[str, Writer] = {
         "global": lambda lanes, mask, at, data: global_ops.store(lanes, mask, at, data, everywhere),
         "shared": lambda lanes, mask, at, data: shared.store(lanes, mask, at, data, inside),
+        CLUSTER: lambda lanes, mask, at, data: cluster.store(lanes, mask, at, data, inside),
         "local": lambda lanes, mask, at, data: shared.store_local(lanes, mask, at, data, inside),
     }
     if space and space not in writers:
@@ -189,7 +207,8 @@ def _writer(instruction: Instruction, lowering: Lowering, space: str, shape: tup
         for window, active in windows(lanes, mask, at):
             if window not in writers:
                 raise unsupported(instruction, f"writing to .{window}")
-            writers[window](lanes, active, AddressOperand(at.value, at.offset - BASES[window]), data)
+            there = AddressOperand(at.value, at.offset - BASES[window])
+            writers[CLUSTER if window == "shared" else window](lanes, active, there, data)
 
     return generic
 

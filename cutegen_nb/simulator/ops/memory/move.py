@@ -40,7 +40,7 @@ def _mov(instruction: Instruction, lowering: Lowering) -> Operation:
         return _pack(instruction, lowering, origin, kind)
     if isinstance(origin, Register) and origin.name in _CLOCKS:
         return _clock(instruction, lowering, kind)
-    slot = _moved(instruction, lowering, origin, kind)
+    slot = moved(instruction, lowering, origin, kind)
     wanted = lowering.width(target, kind)
     if lowering.width(origin, kind) == wanted:
         return lowering.assign(instruction, lambda registers: registers[slot])
@@ -72,7 +72,8 @@ def _clock(instruction: Instruction, lowering: Lowering, kind: str) -> Operation
     return run
 
 
-def _moved(instruction: Instruction, lowering: Lowering, origin: Operand, kind: str) -> int:
+def moved(instruction: Instruction, lowering: Lowering, origin: Operand, kind: str) -> int:
+    """Slot of an operand of ``mov`` or ``cvta``: a register, a constant, or the address of a variable."""
     if isinstance(origin, Symbol):
         space, address = lowering.symbols(origin.name)
         if space in {"const", "global"}:
@@ -116,24 +117,24 @@ def _cvta(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     inward = modifiers.flag("to")
-    space = modifiers.one("global", "shared", "local", "const", "param", "shared::cta")
+    space = modifiers.one("global", "local", "const", "param", "shared", "shared::cta", "shared::cluster")
     modifiers.done()
     if kind != "u64":
         raise unsupported(instruction)
     origin = instruction.operands[1]
-    slot = _moved(instruction, lowering, origin, kind)
+    slot = moved(instruction, lowering, origin, kind)
     if isinstance(origin, Symbol) and inward:
         raise unsupported(instruction)
-    window = np.uint64(WINDOWS[space.removesuffix("::cta")])
+    window = np.uint64(WINDOWS[space.split("::")[0]])
     amount = np.negative(window) if inward else window
     return lowering.assign(
         instruction, lambda registers: values.add(values.modular(registers[slot], U64), amount)
     )
 
 
-@opcode("isspacep", forms="global, shared, shared::cta, local, const, param; u64")
+@opcode("isspacep", forms="global, shared, shared::cta, shared::cluster, local, const, param; u64")
 def _isspacep(instruction: Instruction, lowering: Lowering) -> Operation:
-    space = ".".join(instruction.modifiers).removesuffix("::cta")
+    space = ".".join(instruction.modifiers).split("::")[0]
     if space not in {"global", "shared", "local", "param", "const"}:
         raise unsupported(instruction)
     (a,) = lowering.sources(instruction, ("u64",))

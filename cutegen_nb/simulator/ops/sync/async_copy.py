@@ -12,6 +12,7 @@ import numpy as np
 
 from cutegen_nb.simulator.counters.async_copies import CopyCount
 from cutegen_nb.simulator.numbers.values import S64, U32, Array, Value
+from cutegen_nb.simulator.ops.bulk.copies import lower_bulk
 from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory import shared
@@ -56,9 +57,12 @@ class PendingCopy:
 @opcode(
     "cp",
     forms="async ca, cg (4, 8, 16 bytes, source size or ignore-src predicate), commit_group, wait_group, "
-    "wait_all, mbarrier.arrive (noinc)",
+    "wait_all, mbarrier.arrive (noinc); async.bulk and async.bulk.tensor (tile, 1d to 5d) between global and "
+    "shared memory, reduce.async.bulk, their groups; prefetches do nothing",
 )
 def _copy(instruction: Instruction, lowering: Lowering) -> Operation:
+    if "bulk" in instruction.modifiers:
+        return lower_bulk(instruction, lowering)
     modifiers = Modifiers(instruction)
     if not modifiers.flag("async"):
         raise unsupported(instruction)
@@ -193,7 +197,7 @@ def arrive(lanes: Batch, mask: Mask | None, left: int | None) -> None:
             copy.mask = Mask(lanes, rest)
             kept.append(copy)
     lanes.async_copies = kept
-    if not kept and lanes.watch is not None:
+    if not kept and not lanes.bulk_loads and lanes.watch is not None:
         lanes.watch.copies_landed()
 
 
@@ -207,7 +211,7 @@ def land(lanes: Batch, copies: list[PendingCopy], threads: Array) -> None:
         copy.waiting = copy.waiting & ~due
         copy.mask = Mask(lanes, copy.waiting)
     lanes.async_copies = [one for one in lanes.async_copies if one.waiting.any()]
-    if not lanes.async_copies and lanes.watch is not None:
+    if not lanes.async_copies and not lanes.bulk_loads and lanes.watch is not None:
         lanes.watch.copies_landed()
 
 

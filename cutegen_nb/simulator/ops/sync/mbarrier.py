@@ -110,9 +110,9 @@ def _transactions(at: MbarrierOperand, slot: int, *, expects: bool) -> Operation
     """Operation of ``expect_tx`` and ``complete_tx``: add or subtract bytes of the phase's transactions."""
 
     def run(lanes: Batch, mask: Mask | None) -> None:
-        amounts = lanes.full(lanes.registers[slot], U32).astype(S64)
-        for address, active in at.each(lanes, mask):
-            total = np.where(active, amounts, 0).sum(axis=1)
+        amounts = lanes.full(lanes.registers[slot], U32).astype(S64).reshape(-1)
+        for address, threads, rows in at.targets(lanes, mask):
+            total = np.bincount(rows, amounts[threads], lanes.ctas).astype(S64)
             complete_bytes(lanes, at.instruction, address, -total if expects else total)
 
     return run
@@ -126,6 +126,17 @@ def _arrive(instruction: Instruction, lowering: Lowering, space: str, kind: tupl
     put = lowering.writer(instruction, target)
     slot = lowering.source(instruction, rest[0], "u32") if rest else lowering.constant(np.uint32(1))
 
+    def run_in_cluster(lanes: Batch, mask: Mask | None) -> None:
+        """Arrive at mbarriers of any CTA of the cluster; such arrivals return no token."""
+        amounts = lanes.full(lanes.registers[slot], U32).astype(S64).reshape(-1)
+        for address, threads, rows in at.targets(lanes, mask):
+            given = np.zeros((lanes.ctas, lanes.threads), S64)
+            np.add.at(given, (rows, threads % lanes.threads), amounts[threads])
+            counts = np.zeros_like(given)
+            np.add.at(counts, (rows, threads % lanes.threads), 1)
+            extra = given.sum(axis=1) if expects else None
+            arrive_at(lanes, instruction, address, counts if expects else given, extra, drop=drop)
+
     def run(lanes: Batch, mask: Mask | None) -> None:
         amounts = lanes.full(lanes.registers[slot], U32).astype(S64)
         result: Value = None
@@ -138,7 +149,7 @@ def _arrive(instruction: Instruction, lowering: Lowering, space: str, kind: tupl
             result = tokens if result is None else np.where(active, tokens, result)
         put(lanes, mask, result)
 
-    return run
+    return run_in_cluster if space == "shared::cluster" else run
 
 
 def _pending_count(instruction: Instruction, lowering: Lowering) -> Operation:
@@ -172,7 +183,7 @@ class MbarrierWait:
         failed = np.zeros((1, 1), np.bool_)
         for address, active in self.at.each(lanes, mask):
             if known.arrivals:
-                deliver(lanes, self.at.instruction, address, active)
+                deliver(lanes, address, active)
             states = states_at(lanes, self.at.instruction, address, active)
             # The waited-for phase has ended if the current one has the other parity.
             ended = states.phase[:, None] != wanted.astype(S64)

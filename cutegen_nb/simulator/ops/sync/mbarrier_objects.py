@@ -11,11 +11,12 @@ from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.simulator.numbers.values import S64, U64, Array
 from cutegen_nb.simulator.ops.lowering import Lowering
 from cutegen_nb.simulator.ops.memory.load_store import BASES, address_of
-from cutegen_nb.simulator.ptx.faults import SimulatorFault, place, unsupported
+from cutegen_nb.simulator.ptx.faults import SimulatorFault, place
 from cutegen_nb.simulator.ptx.model import Instruction, Operand
 from cutegen_nb.simulator.state import addressing
 from cutegen_nb.simulator.state.addressing import AddressOperand, ListedAddresses, listed
 from cutegen_nb.simulator.state.batch import Batch, Mask
+from cutegen_nb.simulator.state.clusters import offsets_of, rows_of
 from cutegen_nb.simulator.state.mbarrier import States
 
 _BYTES = 8
@@ -31,14 +32,14 @@ class BarrierMisuse(SimulatorFault):
 
 @dataclass(slots=True)
 class AsyncArrival:
-    """Arrivals that wait for earlier asynchronous copies."""
+    """Effect on an mbarrier that happens once asynchronous copies are complete."""
 
     address: int
     """Byte offset of the mbarrier in shared memory."""
     lanes: Array
-    """Threads that arrive, bool (ctas, threads)."""
-    land: Callable[[Array], None]
-    """Function that completes the copies of the given threads, called before they arrive."""
+    """Threads in whose CTA it happens, bool (ctas, threads)."""
+    complete: Callable[[Array], None]
+    """Function that completes the copies of the given threads and carries out the effect."""
 
 
 @dataclass(slots=True)
@@ -79,6 +80,29 @@ class MbarrierOperand:
     offset: int
     """Bytes added to the address."""
 
+    def targets(self, lanes: Batch, mask: Mask | None) -> Iterator[tuple[int, Array, Array]]:
+        """Every address that active threads name in a cluster, with those threads and the CTA of each.
+
+        Threads are indices into the flattened batch, CTAs places in the batch.
+
+        Raises:
+            OutOfBounds: an address outside the shared memory of the cluster.
+            Misaligned: an address that is no multiple of 8.
+        """
+        request = listed(lanes, mask, AddressOperand(lanes.registers[self.slot], self.offset))
+        threads = np.arange(lanes.lane_count) if request.lanes is None else request.lanes
+        rows = rows_of(request.addresses, threads // lanes.threads, lanes.cluster_ctas)
+        if (rows // lanes.cluster_ctas != threads // lanes.threads // lanes.cluster_ctas).any():
+            addressing.raise_outside(
+                lanes, int(threads[0]), self.instruction,
+                "names an mbarrier of a CTA that its cluster does not have",
+            )  # fmt: skip
+        offsets = offsets_of(request.addresses)
+        self._check(lanes, ListedAddresses(offsets, threads))
+        for address in np.unique(offsets):
+            here = offsets == address
+            yield int(address), threads[here], rows[here]
+
     def each(self, lanes: Batch, mask: Mask | None) -> Iterator[tuple[int, Array]]:
         """Every address that active threads name, with those threads as bool (ctas, threads).
 
@@ -116,13 +140,7 @@ class MbarrierOperand:
 
 
 def place_of(instruction: Instruction, lowering: Lowering, operand: Operand, space: str) -> MbarrierOperand:
-    """Address operand of an mbarrier; an empty ``space`` means a generic address.
-
-    Raises:
-        UnsupportedOpcode: ``shared::cluster``, which may be an address of another CTA.
-    """
-    if space == "shared::cluster":
-        raise unsupported(instruction)
+    """Address operand of an mbarrier; an empty ``space`` means a generic address."""
     slot, offset, own = address_of(instruction, lowering, operand)
     base = 0 if space or own else BASES["shared"]
     return MbarrierOperand(instruction=instruction, slot=slot, offset=offset - base)
@@ -236,19 +254,23 @@ def arrive_later(  # noqa: PLR0913 - an arrival has this many parts
     if counted:
         states.pending = states.pending + active.sum(axis=1)
     store_states(lanes, address, active, states)
-    mbarriers_of(lanes).arrivals.append(AsyncArrival(address=address, lanes=active, land=land))
+
+    def complete(due: Array) -> None:
+        land(due)
+        arrive_at(lanes, instruction, address, due.astype(S64))
+
+    mbarriers_of(lanes).arrivals.append(AsyncArrival(address=address, lanes=active, complete=complete))
 
 
-def deliver(lanes: Batch, instruction: Instruction, address: int, active: Array) -> None:
-    """Complete copies, and the arrivals that wait for them, at an mbarrier that active threads test."""
+def deliver(lanes: Batch, address: int, active: Array) -> None:
+    """Complete copies, and what they do to an mbarrier, at an mbarrier that active threads test."""
     known = mbarriers_of(lanes)
     looked = active.any(axis=1, keepdims=True)
     kept = []
     for one in known.arrivals:
         due = one.lanes & looked if one.address == address else np.zeros((1, 1), np.bool_)
         if due.any():
-            one.land(due)
-            arrive_at(lanes, instruction, address, due.astype(S64))
+            one.complete(due)
             one.lanes = one.lanes & ~due
         if one.lanes.any():
             kept.append(one)

@@ -1,0 +1,1 @@
+"""Bulk copies between global and shared memory by TMA."""

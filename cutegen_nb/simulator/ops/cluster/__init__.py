@@ -1,0 +1,1 @@
+"""Distributed shared memory of a cluster, and barriers of its CTAs."""

@@ -1,0 +1,1 @@
+"""Tensor-core products of warp groups (``wgmma``)."""
