@@ -32,6 +32,7 @@ from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadL
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.prompting.guide import CuTeGuide
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
+from cutegen_nb.simulator.state.architectures import architecture_for
 from cutegen_nb.store.history import StrategyHistory
 from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
@@ -113,6 +114,11 @@ class Settings:
     """Evaluations that run at once, at most."""
     ray: str = ""
     """Address of the Ray cluster that evaluates: ``auto``, ``local`` or host:port; empty for this host."""
+
+    @property
+    def architecture(self) -> str | None:
+        """Architecture that the simulator compiles for: the named target's where it is simulated, else None."""
+        return architecture_for(find_target(self.target).sheet.architecture) if self.target else None
 
 
 def settings_from_environment(  # noqa: PLR0913 - one argument an option of the command line
@@ -279,6 +285,7 @@ def make_evaluator(settings: Settings, say: Callable[[str], None] = lambda _: No
                 address=settings.ray,
                 workers=settings.workers,
                 device=device,
+                architecture=settings.architecture,
                 baselines=baselines,
                 screening=screening,
                 say=say,
@@ -287,10 +294,17 @@ def make_evaluator(settings: Settings, say: Callable[[str], None] = lambda _: No
     if settings.workers > 1:
         return EvaluatorPool(
             HostMembers(
-                workers=settings.workers, device=device, baselines=baselines, screening=screening, say=say
+                workers=settings.workers,
+                device=device,
+                architecture=settings.architecture,
+                baselines=baselines,
+                screening=screening,
+                say=say,
             )
         )
-    return KernelEvaluator(device=device, baselines=baselines, screening=screening)
+    return KernelEvaluator(
+        device=device, architecture=settings.architecture, baselines=baselines, screening=screening
+    )
 
 
 def make_approver(settings: Settings, person: Person) -> Approver:

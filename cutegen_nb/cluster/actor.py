@@ -37,11 +37,17 @@ class EvaluatorActor:
     A candidate runs in confined child processes of the actor, as on any host. Ray calls one method at a time.
     """
 
-    def __init__(self, *, device: str, baselines: tuple[str, ...], screening: bool) -> None:
+    def __init__(
+        self, *, device: str, baselines: tuple[str, ...], screening: bool, architecture: str | None = None
+    ) -> None:
         """Store the settings, those of ``KernelEvaluator``."""
         self._cache = ProblemCache()
         self._evaluator = KernelEvaluator(
-            device=device, baselines=baselines, screening=screening, cache=self._cache
+            device=device,
+            architecture=architecture,
+            baselines=baselines,
+            screening=screening,
+            cache=self._cache,
         )
 
     async def place(self) -> Json:

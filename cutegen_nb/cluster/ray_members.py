@@ -38,12 +38,13 @@ class RayMembers:
         baselines: tuple[str, ...],
         screening: bool,
         say: Callable[[str], None],
+        architecture: str | None = None,
     ) -> None:
         """Store the settings; `address` is ``auto``, ``local`` or host:port. `say` shows a sentence."""
         self._address = address
         self._workers = workers
         self._device = device
-        self._settings = {"baselines": baselines, "screening": screening}
+        self._settings = {"architecture": architecture, "baselines": baselines, "screening": screening}
         self._say = say
         self._evaluators: list[ActorEvaluator] = []
         self._connected = False

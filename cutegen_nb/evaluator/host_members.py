@@ -28,10 +28,12 @@ class HostMembers:
         baselines: tuple[str, ...],
         screening: bool,
         say: Callable[[str], None],
+        architecture: str | None = None,
     ) -> None:
         """Store the settings, those of ``KernelEvaluator``; `say` shows a sentence to the person."""
         self._workers = workers
         self._device = device
+        self._architecture = architecture
         self._baselines = baselines
         self._screening = screening
         self._say = say
@@ -49,6 +51,7 @@ class HostMembers:
             self._evaluators.append(
                 KernelEvaluator(
                     device=self._device,
+                    architecture=self._architecture,
                     baselines=self._baselines,
                     screening=self._screening,
                     gpu=uuid,

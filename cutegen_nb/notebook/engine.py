@@ -31,7 +31,7 @@ class EventLoopThread:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="cutegen", daemon=True)
         self._thread.start()
-        self._evaluators: dict[tuple[str, tuple[str, ...]], KernelEvaluator] = {}
+        self._evaluators: dict[tuple[str, str | None, tuple[str, ...]], KernelEvaluator] = {}
         self._stores: dict[Path, tuple[SqliteStore, int]] = {}
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -52,9 +52,11 @@ class EventLoopThread:
 
     def evaluator(self, settings: Settings) -> KernelEvaluator:
         """Return the evaluator for a device and baselines; its torch subprocess outlives a session."""
-        key = (settings.device, settings.baselines)
+        key = (settings.device, settings.architecture, settings.baselines)
         if key not in self._evaluators:
-            self._evaluators[key] = KernelEvaluator(device=settings.device, baselines=settings.baselines)
+            self._evaluators[key] = KernelEvaluator(
+                device=settings.device, architecture=settings.architecture, baselines=settings.baselines
+            )
         return self._evaluators[key]
 
     async def lease(self, settings: Settings) -> SqliteStore:

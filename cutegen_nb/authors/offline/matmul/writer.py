@@ -7,6 +7,8 @@ fp32 takes one FFMA for each multiply-add, and fp16 and bf16 are widened as they
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.authors.offline.constructor import constructor
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.matmul.graph import MatrixProduct, has_product
@@ -56,6 +58,8 @@ _STEPS: dict[str, dict[str, object]] = {
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
 }
 """Changes of the variant by strategy name."""
+_BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
+"""Architectures with mma.sync and without wgmma."""
 _ON_EITHER = (SPLIT, SKIP)
 """Strategies for kernels on tensor cores and on CUDA cores."""
 
@@ -89,8 +93,13 @@ class MatmulWriter:
         if not suits_tensor_cores(product):
             return (TILE_STRATEGY, *BLOCK_STRATEGIES, *more)
         dtype = "float32" if product.operand_dtype == "float32" else "float16"
-        hopper = HOPPER_STRATEGIES if suits_wgmma(product) else ()
-        return (TILE_STRATEGY, *hopper, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY, *more)
+        if not suits_wgmma(product):
+            return (TILE_STRATEGY, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY, *more)
+        # On Hopper mma.sync would stand in the way of wgmma, which is faster.
+        others = tuple(
+            replace(one, architectures=_BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        )
+        return (TILE_STRATEGY, *HOPPER_STRATEGIES, *others, *more)
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the kernel with the strategies in `applied`. Raises Declined."""
