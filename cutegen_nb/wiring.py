@@ -117,7 +117,7 @@ class Settings:
 
     @property
     def architecture(self) -> str | None:
-        """Architecture that the simulator compiles for: the named target's where it is simulated, else None."""
+        """Architecture that the simulator compiles for, that of a named target; None for its own."""
         return architecture_for(find_target(self.target).sheet.architecture) if self.target else None
 
 

@@ -20,7 +20,7 @@ class HostMembers:
     simulator one evaluator makes several evaluations at once: each runs in a fork of its template.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of an evaluator
         self,
         *,
         workers: int,

@@ -24,6 +24,8 @@ _PLAIN_REGISTERS = 40
 """Registers of a thread that works on one value at a time."""
 _L1_LINE_BYTES = 128
 """Bytes that the L1 delivers a clock, which is a line."""
+_MOST_OF_ONE_WARP = 2 * 16 * 8 * 32
+"""Most floating-point operations of an ``mma.sync``, m16n8k32 in fp8."""
 _SM_PORT_BYTES = 64
 """Bytes a clock that one multiprocessor receives from the L2 (A100 white paper)."""
 
@@ -139,10 +141,18 @@ def _pipes(
         terms.append(Term(name=f"{busiest} pipe", seconds=seconds))
     tensor = sum(_tensor_s(name, amount, target) for name, amount in counters.flops.items())
     if tensor:
-        # The simulator counts products of one warp alone: it does not run ``wgmma``.
-        fraction = min(constants.peak_fraction, target.mma_sync_fraction)
+        fraction = constants.peak_fraction
+        if not _by_warp_groups(counters):
+            fraction = min(fraction, target.mma_sync_fraction)
         terms.append(Term(name=TENSOR, seconds=tensor * placed.imbalance / fraction))
     return terms
+
+
+def _by_warp_groups(counters: Counters) -> bool:
+    """Return whether products are mostly ``wgmma``, which does more work an instruction than ``mma.sync``."""
+    issued = sum(amount for name, amount in counters.instructions.items() if name.startswith("tensor."))
+    done = sum(amount for name, amount in counters.flops.items() if name.startswith("tensor."))
+    return done > _MOST_OF_ONE_WARP * issued
 
 
 def _tensor_s(name: str, flops: int, target: EstimateTarget) -> float:

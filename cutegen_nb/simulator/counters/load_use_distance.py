@@ -67,7 +67,8 @@ def _is_load(item: Instruction) -> bool:
 
 
 def _is_copy(item: Instruction) -> bool:
-    return item.opcode == "cp" and item.modifiers[:1] == ("async",) and "global" in item.modifiers
+    plain = item.modifiers[:1] == ("async",) and "bulk" not in item.modifiers
+    return item.opcode == "cp" and plain and "global" in item.modifiers
 
 
 def _is_barrier(item: Instruction) -> bool:

@@ -38,6 +38,9 @@ _TENSOR_TYPES = {
 """Type of the factors → name of the tensor-core pipe, as in counts of FLOPs: ``f16`` in ``tensor.f16``."""
 _SPACES = ("global", "shared", "local", "param", "const")
 
+_WAITS = frozenset({"fence", "commit_group", "wait_group"})
+"""Modifiers of ``wgmma`` that synchronise products."""
+
 Rule = Callable[[Instruction], str]
 """Function that finds the pipe of an instruction from its types and modifiers."""
 
@@ -50,6 +53,8 @@ def pipe_of(instruction: Instruction) -> str:
 
 def access_of(instruction: Instruction) -> str:
     """Return the kind of memory access, as ``Counters.gmem_accesses`` names it; empty for none."""
+    if instruction.opcode == "cp" and "bulk" in instruction.modifiers:
+        return "bulk-copy"
     return _ACCESSES.get(instruction.opcode, "")
 
 
@@ -79,6 +84,8 @@ def _special(instruction: Instruction) -> str:
 
 def _tensor(instruction: Instruction) -> str:
     """Tensor-core pipe by the type of the first factor: ``mma.….m16n8k16.row.col.f32.bf16.bf16.f32``."""
+    if not _WAITS.isdisjoint(instruction.modifiers):
+        return BARRIER
     # The types are those of D, A, B in this order; A is the first factor. wmma of f16 names D and C only.
     types = [one for one in instruction.modifiers if one in _TENSOR_TYPES or one in {"f32", "s32"}]
     factor = types[1] if len(types) > 1 else ""

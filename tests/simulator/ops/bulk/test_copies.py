@@ -40,7 +40,9 @@ STORE = """mad.wide.u32 %rd5, %r99, 4, %rd90; shl.b32 %r5, %r99, 2; add.u32 %r5,
 ld.shared.b32 %r6, [%r5]; st.global.b32 [%rd5], %r6;"""
 
 
-def launched(machine, body, *, arrays, map_bytes, block=32, findings=None):
+def launched(  # noqa: PLR0913 - a launch has this many parts
+    machine, body, *, arrays, map_bytes, block=32, findings=None
+):
     """Run a kernel whose first parameter is a tensor map; the arrays' addresses follow."""
     text = machine.kernel(body, parameters=len(arrays))
     module = parse(text.replace("kernel(", "kernel(.param .align 64 .b8 map[128], ", 1))
