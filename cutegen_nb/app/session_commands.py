@@ -288,7 +288,19 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         name="report",
         summary="Write a session as one HTML file; in a notebook, show it.",
         example="cutegen-nb report relu -o relu.html",
-        arguments=(SESSION, OUTPUT.but(metavar="FILE.html"), STORE, JSON),
+        arguments=(
+            SESSION,
+            OUTPUT.but(metavar="FILE.html"),
+            argument(
+                "--whole",
+                default="",
+                metavar="rN,…",
+                help="rounds to show with source and figures: r3, r10-r19 or all (default: 40 at most, the first, "
+                "the improvements and the newest)",
+            ),
+            STORE,
+            JSON,
+        ),
         magic=(_ANY_SESSION, _SAME_NAME, STORE),
         everyday=True,
     ),

@@ -177,7 +177,7 @@ def report_beside(session: Session, path: Path, terminal: Terminal) -> str | Non
         return None
 
 
-def _write_report(session: Session, path: Path) -> str:
+def _write_report(session: Session, path: Path, whole: str = "") -> str:
     try:
         from cutegen_nb.report.html.session_page import write_report  # noqa: PLC0415 - matplotlib takes a second to import
     except ImportError as error:
@@ -185,7 +185,7 @@ def _write_report(session: Session, path: Path) -> str:
         raise ConfigurationError(message) from error
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_report(session, str(path))
+        write_report(session, str(path), whole)
     except OSError as error:
         message = (
             f"cannot write the report {path} ({error.strerror}); the session is stored: "
@@ -338,7 +338,7 @@ async def report(options: argparse.Namespace, terminal: Terminal) -> CommandResu
         message = f"-o {options.output!r} does not end in .html, the one form a report has"
         raise UsageError(message)
     terminal.progress("drawing the report")
-    path = _write_report(session, Path(options.output))
+    path = _write_report(session, Path(options.output), options.whole)
     terminal.clear()
     return CommandResult(
         status=PASSED,

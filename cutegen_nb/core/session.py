@@ -118,12 +118,18 @@ class Session:
 
         With `before`, only rounds of smaller numbers count.
         """
-        made = [
-            item
-            for item in reversed(self.rounds)
-            if item.candidate and item.candidate.digest == digest and (before is None or item.number < before)
-        ]
-        return next((item for item in made if item.approved), made[0] if made else None)
+        newest = None
+        for item in reversed(self.rounds):
+            # The number first: a candidate is searched for among the attempts, and a session has many rounds.
+            if before is not None and item.number >= before:
+                continue
+            candidate = item.candidate
+            if candidate is None or candidate.digest != digest:
+                continue
+            if item.approved:
+                return item
+            newest = newest or item
+        return newest
 
     def passing(self, label: str) -> Round | None:
         """Return the round `label` (``r3`` or ``3``) if its candidate passed or was overruled, else None."""

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from cutegen_nb.analysis.history.session_summary import SessionSummary, summarise
 from cutegen_nb.core.batch import Measurement
-from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.codec import collection_paused, decode, encode
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
@@ -201,9 +201,10 @@ class SqliteStore:
             ).fetchall()
             closed = self._epochs(session_name)
             absorbed = self._absorbed(session_name)
-        rounds = tuple(self._value(Round, body, session_name) for (body,) in bodies)
-        epochs = tuple(self._value(Epoch, body, session_name) for (body,) in closed)
-        measurements = tuple(self._value(Measurement, body, session_name) for (body,) in absorbed)
+        with collection_paused():
+            rounds = tuple(self._value(Round, body, session_name) for (body,) in bodies)
+            epochs = tuple(self._value(Epoch, body, session_name) for (body,) in closed)
+            measurements = tuple(self._value(Measurement, body, session_name) for (body,) in absorbed)
         session: Session = self._value(Session, head, session_name)
         return replace(session, rounds=rounds, epochs=epochs, measurements=measurements, stopped=stopped)
 

@@ -8,6 +8,7 @@ which was checked against Nsight Compute.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -191,8 +192,9 @@ class TileAccess:
         return self.first.lane_bytes * 8 < self.atom_bits
 
 
+@functools.lru_cache(maxsize=64)
 def tile_access(record: LayoutRecord) -> TileAccess:
-    """Return the shared-memory cost of a recorded access.
+    """Return the shared-memory cost of a recorded access; cached, since words and drawings both ask for it.
 
     Raises UsageError if the record lacks what it takes.
     """

@@ -6,6 +6,8 @@ count colexicographically: the first mode varies fastest.
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -180,10 +182,7 @@ def parse_tiler(text: str) -> tuple[Layout, ...]:
 
 def size(shape: IntTuple) -> int:
     """Return the product of all extents."""
-    product = 1
-    for extent in flat(shape):
-        product *= extent
-    return product
+    return shape if isinstance(shape, int) else math.prod(flat(shape))
 
 
 def flat(items: IntTuple) -> tuple[int, ...]:
@@ -231,8 +230,7 @@ def _dot(at: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
     assert isinstance(shape, tuple)
     assert isinstance(stride, tuple)
     if isinstance(at, int):
-        # An integer coordinate of a tuple shape counts its coordinates colexicographically.
-        return _dot(_spread(at, shape), shape, stride)
+        return _colexicographic(at, shape, stride)
     if len(at) != len(shape):
         raise UsageError(
             f"The coordinate {written(at)} has {len(at)} modes, the shape {written(shape)} {len(shape)}."
@@ -246,16 +244,23 @@ def _inner_of_one(at: tuple[IntTuple, ...], shape: int, stride: int) -> int:
     return _dot(at[0], shape, stride)
 
 
-def _spread(number: int, shape: tuple[IntTuple, ...]) -> tuple[IntTuple, ...]:
-    """Split an integer into one coordinate per top-level mode.
+def _colexicographic(number: int, shape: tuple[IntTuple, ...], stride: tuple[IntTuple, ...]) -> int:
+    """Return the index at an integer coordinate, which counts the coordinates, the first mode fastest.
 
     The last mode is not reduced modulo its extent, so that an integer beyond the size goes on along it.
     """
-    found: list[IntTuple] = []
-    for extent in shape[:-1]:
-        found.append(number % size(extent))
-        number //= size(extent)
-    return (*found, number)
+    *modes, (_, last_stride) = _flat_modes(shape, stride)
+    index = 0
+    for extent, step in modes:
+        index += number % extent * step
+        number //= extent
+    return index + number * last_stride
+
+
+@functools.lru_cache(maxsize=256)
+def _flat_modes(shape: IntTuple, stride: IntTuple) -> tuple[tuple[int, int], ...]:
+    """Return extent and stride of every mode, without nesting; a drawing asks for them at each element."""
+    return tuple(zip(flat(shape), flat(stride), strict=True))
 
 
 def _last(shape: IntTuple, stride: IntTuple) -> int:

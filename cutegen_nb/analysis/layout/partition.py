@@ -5,6 +5,7 @@ The thread that holds each element of a tile, and its number among the thread's 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from cutegen_nb.analysis.layout.layout import Layout, coordinate, parse_layout, parse_tiler
@@ -39,8 +40,12 @@ class Partition:
         return found
 
 
+@functools.lru_cache(maxsize=64)
 def partition(view: TvLayout) -> Partition:
-    """Evaluate a thread–value layout over its tile. Raises UsageError where the two do not fit."""
+    """Evaluate a thread–value layout over its tile. Raises UsageError where the two do not fit.
+
+    Results are cached: words, tables and drawings of one layout all begin with it.
+    """
     # The layout maps (thread, value) to an integer coordinate of the tile; each mode of the tile then maps
     # its part of that coordinate to a row or a column.
     layout, modes = parse_layout(view.text), parse_tiler(view.tiler)

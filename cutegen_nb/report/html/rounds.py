@@ -100,6 +100,11 @@ def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> Ma
     )
 
 
+def brief_section(session: Session, item: Round, found: RoundSummary) -> Markup:
+    """Return the reason, the decisions and their words of one round, for a page with many rounds."""
+    return fill("brief_round", Style.PAGE, name=session.name, item=item, row=found)
+
+
 def _parents(session: Session, item: Round) -> list[str]:
     """Return the labels of the kernels that a slot started from."""
     made = (

@@ -18,21 +18,23 @@ from cutegen_nb.report.html.code import listing
 from cutegen_nb.report.html.lineage import lineage_section
 from cutegen_nb.report.html.page import check_target, write_whole
 from cutegen_nb.report.html.population import population_section
+from cutegen_nb.report.html.whole_rounds import whole_rounds
 from cutegen_nb.report.markup import Style, extents, fill
 from cutegen_nb.report.roofline import plot
 
 
-def write_report(session: Session, path: str) -> None:
-    """Write the page to `path` atomically.
+def write_report(session: Session, path: str, whole: str = "") -> None:
+    """Write the page to `path` atomically; `whole` names the rounds with all evidence, as for `whole_rounds`.
 
     Raises UsageError if the folder does not exist or `path` is a folder, StoreError if it cannot be written.
     """
     target = check_target(path, f"{session.name}.html")
-    write_whole(render(session), target)
+    write_whole(render(session, whole), target)
 
 
-def render(session: Session) -> Markup:
+def render(session: Session, whole: str = "") -> Markup:
     """Return the whole page."""
+    shown, summaries = whole_rounds(session, whole), rows(session)
     return fill(
         "session_page",
         Style.PAGE,
@@ -47,9 +49,15 @@ def render(session: Session) -> Markup:
         pictures=_pictures(session),
         caption=plot.caption(session),
         rounds=[
-            (row, rounds.section(session, item, style=Style.PAGE))
-            for row, item in zip(rows(session), session.rounds, strict=True)
+            (
+                row,
+                rounds.section(session, item, style=Style.PAGE)
+                if item.number in shown
+                else rounds.brief_section(session, item, row),
+            )
+            for row, item in zip(summaries, session.rounds, strict=True)
         ],
+        whole=len(shown),
         source=listing(session.problem.source, Style.PAGE),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -323,8 +324,12 @@ def _tv_grid(part: Partition, title: str, names: tuple[str, str], *, turned: boo
     return Grid(title=title, rows=rows, columns=columns, content=content, names=names)
 
 
+@functools.lru_cache(maxsize=64)
 def checked(record: LayoutRecord, room: Room = _ROOM) -> Drawing | None:
-    """Draw a layout, or return None if it cannot be drawn, so that no report fails because of a drawing."""
+    """Draw a layout, or return None if it cannot be drawn, so that no report fails because of a drawing.
+
+    Results are cached: most rounds keep most layouts of their parent.
+    """
     try:
         return picture(record, room)
     except UsageError:
