@@ -17,8 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.app.exporting import export
 from cutegen_nb.core.round import Round
@@ -26,10 +25,12 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.store.bundle import read_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 
+_RECORDED = Path(__file__).parent.parent / "tests" / "sessions" / "linear_gelu.cutegen"
+
 
 def long_session(rounds: int) -> Session:
     """Repeat the rounds of the recorded session, each with the one before it as its best before."""
-    recorded = read_bundle(ROOT / "tests" / "sessions" / "linear_gelu.cutegen")
+    recorded = read_bundle(_RECORDED)
     made: list[Round] = []
     for number in range(rounds):
         made.append(_changed(recorded.rounds[number % len(recorded.rounds)], number, made))

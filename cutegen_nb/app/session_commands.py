@@ -295,8 +295,8 @@ SESSION_COMMANDS: tuple[Command, ...] = (
                 "--whole",
                 default="",
                 metavar="rN,…",
-                help="rounds to show with source and figures: r3, r10-r19 or all (default: 40 at most, the first, "
-                "the improvements and the newest)",
+                help="rounds to show with source and figures: r3, r10-r19 or all (default: 40 at most, the "
+                "first, the improvements and the newest)",
             ),
             STORE,
             JSON,

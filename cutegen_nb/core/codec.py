@@ -44,7 +44,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if is_dataclass(kind):
-        return {"_": kind.__name__, **{name: encode(getattr(value, name)) for name in _field_names(kind)}}
+        members = {name: encode(getattr(value, name)) for name in _field_names(kind)}
+        return {"_": kind.__name__, **members}
     return value
 
 
@@ -54,7 +55,7 @@ _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector, which would look at each of a session's many values again and again.
+    """Pause the cyclic garbage collector, which would look at a session's many values again and again.
 
     The values of ``core`` have no cycles, so that nothing waits for it.
     """
@@ -161,9 +162,8 @@ def _tuple_reader(kinds: tuple[Any, ...]) -> _Reader:
 
 def _union_reader(kinds: tuple[Any, ...]) -> _Reader:
     # A dataclass carries its type's name, so that the choice is exact.
-    by_name = {
-        kind.__name__: _reader(kind) for kind in kinds if isinstance(kind, type) and is_dataclass(kind)
-    }
+    classes = [kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)]
+    by_name = {kind.__name__: _reader(kind) for kind in classes}
     containers = [_reader(kind) for kind in kinds if typing.get_origin(kind) in (tuple, dict)]
     # Exact types: bool is a subclass of int, and True must not be read as 1.
     plain = {kind for kind in kinds if kind in (bool, int, float, str, type(None))}

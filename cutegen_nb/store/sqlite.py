@@ -148,6 +148,8 @@ class SqliteStore:
                 self._insert_epoch(session.name, epoch)
             for measured in session.measurements:
                 self._insert_measurement(session.name, measured)
+        if session.rounds:
+            self._keep([session])
 
     def append(self, session_name: str, finished: Round) -> None:
         """Add a finished round in one transaction."""
@@ -184,21 +186,25 @@ class SqliteStore:
         )
 
     def stop(self, session_name: str, reason: str) -> None:
-        """Record the reason for the end of a session; an empty reason marks the session as resumed."""
+        """Record the reason for the end of a session; an empty reason marks the session as resumed.
+
+        At its end its summary is kept, so that the next list reads none of its rounds.
+        """
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE sessions SET stopped = ? WHERE id = ?", (reason, self._id(session_name))
             )
+        if reason:
+            with suppress(StoreError):
+                self._keep([self.load(session_name)])
 
-    def load(self, session_name: str) -> Session:
-        """Read a session with its rounds, epochs and measurements."""
+    def load(self, session_name: str, only: Sequence[int] | None = None) -> Session:
+        """Read a session with its rounds, or with those numbered `only`, its epochs and measurements."""
         with _foreign(self.path):
             head, stopped = self._connection.execute(
                 "SELECT head, stopped FROM sessions WHERE id = ?", (self._id(session_name),)
             ).fetchone()
-            bodies = self._connection.execute(
-                "SELECT body FROM rounds WHERE session_id = ? ORDER BY number", (self._id(session_name),)
-            ).fetchall()
+            bodies = self._rounds(session_name, only)
             closed = self._epochs(session_name)
             absorbed = self._absorbed(session_name)
         with collection_paused():
@@ -207,6 +213,13 @@ class SqliteStore:
             measurements = tuple(self._value(Measurement, body, session_name) for (body,) in absorbed)
         session: Session = self._value(Session, head, session_name)
         return replace(session, rounds=rounds, epochs=epochs, measurements=measurements, stopped=stopped)
+
+    def _rounds(self, session_name: str, only: Sequence[int] | None) -> list[tuple[str]]:
+        query, values = "SELECT body FROM rounds WHERE session_id = ?", [self._id(session_name)]
+        if only is not None:
+            query += f" AND number IN ({', '.join('?' * len(only))})"
+            values += only
+        return self._connection.execute(f"{query} ORDER BY number", values).fetchall()
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])

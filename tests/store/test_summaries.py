@@ -149,3 +149,30 @@ def test_a_store_of_an_older_format_is_listed_and_left_as_it_is(folder):
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
     with SqliteStore(folder) as store:
         assert store.summaries() == before
+
+
+def test_an_ended_session_is_listed_without_reading_a_round(folder):
+    with SqliteStore(folder) as store:
+        store.stop("first", "out of rounds")
+        store.stop("second", "out of rounds")
+    spoil_rounds(folder)
+    found, damaged = summaries(folder)
+    assert [item.rounds for item in found] == [1, 1]
+    assert not damaged
+
+
+def test_an_imported_session_is_listed_without_reading_a_round(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(examples.session_of(Relation.FIRST, Relation.LESS_WORK))
+    spoil_rounds(tmp_path)
+    assert [item.best for item in summaries(tmp_path)[0]] == [1]
+
+
+def test_some_rounds_are_read_without_the_others(tmp_path):
+    whole = examples.session_of(Relation.FIRST, Relation.LESS_WORK, Relation.MORE_WORK)
+    with SqliteStore(tmp_path) as store:
+        store.create(whole)
+        with sqlite3.connect(tmp_path / "sessions.sqlite") as connection:
+            connection.execute("UPDATE rounds SET body = 'no JSON' WHERE number = 1")
+        found = store.load("relu", (0, 2))
+    assert found.rounds == (whole.rounds[0], whole.rounds[2])

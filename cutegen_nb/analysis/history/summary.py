@@ -369,6 +369,12 @@ def _row(session: Session, item: Round, *, is_best: bool) -> RoundSummary:
     )
 
 
+def verdict_words(item: Round) -> str:
+    """Return a round's verdict with the parts that PyTorch computed, or why there is none."""
+    beside = library_words(item.evaluation.library) if item.evaluation else ""
+    return f"{_verdict(item)} {beside}".rstrip()
+
+
 def _verdict(item: Round) -> str:
     if item.evaluation:
         return item.evaluation.label

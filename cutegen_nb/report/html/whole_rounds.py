@@ -15,8 +15,9 @@ _RANGE = re.compile(r"r?(\d+)(?:-r?(\d+))?")
 def whole_rounds(session: Session, asked: str = "") -> frozenset[int]:
     """Return the numbers of the rounds to show whole.
 
-    `asked` is ``all``, or revisions such as ``r3,r10-r19``. Without it these are the first round and the best,
-    then the newest that improved, then the newest of the rest. Raises UsageError for revisions that are not there.
+    `asked` is ``all``, or revisions such as ``r3,r10-r19``. Without it these are the first round and the
+    best, then the newest that improved, then the newest of the rest. Raises UsageError for revisions that are
+    not there.
     """
     numbers = frozenset(item.number for item in session.rounds)
     if asked.strip().lower() == "all":
