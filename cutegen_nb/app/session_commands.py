@@ -75,6 +75,11 @@ _ANY_SESSION = _RUNNING_SESSION.but(
     help="the session (default: the one started last, else the newest stored)"
 )
 _SAME_NAME = argument("--name", dest="named", metavar="NAME", help="the same as NAME alone")
+_SESSIONS_PAGE = argument(
+    "--html",
+    metavar="FILE",
+    help="write all sessions as one page that sorts and filters, with a gallery of the finished kernels",
+)
 _REVISION = "rN[:HUNK,…]"
 
 CELL = (
@@ -278,10 +283,11 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         example="cutegen-nb sessions relu",
         arguments=(
             SESSION.but(nargs="?", help="show how its revisions came about"),
+            _SESSIONS_PAGE,
             STORE,
             JSON,
         ),
-        magic=(SESSION.but(nargs="?", metavar="NAME", help="show its lineage"), STORE),
+        magic=(SESSION.but(nargs="?", metavar="NAME", help="show its lineage"), _SESSIONS_PAGE, STORE),
         everyday=True,
     ),
     Command(

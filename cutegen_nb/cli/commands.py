@@ -24,6 +24,7 @@ from cutegen_nb.app.output import (
     sessions_json,
 )
 from cutegen_nb.app.replay import epoch_words
+from cutegen_nb.app.sessions_list import sessions_text, write_sessions
 from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.batches import evaluate_batch
 from cutegen_nb.cli.evaluated import evaluated_text, everything_text
@@ -281,47 +282,17 @@ def _tier_c_hint(tier: Tier) -> str:
 async def sessions(options: argparse.Namespace, terminal: Terminal) -> CommandResult:  # noqa: ARG001 - one shape for all
     """List the stored sessions, or the lineage of one session's revisions."""
     with open_store(settings_of(options), writable=False) as store:
+        if options.html:
+            path = write_sessions(store, options.html, options.session)
+            told = json.dumps({"page": path}) if options.json else f"sessions: {path}"
+            return CommandResult(status=PASSED, text=told)
         if options.session:
             return _lineage(store.load(options.session), json_wanted=options.json)
         stored, damaged = store.summaries()
-    found = sessions_json(stored)
     if options.json:
-        return CommandResult(status=PASSED, text=json.dumps(found + damaged_json(damaged), indent=2))
-    # Columns of their own, where any session has a policy or is a population.
-    with_library = any(item["library"] for item in found)
-    library = ("library",) if with_library else ()
-    with_epochs = any(item["epochs"] is not None for item in found)
-    epochs = ("epochs",) if with_epochs else ()
-    header = (
-        "session",
-        "class",
-        "device",
-        "author",
-        *library,
-        "rounds",
-        *epochs,
-        "best",
-        "created",
-        "stopped",
-    )
-    rows = [
-        (
-            item["session"],
-            item["class"],
-            item["device"],
-            item["author"],
-            *([",".join(item["library"]) or "-"] if with_library else []),
-            str(item["rounds"]),
-            *(["-" if item["epochs"] is None else str(item["epochs"])] if with_epochs else []),
-            item["best"] or "-",
-            item["created_at"],
-            item["stopped"],
-        )
-        for item in found
-    ]
-    parts = [columns(header, rows)] if rows else []
-    parts += ["\n".join(paragraph(reason, "  ", first="")) for reason in damaged.values()]
-    return CommandResult(status=PASSED, text="\n\n".join(parts) or "no sessions yet")
+        found = sessions_json(stored) + damaged_json(damaged)
+        return CommandResult(status=PASSED, text=json.dumps(found, indent=2))
+    return CommandResult(status=PASSED, text=sessions_text(stored, damaged))
 
 
 def _lineage(session: Session, *, json_wanted: bool) -> CommandResult:

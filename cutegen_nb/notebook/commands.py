@@ -15,9 +15,9 @@ from cutegen_nb.app.budgets import budget_of, plan_of
 from cutegen_nb.app.doctor import examine
 from cutegen_nb.app.exporting import SUFFIXES
 from cutegen_nb.app.output import columns
+from cutegen_nb.app.sessions_list import sessions_bundle, write_sessions
 from cutegen_nb.app.strategies import explanation_text, known_strategies, listing_text, named_strategy
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.library import library_option
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Session
@@ -302,34 +302,16 @@ def export(desk: SessionRegistry, options: Options) -> str:
     return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
 
 
-def sessions(desk: SessionRegistry, options: Options) -> str:
-    """List the stored sessions, or the lineage of one session's revisions."""
-    if options.session:
+def sessions(desk: SessionRegistry, options: Options) -> str | DisplayResult:
+    """Show the stored sessions as a table, write them as a page, or show one session's lineage."""
+    if options.session and not options.html:
         return lineage_text(desk.stored_handle(options.session, options.store).session)
     if not desk.stored_names(options.store):
         return "No session is stored yet."
     with open_store(Settings(folder=absolute(options.store)), writable=False) as store:
-        found, damaged = store.summaries()
-    with_library = any(item.library for item in found)
-    library = ("library",) if with_library else ()
-    with_epochs = any(item.epochs is not None for item in found)
-    epochs = ("epochs",) if with_epochs else ()
-    header = ("session", "class", "author", *library, "rounds", *epochs, "best", "created", "ended")
-    body = [
-        (
-            item.name,
-            item.workload_class,
-            item.author,
-            *([library_option(item.library) or "-"] if with_library else []),
-            str(item.rounds),
-            *(["-" if item.epochs is None else str(item.epochs)] if with_epochs else []),
-            "-" if item.best is None else f"r{item.best}",
-            item.created_at,
-            item.stopped or "may go on",
-        )
-        for item in found
-    ]
-    return "\n\n".join([columns(header, body), *damaged.values()])
+        if options.html:
+            return f"sessions: {write_sessions(store, options.html, options.session)}"
+        return DisplayResult(sessions_bundle(*store.summaries()))
 
 
 def strategies(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all

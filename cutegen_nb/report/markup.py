@@ -16,7 +16,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from cutegen_nb.analysis.figures.quantity import count, duration, error, moment, scaled, share
+from cutegen_nb.analysis.figures.quantity import count, duration, error, moment, scaled, share, times
 from cutegen_nb.analysis.history.summary import decision_word, who
 
 _ADDED, _REMOVED = "#0072B2", "#D55E00"
@@ -160,7 +160,7 @@ def _environment(style: Style) -> jinja2.Environment:
         auto_reload=False,
     )
     environment.globals |= {"look": functools.partial(look, style), "is_page": style is Style.PAGE}
-    figures = (count, duration, error, moment, scaled, share, extents, pixels)
+    figures = (count, duration, error, moment, scaled, share, times, extents, pixels)
     words = (who, decision_word, headline, below_headline)
     environment.filters |= {figure.__name__: figure for figure in (*figures, *words)}
     return environment

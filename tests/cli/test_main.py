@@ -114,6 +114,17 @@ def test_listing_or_reporting_nothing_says_how_to_make_something(capsys):
     assert "no session 'x'" in fails(capsys, "report", "x", "-o", "x.html")
 
 
+def test_all_sessions_are_written_as_a_page(capsys):
+    with SqliteStore(Path(".cutegen")) as store:
+        store.create(examples.session_of(Relation.FIRST, name="gelu"))
+    assert main(["sessions", "--html", "all.html"]) == 0
+    assert capsys.readouterr().out == "sessions: all.html\n"
+    assert "<span>gelu</span>" in Path("all.html").read_text()
+    assert "leave gelu out" in fails(capsys, "sessions", "gelu", "--html", "all.html")
+    assert "does not end in .html" in fails(capsys, "sessions", "--html", "all.txt")
+    assert "none does not exist" in fails(capsys, "sessions", "--html", "none/all.html")
+
+
 def test_a_second_writer_is_refused_by_name(capsys, problem):
     with SqliteStore(Path(".cutegen")):
         assert f"process {os.getpid()}" in fails(capsys, "run", problem)

@@ -110,6 +110,8 @@ class TestASession:
         shown = unattended.run("%cutegen sessions")
         name = rows(unattended.folder, "SELECT name FROM sessions")[0]
         assert name in shown.text
+        assert "cgs-table" in shown.outputs[-1]["data"]["text/html"]
+        assert "sessions: all.html" in unattended.run("%cutegen sessions --html all.html").text
         assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").text
 
     def test_a_stored_session_is_named_by_a_word_or_by_an_option(self, ran, unattended: Kernel):
