@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutegen_nb.analysis.history.ended import ended_words, is_stopped_by_person
 from cutegen_nb.analysis.history.summary import revision
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.spending import budget_spent
@@ -14,14 +15,6 @@ from cutegen_nb.store.bundle import SUFFIX
 
 MORE = 3
 """Rounds that going on adds to a session whose rounds are spent."""
-_STOP = re.compile(
-    r"^person:(?P<who>.*?) stopped (?:it|the session) (?P<where>(?:in|at|after) (?:round|epoch) \d+)"
-    r"(?P<doing> while [^:]*)?(?:: (?P<words>.*))?$",
-    re.DOTALL,
-)
-"""Reason of a session that a person stopped, as `loop.stopping` and `RunningSession` write it."""
-
-
 _FINAL = re.compile(
     r"every strategy was tried|the best revision runs at|the paper's schedule ends|nothing is left to try"
     r"|\d+ epochs in a row brought no gain"
@@ -83,10 +76,8 @@ def _is_error(session: Session, ended: str) -> bool:
 
 
 def _reason(session: Session, ended: str) -> str:
-    stop = _STOP.match(ended)
-    if stop:
-        words = f": “{stop['words'].strip().rstrip('.')}”" if stop["words"] else ""
-        return f"{stop['who']} stopped it {stop['where']}{stop['doing'] or ''}{words}."
+    if is_stopped_by_person(ended):
+        return f"{ended_words(ended)}."
     if _is_error(session, ended):
         return f"An error ended it. {_sentence(ended)}"
     return _sentence(ended)
@@ -108,7 +99,7 @@ def _advice(session: Session, ended: str) -> str:
         )
     if _is_error(session, ended):
         return f"Mend what it names, then go on {start}; finished rounds are kept."
-    if _STOP.match(ended):
+    if is_stopped_by_person(ended):
         return f"Going on starts {start}; finished rounds are kept."
     if _BUDGET.match(ended):
         if _are_rounds_spent(session, ended):
@@ -125,7 +116,7 @@ def _advice(session: Session, ended: str) -> str:
 def _has_no_kernel_offline(session: Session, ended: str) -> bool:
     """Return whether the offline author could write nothing: not so where a person stopped it before."""
     is_unwritten = not any(item.candidate for item in session.rounds)
-    return session.author == "offline" and is_unwritten and not _STOP.match(ended)
+    return session.author == "offline" and is_unwritten and not is_stopped_by_person(ended)
 
 
 def _may_go_on(session: Session, ended: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.session_summary import SessionSummary
 from cutegen_nb.app.output import columns
 from cutegen_nb.core.errors import UsageError
@@ -38,7 +39,7 @@ def sessions_text(sessions: Sequence[SessionSummary], damaged: Mapping[str, str]
             *(["-" if item.epochs is None else str(item.epochs)] if epochs else []),
             "-" if item.best is None else f"r{item.best}",
             item.created_at,
-            item.stopped or "may go on",
+            ended_words(item.stopped) or "may go on",
         )
         for item in sessions
     ]

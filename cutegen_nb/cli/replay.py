@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.app.output import session_json
 from cutegen_nb.app.replay import epoch_words, recorded_session, recording_line, replayed, round_words
 from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
@@ -32,4 +33,4 @@ async def replay(options: argparse.Namespace, terminal: Terminal) -> CommandResu
     if options.json:
         return CommandResult(status=status, text=json.dumps(session_json(session, None), indent=2))
     report = f"`cutegen-nb report {session.name} -o {session.name}.html` draws it"
-    return CommandResult(status=status, text=f"{session.name}: {session.stopped}\n{report}")
+    return CommandResult(status=status, text=f"{session.name}: {ended_words(session.stopped)}\n{report}")

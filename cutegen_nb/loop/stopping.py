@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.ended import stored_stop
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Schedule, Session
@@ -52,8 +53,7 @@ def stopped_by_decision(item: Round) -> str:
     decision = next((d for d in item.decisions if d.action is Action.STOP), None)
     if decision is None:
         return ""
-    words = f": {decision.reason}" if decision.reason else ""
-    return f"{decision.by} stopped the session at round {item.number}{words}"
+    return stored_stop(decision.by, f"at round {item.number}", decision.reason)
 
 
 def roof_share(session: Session, evaluation: Evaluation) -> float | None:

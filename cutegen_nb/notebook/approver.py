@@ -183,6 +183,9 @@ class PanelApprover:
             return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
+        if answer.action is Action.STOP:
+            where = f"at the request of round {gate.number}" if gate.kind == "prompt" else f"at {what}"
+            return f"Stopped {where}{words}; finished rounds are kept."
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
         return f"Round {gate.number}: {what} {decision_word(decision)}{words}."

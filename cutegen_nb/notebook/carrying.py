@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.source.screen import screen
 from cutegen_nb.app.replay import epoch_words, recorded_session, recording_line, replayed, round_words
 from cutegen_nb.core.finding import Severity
@@ -122,7 +123,7 @@ def replay_here(engine: EventLoopThread, name: str, folder: Path) -> tuple[Sessi
             await engine.give_back(settings)
 
     recorded, session = engine.result(play())
-    text = [recording_line(recorded), *lines, f"{session.name}: {session.stopped}"]
+    text = [recording_line(recorded), *lines, f"{session.name}: {ended_words(session.stopped)}"]
     return session, "\n".join(text)
 
 

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import RoundSummary, revision, rows
 from cutegen_nb.app.exporting import export
 from cutegen_nb.core.candidate import Candidate
@@ -124,7 +125,7 @@ class SessionHandle:
         """Best approved revision. Raises UsageError while there is none."""
         session = self.session
         if session.best is None:
-            ended = f" It ended: {session.stopped}." if session.stopped else ""
+            ended = f" It ended: {ended_words(session.stopped)}." if session.stopped else ""
             raise NotebookUsageError(
                 f"no revision of {session.name} is approved yet.{ended} "
                 "`%cutegen status` says where it stands"

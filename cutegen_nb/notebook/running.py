@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.history.ended import ended_words, stored_stop
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, Declined, UsageError
 from cutegen_nb.core.problem import Problem
@@ -229,7 +230,7 @@ class RunningSession:
     def _draw(self) -> None:
         """Draw the record. Called after each round and at the end only, as it takes part of a second."""
         if self.session is None:
-            self.shown = waiting(self.name, self.live.ended)
+            self.shown = waiting(self.name, ended_words(self.live.ended))
         else:
             live_panel = self.order.attended and not self.live.ended
             self.shown = record(self.session, self.live.ended, beside_panel=live_panel)
@@ -276,7 +277,7 @@ class RunningSession:
     def _decide(self, answer: Answer) -> str:
         if self.ended.is_set() or self.live.ended:
             raise UsageError(
-                f"{self.name} has ended ({self.live.ended}): run its cell again, "
+                f"{self.name} has ended ({ended_words(self.live.ended)}): run its cell again, "
                 f"or `%cutegen resume {self.name}`"
             )
         if answer.action is Action.STOP and self.gate is None:
@@ -287,9 +288,9 @@ class RunningSession:
         """Cancel the session's task, which kills its worker; the notebook's kernel gets no signal."""
         assert self._task is not None
         number = len(self.session.rounds) if self.session else 0
-        words = f": {reason.strip()}" if reason.strip() else ""
         doing = f" while {self.live.doing}" if self.live.doing else ""
-        self._stop_words = f"person:{self.order.settings.person} stopped it in round {number}{doing}{words}"
+        by = f"person:{self.order.settings.person}"
+        self._stop_words = stored_stop(by, f"in round {number}", reason, self.live.doing)
         self._task.cancel()
         return f"Stopped in round {number}{doing}; finished rounds are kept."
 

@@ -11,6 +11,7 @@ import hashlib
 
 from markupsafe import Markup
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import outcome, parent_candidate, rows, simulated, size_words
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
@@ -46,7 +47,7 @@ def waiting(name: str, state: str) -> dict[str, str]:
 
 
 def _text(session: Session, state: str) -> str:
-    return table(session) + (f"{visible(state)}\n" if state and state != session.stopped else "")
+    return table(session) + (f"{visible(ended_words(state))}\n" if state and state != session.stopped else "")
 
 
 def _html(session: Session, state: str, *, is_folded: bool) -> Markup:
@@ -61,7 +62,7 @@ def _html(session: Session, state: str, *, is_folded: bool) -> Markup:
         is_folded=is_folded,
         kind=f"{facts.workload_class.value}, {facts.dtype}; written by {session.author}",
         outcome=outcome(session),
-        reason=(session.stopped or state).rstrip("."),
+        reason=ended_words(session.stopped or state).rstrip("."),
         figures=" ".join(filter(None, [figures, size_words(session)])),
         overview=rounds.overview(session, style=Style.RECORD),
         population=population_section(session, style=Style.RECORD, drawn=False),

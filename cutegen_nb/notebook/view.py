@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     counted_figures,
@@ -139,7 +140,9 @@ def detail(
         is_pending = number == len(session.rounds)
         key = gate.id if gate and is_pending else f"{session.name} r{number}"
         return round_detail(whole, whole.rounds[number], key, editable=is_pending, version=version)
-    words = session.stopped or live.ended or "No round has finished yet: the first one appears here."
+    words = (
+        ended_words(session.stopped or live.ended) or "No round has finished yet: the first one appears here."
+    )
     return {"kind": "empty", "key": "empty", "text": visible(words)}
 
 
@@ -195,7 +198,7 @@ def _live(live: Live, session: Session | None) -> dict[str, object]:
         "gate": live.gate.kind if live.gate else "",
         "id": live.question(session),
         "notice": visible(live.notice),
-        "ended": visible(live.ended),
+        "ended": visible(ended_words(live.ended)),
         "state": "ended" if live.ended else "waiting" if is_waiting else "working" if live.doing else "idle",
         "sentence": visible(_sentence(live, len(session.rounds) if session else 0)),
     }

@@ -164,7 +164,7 @@ def test_while_a_candidate_is_evaluated_cells_run_and_a_stop_ends_the_worker(sit
     session.click("Stop")
     session.notebook.until(lambda: not working & descendants(kernel), what="the worker to be gone")
     session.notebook.until(session.stopped, what="the stop to be stored")
-    assert "stopped it in round 0" in session.stopped()
+    assert "stopped the session in round 0" in session.stopped()
     assert "alive" in session.notebook.say("print('alive')")
 
 

@@ -121,3 +121,18 @@ def test_an_accusation_may_be_overruled_with_words_and_a_crash_may_not():
     )
     assert "nothing to overrule" in str(said[0])
     assert decision.action is Action.REJECT
+
+
+def test_a_stop_is_confirmed_with_its_place_and_words():
+    said, _ = at_revision(examples.passed(10), Answer(action=Action.STOP, reason="enough"))
+    assert said == ["Stopped at r0: “enough”; finished rounds are kept."]
+
+    async def at_prompt():
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        waiting = asyncio.ensure_future(approver.review_prompt(session(), PROMPT))
+        await asyncio.sleep(0)
+        said = approver.take(Answer(action=Action.STOP))
+        await asyncio.wait_for(waiting, 1)
+        return said
+
+    assert asyncio.run(at_prompt()) == "Stopped at the request of round 0; finished rounds are kept."

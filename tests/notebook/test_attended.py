@@ -169,7 +169,7 @@ class TestStopping:
         assert attended.run("print('the kernel goes on')").text == "the kernel goes on\n"
         attended.gate()
         stopped = rows(attended.folder, "SELECT stopped FROM sessions WHERE name = 'slow'")[0]
-        assert "stopped it in round 0" in stopped
+        assert "stopped the session in round 0" in stopped
 
     def test_a_blocking_cell_does_not_spoil_an_evaluation(self, attended: Kernel):
         attended.run(f"%%cutegen --name patient --rounds 1\n{PROBLEM}")

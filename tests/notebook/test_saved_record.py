@@ -136,3 +136,12 @@ def test_a_stop_that_is_not_stored_is_told_in_both_texts():
     made = record(replace(hostile_session(), stopped=""), "the kernel ended it")
     assert "the kernel ended it" in made["text/html"]
     assert made["text/plain"].endswith("the kernel ended it\n")
+
+
+def test_a_stop_by_a_person_is_told_by_their_name():
+    ended = replace(
+        examples.session_of(Relation.FIRST), stopped="person:root stopped the session at round 0: enough"
+    )
+    told = record(ended, ended.stopped)
+    for text in told.values():
+        assert "Ended: root stopped it at round 0: “enough”" in " ".join(text.split())

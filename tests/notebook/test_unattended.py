@@ -206,7 +206,7 @@ class TestASession:
         assert ran.status == "error"
         assert "interrupted; finished rounds are kept" in ran.error
         assert (
-            "stopped it in round"
+            "stopped the session in round"
             in rows(unattended.folder, "SELECT stopped FROM sessions WHERE name = 'cut'")[0]
         )
         assert unattended.run("print(cut.name)").text == "cut\n"

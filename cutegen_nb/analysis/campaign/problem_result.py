@@ -9,6 +9,7 @@ from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.figures.baselines import missing_baselines
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.spending import (
     gpu_seconds_spent,
     rounds_spent,
@@ -106,7 +107,7 @@ def _with_session(empty: ProblemResult, session: Session, target: EstimateTarget
     last = rows(session)[-1].verdict_words if session.rounds else ""
     spent = replace(
         empty,
-        reason=empty.reason or session.stopped,
+        reason=empty.reason or ended_words(session.stopped),
         session=session.name,
         workload_class=session.facts.workload_class.value,
         verdict=last,

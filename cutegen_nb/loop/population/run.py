@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from cutegen_nb.analysis.estimate.targets import target_of
 from cutegen_nb.analysis.history.compare import compare
+from cutegen_nb.analysis.history.ended import stored_stop
 from cutegen_nb.analysis.population.members import Member, candidates, population, stagnant_epochs
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import Declined, EvaluatorError
@@ -297,5 +298,4 @@ def _stopped_at_gate(epoch: Epoch) -> str:
     last = epoch.decisions[-1] if epoch.decisions else None
     if last is None or last.action is not Action.STOP:
         return ""
-    words = f": {last.reason}" if last.reason else ""
-    return f"{last.by} stopped the session after epoch {epoch.number}{words}"
+    return stored_stop(last.by, f"after epoch {epoch.number}", last.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, interval, share, times
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     best_words,
@@ -38,7 +39,7 @@ _DASH = "–"
 
 def table(session: Session) -> str:
     """Format the rounds in aligned columns, then the session's result; ends with a newline."""
-    ended = paragraph(f"Ended: {visible(session.stopped)}") if session.stopped else []
+    ended = paragraph(f"Ended: {visible(ended_words(session.stopped))}") if session.stopped else []
     return "\n".join([*rounds_lines(session), "", *paragraph(visible(outcome(session))), *ended]) + "\n"
 
 
@@ -69,7 +70,7 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     """Format the session's result in at most twelve lines: the best revision, or why there is none."""
     shown = shown_round(session)
     if shown is None or shown.candidate is None or shown.evaluation is None:
-        words = [outcome(session), *([f"Ended: {session.stopped}"] if session.stopped else [])]
+        words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
         return fitted([VerdictLine(text=text) for text in (*words, f"report: {report or 'none'}")])
     evaluation = shown.evaluation
     setting = VerdictSetting(source=shown.candidate.source, facts=session.facts, device=session.device)
@@ -85,7 +86,7 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
             VerdictLine(text=said),
             VerdictLine(text=f"r{shown.number}: {head.text}"),
             *rest,
-            *([VerdictLine(text=f"Ended: {session.stopped}")] if session.stopped else []),
+            *([VerdictLine(text=f"Ended: {ended_words(session.stopped)}")] if session.stopped else []),
             VerdictLine(text=f"report: {report or 'none'}"),
             VerdictLine(text=next_text(next_step(evaluation.outcome) or export, VERBOSE)),
         ]

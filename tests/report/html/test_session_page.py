@@ -269,3 +269,9 @@ def test_the_table_of_rounds_says_each_ones_stage(session, page):
     table = page.partition("Figures are")[2].partition("</table>")[0]
     for item in session.rounds:
         assert f">{item.stage.value}</span>" in table
+
+
+def test_a_stop_by_a_person_is_told_by_their_name(session):
+    page = render(replace(session, stopped="person:root stopped the session at round 1: enough"))
+    assert "Ended: root stopped it at round 1: “enough”" in page
+    assert "person:root stopped" not in page
