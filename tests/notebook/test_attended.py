@@ -195,7 +195,7 @@ class TestRestart:
         first.client.stop_channels()
         second = Kernel(tmp_path, attended=True)
         try:
-            assert "gelu" in second.run("%cutegen sessions").text
+            assert "gelu" in second.run("%cutegen sessions").plain
             assert second.run("%cutegen resume gelu").status == "ok"
             assert "round 1: the prompt waits" in second.gate()
             assert second.run("print(gelu.best.name)").text == "r0\n"

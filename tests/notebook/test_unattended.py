@@ -109,7 +109,7 @@ class TestASession:
     def test_its_lineage_is_a_tree(self, ran, unattended: Kernel):
         shown = unattended.run("%cutegen sessions")
         name = rows(unattended.folder, "SELECT name FROM sessions")[0]
-        assert name in shown.text
+        assert name in shown.plain
         assert "cgs-table" in shown.outputs[-1]["data"]["text/html"]
         assert "sessions: all.html" in unattended.run("%cutegen sessions --html all.html").text
         assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").text
@@ -166,7 +166,7 @@ class TestASession:
     def test_looking_at_it_works_by_magic_as_well(self, ran, unattended: Kernel):
         assert "+++ r1" in unattended.run("%cutegen diff r0 r1").plain
         assert "there is r0, r1" in unattended.run("%cutegen diff r0 r7").error
-        assert "gelu" in unattended.run("%cutegen sessions").text
+        assert "gelu" in unattended.run("%cutegen sessions").plain
         assert "ended" in unattended.run("%cutegen status").text
         assert "coalesced" in unattended.run("%cutegen rounds").plain
         assert "coalesced" in unattended.run("%cutegen report").plain
@@ -190,7 +190,7 @@ class TestASession:
             refused = unattended.run(f"%%cutegen --name other\n{PROBLEM}")
             assert refused.status == "error"
             assert "is writing to the sessions in" in refused.error
-            assert "gelu" in unattended.run("%cutegen sessions").text
+            assert "gelu" in unattended.run("%cutegen sessions").plain
         finally:
             second.close()
 
