@@ -18,6 +18,7 @@ SHOWN = {
     "02_threads_and_memory": ["memory instructions: it is 64", "first thread outside: it is (3, 232)", "total: 1.0"],
     "03_coalescing_and_vectors": ["sectors by columns: it is 8,192", "sectors with vectors: it is 1,024", "0.125"],
     "04_shared_memory_and_banks": ["the finding: it is race", "wavefronts of a column: it is 32", "RACE: Thread"],
+    "05_layouts_and_swizzles": ["first outside: it is (15, 4)", "sectors of narrow: it is 2,048", "sectors of single: it is 4,096", "wavefronts with the swizzle: it is 4"],
 }  # fmt: skip
 
 

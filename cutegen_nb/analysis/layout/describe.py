@@ -40,7 +40,8 @@ def access_words(cost: TileAccess) -> str:
         if cost.wavefronts == cost.least
         else f"bank conflicts: {cost.wavefronts / cost.least:.3g} times the least"
     )
-    said = f"All {cost.count} accesses of the tile: {passes(cost.wavefronts)}, {cost.least} at least: {ways}."
+    accesses = "The one access" if cost.count == 1 else f"All {cost.count} accesses"
+    said = f"{accesses} of the tile: {passes(cost.wavefronts)}, {cost.least} at least: {ways}."
     if not cost.apart:
         return said
     bits = cost.first.lane_bytes * 8

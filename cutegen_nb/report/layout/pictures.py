@@ -175,8 +175,8 @@ def partitions(record: LayoutRecord, title: str, room: Room = _ROOM) -> Drawing:
         width=(room.width - 28 * (len(views) - 1)) / max(1, len(views)), rows=room.rows, columns=room.columns
     )
     drawn = [
-        draw(_tv_grid(part, f"{role}, {part.rows} × {part.columns}" if role else view.text, ("", "")), each)
-        for part, role, view in zip(found, roles, views, strict=True)
+        draw(_tv_grid(part, f"{role or 'tile'}, {part.rows} × {part.columns}", ("", "")), each)
+        for part, role in zip(found, roles, strict=True)
     ]
     said = [f"{role or 'tile'}: {sharing_words(part)}." for part, role in zip(found, roles, strict=True)]
     cut = [one.description for one in drawn if one.description]

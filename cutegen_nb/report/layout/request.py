@@ -69,12 +69,15 @@ def _access(request: LayoutRequest, room: Room) -> Drawing:
     if not request.tile or not request.element:
         raise UsageError("An access needs the tile that threads share and the element; give both.")
     bits = request.access_bits or element_bits(request.element)
+    layout, swizzle = parse_layout(request.over), parse_swizzle(request.swizzle) if request.swizzle else None
+    if swizzle and not request.on_bytes:
+        layout = replace(layout, swizzle=swizzle)
     view = TvLayout(role="source", text=str(parse_layout(request.text)), tiler=request.tile)
     record = LayoutRecord(
         kind=LayoutKind.ACCESS,
-        text=request.over,
+        text=str(layout),
         element=request.element,
-        pointer_swizzle=str(parse_swizzle(request.swizzle)) if request.swizzle else "",
+        pointer_swizzle=str(swizzle) if swizzle and request.on_bytes else "",
         atom=f"{bits} bits a thread",
         access_bits=bits,
         views=(view,),

@@ -51,6 +51,15 @@ WRONG = [
     ("shared/3", "no swizzle", [("tx ^ row", "tx"), ("row ^ tx]", "row]")], 3, "at most 384 wavefronts: 6,336."),
     ("shared/3", "swizzled on one side", [("row ^ tx]", "row]")], 0, "WRONG_VALUES"),
     ("shared/3", "padding", [("(32, 1)", "(33, 1)")], 2, "at most 4,096 bytes of shared memory: 4,220."),
+    ("layouts/1", "windows that do not overlap", [("stride=(4, 1)", "stride=(8, 1)")], 0, "first at (1,)"),
+    ("layouts/1", "strides swapped", [("stride=(4, 1)", "stride=(1, 4)")], 0, "WRONG_VALUES"),
+    ("layouts/1", "one number further on", [("stride=(4, 1)", "stride=(1, 1)")], 0, "WRONG_VALUES"),
+    ("layouts/2", "a row a thread", [("(4, 8), stride=(8, 1)", "(32, 1), stride=(1, 1)")], 1, "at most 1,536 sectors: 3,072."),
+    ("layouts/2", "values down a column", [("(1, 4), stride=(4, 1)", "(4, 1), stride=(1, 1)")], 2, "global memory instructions: 384."),
+    ("layouts/2", "a tile wider than the matrix", [("(4, 8), stride=(8, 1)", "(1, 32), stride=(32, 1)")], 0, "WRONG_VALUES"),
+    ("layouts/3", "the swizzle of vectors", [("make_swizzle(5, 0, 5)", "make_swizzle(3, 2, 3)")], 2, "at most 384 wavefronts: 960."),
+    ("layouts/3", "bits above the row", [("make_swizzle(5, 0, 5)", "make_swizzle(5, 5, 5)")], 2, "at most 384 wavefronts: 6,336."),
+    ("layouts/3", "padding", [("stride=(32, 1)", "stride=(33, 1)"), ("make_swizzle(5, 0, 5)", "make_swizzle(0, 0, 5)")], 1, "at most 4,096 bytes of shared memory: 4,220."),
 ]  # fmt: skip
 
 

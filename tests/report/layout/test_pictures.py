@@ -229,3 +229,15 @@ def test_values_that_lie_apart_are_moved_one_at_a_time() -> None:
     assert "a lane moves 32 at once" in picture(across).description
     down = tile_access(replace(across, text="(16,16):(1,16)"))
     assert (down.first.lane_bytes, down.count, down.apart) == (16, 2, False)
+
+
+@pytest.mark.parametrize(("swizzle", "on_bytes"), [("3,2,3", False), ("3,4,3", True)])
+def test_an_access_is_drawn_with_a_swizzle_of_indices_or_of_bytes(swizzle: str, *, on_bytes: bool) -> None:
+    """The same permutation of 16-byte vectors: of f32 indices from bit 2, of byte addresses from bit 4."""
+    drawn = drawing(
+        LayoutRequest(
+            text="(32,4):(1,32)", tile="(32,4)", over="(32,32):(32,1)", element="f32", access_bits=128,
+            swizzle=swizzle, on_bytes=on_bytes,
+        )
+    )  # fmt: skip
+    assert "The one access of the tile: 4 passes, 4 at least: free of bank conflicts." in drawn.description
