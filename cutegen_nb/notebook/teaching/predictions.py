@@ -13,6 +13,8 @@ from cutegen_nb.wiring import DEFAULT_FOLDER
 
 _FILE = "predictions.json"
 """File of the predictions, in the folder of the sessions."""
+_DIGITS = 6
+"""Digits of a figure that is no whole number."""
 _CLOSE = 1.1
 """Ratio of two figures below which "times as large" would say too much."""
 
@@ -88,6 +90,8 @@ def _ratio(answer: Any, seen: Any) -> str:  # noqa: ANN401 - any value that JSON
 def _shown(value: Any) -> str:  # noqa: ANN401 - any value that JSON keeps
     if isinstance(value, list):
         return f"({', '.join(map(_shown, value))})"
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.{_DIGITS}g}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)

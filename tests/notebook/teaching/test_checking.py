@@ -60,6 +60,17 @@ WRONG = [
     ("layouts/3", "the swizzle of vectors", [("make_swizzle(5, 0, 5)", "make_swizzle(3, 2, 3)")], 2, "at most 384 wavefronts: 960."),
     ("layouts/3", "bits above the row", [("make_swizzle(5, 0, 5)", "make_swizzle(5, 5, 5)")], 2, "at most 384 wavefronts: 6,336."),
     ("layouts/3", "padding", [("stride=(32, 1)", "stride=(33, 1)"), ("make_swizzle(5, 0, 5)", "make_swizzle(0, 0, 5)")], 1, "at most 4,096 bytes of shared memory: 4,220."),
+    ("reductions/1", "a maximum that begins at zero", [("value = x[bidx, tidx]", "value = cute.arch.fmax(0.0, x[bidx, tidx])")], 0, "WRONG_VALUES"),
+    ("reductions/1", "a shuffle too few", [("range_constexpr(5)", "range_constexpr(4)")], 0, "WRONG_VALUES"),
+    ("reductions/1", "four neighbours a lane", [("value = x[bidx, tidx]", "value = x[bidx, tidx * 4]"), ("step * 32 + tidx", "tidx * 4 + step")], 1, "at most 272 sectors: 1,040."),
+    ("reductions/2", "no barrier", [("    cute.arch.sync_threads()\n", "")], 0, "RACE"),
+    ("reductions/2", "half of the warps", [("range_constexpr(1, 8)", "range_constexpr(1, 4)")], 0, "WRONG_VALUES"),
+    ("reductions/2", "the sum squared", [("x[bidx, tidx] * x[bidx, tidx]", "x[bidx, tidx]"), ("= total\n", "= total * total\n")], 0, "WRONG_VALUES"),
+    ("reductions/2", "a barrier in the branch", [("    cute.arch.sync_threads()\n", "        cute.arch.sync_threads()\n")], 0, "Right by luck"),
+    ("reductions/3", "two barriers", [("row // 4 % 2", "0"), (" - total / 256.0\n", " - total / 256.0\n        cute.arch.sync_threads()\n")], 3, "at most 128 barriers: 256."),
+    ("reductions/3", "one buffer", [("row // 4 % 2", "0")], 0, "RACE"),
+    ("reductions/3", "turns by row", [("row // 4 % 2", "row % 2")], 0, "RACE"),
+    ("reductions/3", "a block a row", [("grid=(4", "grid=(16")], 1, "at most 1,024 threads: 4,096."),
 ]  # fmt: skip
 
 

@@ -53,6 +53,7 @@ def test_three_dots_are_no_prediction(capsys, folder):
         (True, False, "it is False. You predicted True."),
         (0, 5, "it is 5. You predicted 0."),
         (100, 105, "it is 105. You predicted 100."),
+        (0.125, 1 / 7, "it is 0.142857. You predicted 0.125: 1.14 times too few."),
     ],
 )
 def test_answers_are_compared_by_what_they_say(capsys, answer, came, words):
