@@ -71,6 +71,15 @@ WRONG = [
     ("reductions/3", "one buffer", [("row // 4 % 2", "0")], 0, "RACE"),
     ("reductions/3", "turns by row", [("row // 4 % 2", "row % 2")], 0, "RACE"),
     ("reductions/3", "a block a row", [("grid=(4", "grid=(16")], 1, "at most 1,024 threads: 4,096."),
+    ("norms/1", "the maximum of a lane", [("cute.arch.warp_reduction_max(value)", "value")], 0, "WRONG_VALUES"),
+    ("norms/1", "not added back", [("= largest + cute", "= cute")], 0, "WRONG_VALUES"),
+    ("norms/1", "the mean subtracted", [("cute.arch.warp_reduction_max(value)", "cute.arch.warp_reduction_sum(value) / 32.0")], 0, "inf instead of"),
+    ("norms/2", "a sum that is not repaired", [("total * cute.math.exp(largest - new)", "total")], 0, "WRONG_VALUES"),
+    ("norms/2", "lanes added as they are", [("total * cute.math.exp(largest - of_row)", "total")], 0, "WRONG_VALUES"),
+    ("norms/2", "no maximum", [("new = cute.arch.fmax(largest, value)", "new = cutlass.Float32(0.0)"), ("exp(largest - new)", "exp(new - new)"), ("of_row = cute.arch.warp_reduction_max(largest)", "of_row = largest")], 0, "nan instead of"),
+    ("norms/3", "lanes joined without their distance", [(" + difference * difference * count / 2.0", "")], 0, "WRONG_VALUES"),
+    ("norms/3", "the count of one lane", [("        count = count * 2.0\n", "")], 0, "WRONG_VALUES"),
+    ("norms/3", "the school formula", [("squares + difference * (value - mean)", "squares + value * value"), ("squares / x.shape[1]\n", "cute.arch.warp_reduction_sum(squares) / x.shape[1] / 32.0 - mean * mean\n")], 0, "WRONG_VALUES"),
 ]  # fmt: skip
 
 
