@@ -19,8 +19,11 @@ COUNTS: Mapping[str, Callable[[Profile], int]] = {
     "wavefronts": lambda profile: profile.counters.smem_wavefronts,
     "bytes of shared memory": lambda profile: max(map(_smem_bytes, profile.launches), default=0),
     "barriers": lambda profile: profile.counters.barriers,
+    "instructions a warp": lambda profile: max(map(_instructions_a_warp, profile.launches), default=0),
 }
 """Counts that a target may limit, from the profile of one call."""
+_WARP = 32
+"""Threads in a warp."""
 _PLACE = re.compile(r"\bcandidate\.py:(\d+)")
 _ALLOCATED = re.compile(r"tensor 'allocated in line (\d+)'")
 _TOLERANCE = re.compile(r" \(allowed: [^)]*\)")
@@ -155,6 +158,11 @@ def _line(finding: Finding | None, lines: list[str]) -> str:
 
 def _threads(launch: LaunchProfile) -> int:
     return math.prod(launch.grid) * math.prod(launch.block)
+
+
+def _instructions_a_warp(launch: LaunchProfile) -> int:
+    warps = math.prod(launch.grid) * math.ceil(math.prod(launch.block) / _WARP)
+    return math.ceil(launch.counters.warp_instructions / warps)
 
 
 def _smem_bytes(launch: LaunchProfile) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ SHOWN = {
     "05_layouts_and_swizzles": ["first outside: it is (15, 4)", "sectors of narrow: it is 2,048", "sectors of single: it is 4,096", "wavefronts with the swizzle: it is 4"],
     "06_reductions_and_shuffles": ["barriers of the tree: it is 288", "finding in the loop: it is race", "eight chains: mean", "r0: it is 6.98"],
     "07_softmax_and_norms": ["naive: it is (right, right, nan, nan)", "sectors of online: it is 1,536", "variances 1.0557 1.0205 0.8750 0.0000"],
+    "08_rooflines_and_limits": ["floor of GELU in ms: it is 2.68", "r1: estimated", "layer norm r1: it is slower", "r3: it is 10.8774"],
 }  # fmt: skip
 
 
@@ -81,6 +83,32 @@ def test_a_lesson_predicts_before_it_compares(path):
                 assert words[1] in asked
     assert len(asked) >= 3
     assert "\n".join(sources).count("<summary>Hint ") == 9
+
+
+def recorded(name: str, problem: str, key: str) -> list[float]:
+    """Median times of a problem's revisions, from a record of the H200."""
+    record = json.loads((ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+    if key == "points":
+        return [point["measured_ms"] for point in record["points"] if point["problem"] == problem]
+    return [item["median_ms"] for run in record["runs"] if problem in run["results"]
+            for item in run["results"][problem]["rounds"]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "problem", "key"),
+    [
+        ("measured_ms", "h200-2026-11-21.json", "26_GELU_", "runs"),
+        ("product_ms", "h200-2026-11-21.json", "1_Square_matrix_multiplication_", "runs"),
+        ("norm_ms", "estimate-h200-2026-11-23.json", "40_LayerNorm", "points"),
+    ],
+)
+def test_the_measured_times_of_a_lesson_are_those_of_the_record(variable, name, problem, key):
+    path = next(path for path in LESSONS if path.stem.startswith("08_"))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    lines = "".join("".join(cell["source"]) + "\n" for cell in cells).splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{variable} = "))
+    told = ast.literal_eval(line.partition(" = ")[2])
+    assert list(told.values()) == recorded(name, problem, key)[: len(told)]
 
 
 def test_every_lesson_is_tested():

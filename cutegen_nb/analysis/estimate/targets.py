@@ -91,7 +91,8 @@ class EstimateTarget:
             kind=DeviceKind.GPU, name=self.name, architecture=self.sheet.architecture,
             bandwidth_bytes_per_s=self.sheet.bandwidth_bytes_per_s, peak_flops=dict(self.sheet.peak_flops),
             source=self.sheet.source, sm_count=self.sheet.sm_count, l2_bytes=self.sheet.l2_bytes,
-            clock_hz=self.sheet.clock_hz,
+            clock_hz=self.sheet.clock_hz, l2_bandwidth_bytes_per_s=self.sheet.l2_bandwidth_bytes_per_s,
+            l2_source=self.sheet.l2_source,
         )  # fmt: skip
 
     @property

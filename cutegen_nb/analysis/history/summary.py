@@ -11,7 +11,7 @@ from cutegen_nb.analysis.figures.baselines import missing_baselines
 from cutegen_nb.analysis.figures.quantity import change, count, duration, interval, share, times
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.device import DeviceKind
+from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.library import library_option, library_words, parse_library
@@ -127,7 +127,14 @@ def simulated(session: Session) -> bool:
 
 def hardware(session: Session) -> str:
     """Return the name of the GPU whose roofs are drawn, real or simulated."""
-    return session.device.name.removesuffix(" (simulated)")
+    return roof_device(session).name.removesuffix(" (simulated)")
+
+
+def roof_device(session: Session) -> Device:
+    """Return the GPU whose roofs are drawn: on the simulator the one that times were estimated for."""
+    reasons = (item.comparison.reason for item in session.rounds if item.comparison)
+    named = next(filter(None, map(target_named_in, reasons)), None) if simulated(session) else None
+    return named.device if named else session.device
 
 
 def size_words(session: Session) -> str:
@@ -145,9 +152,9 @@ def size_words(session: Session) -> str:
 
 def floor(session: Session) -> str:
     """Format the least time of the problem at full size, which is computed and never measured."""
-    roof = place(session.facts, session.device)
+    roof = place(session.facts, roof_device(session))
     if not roof.floor_ms:
-        return f"unknown: {session.device.source}"
+        return f"unknown: {roof_device(session).source}"
     limit = "bytes ÷ bandwidth" if roof.bound is Bound.MEMORY else "FLOPs ÷ peak"
     return f"{duration(roof.floor_ms / 1e3)} at full size on {hardware(session)}, computed as {limit}"
 

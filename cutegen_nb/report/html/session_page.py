@@ -8,7 +8,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from cutegen_nb.analysis.figures.quantity import count, moment, scaled
-from cutegen_nb.analysis.history.summary import floor, hardware, outcome, rows, simulated
+from cutegen_nb.analysis.history.summary import floor, hardware, outcome, roof_device, rows, simulated
 from cutegen_nb.analysis.problem.admission import admission_text
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.library import library_option
@@ -93,10 +93,10 @@ def _facts(session: Session) -> list[tuple[str, str]]:
 
 
 def _device(session: Session) -> str:
-    device = session.device
+    device = roof_device(session)
     ceilings = f"{scaled(device.bandwidth_bytes_per_s, 'B/s')}, {device.source}"
     if simulated(session):
-        return f"simulator, {device.architecture}; roofs drawn for {hardware(session)} ({ceilings})"
+        return f"simulator, {session.device.architecture}; roofs drawn for {hardware(session)} ({ceilings})"
     driver = f", driver {device.driver}" if device.driver else ""
     return f"{device.name} ({device.architecture}{driver}; {ceilings})"
 

@@ -8,7 +8,14 @@ from cutegen_nb.analysis.hardware.hierarchy import DRAM
 from cutegen_nb.analysis.hardware.roofline import Roofline, RooflinePoint, place
 from cutegen_nb.analysis.hardware.zone import zone
 from cutegen_nb.analysis.history.fewest_flops import fewest_flops
-from cutegen_nb.analysis.history.summary import floor, hardware, parent_round, revision, simulated
+from cutegen_nb.analysis.history.summary import (
+    floor,
+    hardware,
+    parent_round,
+    revision,
+    roof_device,
+    simulated,
+)
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
@@ -16,8 +23,8 @@ from cutegen_nb.core.strategy import Bound
 
 def describe(session: Session) -> tuple[str, ...]:
     """Describe every roof with its source, the problem, its zone, and each kernel with its parent."""
-    roof = place(session.facts, session.device)
-    device = session.device
+    device = roof_device(session)
+    roof = place(session.facts, device)
     if not roof.bandwidth_bytes_per_s:
         return (f"There is no roofline for {hardware(session)}: {device.source}.",)
     said = [f"{hardware(session)}: bandwidth {scaled(roof.bandwidth_bytes_per_s, 'B/s')} ({device.source})."]
@@ -46,7 +53,7 @@ def caption(session: Session) -> str:
             "Simulated counts have no rate: kernels stand in the band below the roofs, by FLOP a byte alone, "
             f"once for each memory. {said}"
         )
-    notes = {item.note for item in place(session.facts, session.device).ceilings if item.note}
+    notes = {item.note for item in place(session.facts, roof_device(session)).ceilings if item.note}
     return " ".join([said, *(f"* {note}." for note in sorted(notes))])
 
 
@@ -65,7 +72,7 @@ def _round(session: Session, item: Round) -> str:
     evaluation = item.evaluation
     if evaluation is None:
         return ""
-    roof = place(session.facts, session.device, evaluation)
+    roof = place(session.facts, roof_device(session), evaluation)
     if roof.kernel is None or not (evaluation.passed or roof.above):
         return ""
     parent = parent_round(session, item)

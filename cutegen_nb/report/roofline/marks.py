@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.figures.quantity import share, times
 from cutegen_nb.analysis.hardware.hierarchy import L2
 from cutegen_nb.analysis.hardware.roofline import Roofline, place
-from cutegen_nb.analysis.history.summary import parent_round, revision
+from cutegen_nb.analysis.history.summary import parent_round, revision, roof_device
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 
@@ -79,7 +79,7 @@ def _mark(session: Session, item: Round, drawn: set[int]) -> Mark | None:
     evaluation = item.evaluation
     if evaluation is None:
         return None
-    roof = place(session.facts, session.device, evaluation)
+    roof = place(session.facts, roof_device(session), evaluation)
     point = roof.kernel
     if not (evaluation.passed or roof.above) or point is None or point.intensity <= 0:
         return None

@@ -21,7 +21,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, NullLocator, PercentF
 from cutegen_nb.analysis.figures.quantity import duration, figure, scaled
 from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2, SHARED
 from cutegen_nb.analysis.hardware.roofline import Roofline, place
-from cutegen_nb.analysis.history.summary import hardware, simulated
+from cutegen_nb.analysis.history.summary import hardware, roof_device, simulated
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.roofline.caption import caption, describe
 from cutegen_nb.report.roofline.marks import Mark, marks, shown
@@ -89,12 +89,12 @@ def png(session: Session, *, dark: bool = False) -> bytes | None:
     Charts are cached: a notebook shows the same one in its panel and its record, and drawing takes a third of
     a second. Safe to call from any thread; one draws at a time.
     """
-    roof = place(session.facts, session.device)
+    roof = place(session.facts, roof_device(session))
     if not roof.problem.intensity or not roof.bandwidth_bytes_per_s:
         return None
     every = marks(session)
     found = shown(every)
-    key = (session.problem.digest, session.device.name, roof.levels, roof.ceilings, found, len(every), dark)
+    key = (session.problem.digest, hardware(session), roof.levels, roof.ceilings, found, len(every), dark)
     with _drawing:
         if key not in _drawn:
             title = f"Roofline of {hardware(session)}"

@@ -80,6 +80,15 @@ WRONG = [
     ("norms/3", "lanes joined without their distance", [(" + difference * difference * count / 2.0", "")], 0, "WRONG_VALUES"),
     ("norms/3", "the count of one lane", [("        count = count * 2.0\n", "")], 0, "WRONG_VALUES"),
     ("norms/3", "the school formula", [("squares + difference * (value - mean)", "squares + value * value"), ("squares / x.shape[1]\n", "cute.arch.warp_reduction_sum(squares) / x.shape[1] / 32.0 - mean * mean\n")], 0, "WRONG_VALUES"),
+    ("limits/1", "cut before", [("fmax(3.0 * x[i] - 1.0, 0.0)", "fmax(x[i], 0.0) * 3.0 - 1.0")], 0, "WRONG_VALUES"),
+    ("limits/1", "not cut", [("cute.arch.fmax(3.0 * x[i] - 1.0, 0.0)", "3.0 * x[i] - 1.0")], 0, "WRONG_VALUES"),
+    ("limits/1", "neighbours of a block", [("bidx * 128 + tidx", "tidx * 64 + bidx")], 1, "at most 2,048 sectors: 16,384."),
+    ("limits/2", "one block for all", [("    piece, row, _ = cute.arch.block_idx()\n", "    _, row, _ = cute.arch.block_idx()\n    piece = row\n"), ("grid=(16, 2", "grid=(1, 2")], 0, "were never written"),
+    ("limits/2", "rows and pieces exchanged", [("    piece, row, _", "    row, piece, _")], 0, "OUT_OF_BOUNDS"),
+    ("limits/2", "neighbours of a lane", [("piece * 1024 + lane]", "piece * 1024 + lane * 32]"), ("step * 32 + lane", "lane * 32 + step")], 1, "at most 4,128 sectors:"),
+    ("limits/3", "rows that overlap", [("(by * 8 + ty) * 4", "by * 8 + ty")], 0, "WRONG_VALUES"),
+    ("limits/3", "two results a thread", [("(by * 8 + ty) * 4", "(by * 8 + ty) * 2"), ("make_rmem_tensor(4,", "make_rmem_tensor(2,"), ("range_constexpr(4)", "range_constexpr(2)"), ("grid=(2, 2", "grid=(2, 4")], 1, "at most 10,400 global memory instructions: 12,416."),
+    ("limits/3", "the blocks of the starter", [("grid=(2, 2", "grid=(2, 8")], 0, "OUT_OF_BOUNDS"),
 ]  # fmt: skip
 
 

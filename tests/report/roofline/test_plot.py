@@ -9,6 +9,7 @@ import pytest
 
 from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2, SHARED
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.summary import floor
 from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.evaluator.process.device import simulated
@@ -104,6 +105,19 @@ def test_the_words_give_every_roof_its_source_and_every_kernel_its_origin(sessio
     ):  # fmt: skip
         assert words in text
     assert "Simulated counts have no rate" in caption(replace(session, device=A100))
+
+
+def test_the_roofs_are_those_of_the_gpu_that_times_are_estimated_for(session):
+    """The simulator runs the code of an sm_80; its comparisons name the GPU of the estimates."""
+    first, *others = replace(session, device=A100).rounds
+    said = "The first passing revision: estimated 35.2 ms on NVIDIA H200, bound by L2."
+    compared = replace(first, comparison=replace(first.comparison, reason=said))
+    estimated = replace(session, device=A100, rounds=(compared, *others))
+    text = "\n".join(describe(estimated))
+    assert "NVIDIA H200: bandwidth 4.80 TB/s" in text
+    assert "cuda.f32: 67.0 TFLOP/s" in text
+    assert "A100" not in text
+    assert floor(estimated).endswith("on NVIDIA H200, computed as bytes ÷ bandwidth")
 
 
 def test_a_device_without_a_published_l2_bandwidth_has_no_such_roof(session):
