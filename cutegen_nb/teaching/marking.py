@@ -19,6 +19,7 @@ COUNTS: Mapping[str, Callable[[Profile], int]] = {
     "wavefronts": lambda profile: profile.counters.smem_wavefronts,
     "bytes of shared memory": lambda profile: max(map(_smem_bytes, profile.launches), default=0),
     "barriers": lambda profile: profile.counters.barriers,
+    "instructions": lambda profile: profile.counters.warp_instructions,
     "instructions a warp": lambda profile: max(map(_instructions_a_warp, profile.launches), default=0),
 }
 """Counts that a target may limit, from the profile of one call."""

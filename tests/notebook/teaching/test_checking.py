@@ -89,6 +89,15 @@ WRONG = [
     ("limits/3", "rows that overlap", [("(by * 8 + ty) * 4", "by * 8 + ty")], 0, "WRONG_VALUES"),
     ("limits/3", "two results a thread", [("(by * 8 + ty) * 4", "(by * 8 + ty) * 2"), ("make_rmem_tensor(4,", "make_rmem_tensor(2,"), ("range_constexpr(4)", "range_constexpr(2)"), ("grid=(2, 2", "grid=(2, 4")], 1, "at most 10,400 global memory instructions: 12,416."),
     ("limits/3", "the blocks of the starter", [("grid=(2, 2", "grid=(2, 8")], 0, "OUT_OF_BOUNDS"),
+    ("tensor/1", "the rows of a taken from b", [("(8, 64), (bx, 0)", "(8, 64), (by, 0)")], 0, "WRONG_VALUES"),
+    ("tensor/1", "the grid turned", [("grid=(6, 2", "grid=(2, 6")], 0, "OUT_OF_BOUNDS"),
+    ("tensor/1", "half of the columns", [("grid=(6, 2", "grid=(3, 2")], 0, "were never written"),
+    ("tensor/2", "no swizzle", [("make_swizzle(2, 3, 3)", "make_swizzle(0, 3, 3)")], 2, "at most 96 wavefronts: 240."),
+    ("tensor/2", "the swizzle of wide rows", [("make_swizzle(2, 3, 3)", "make_swizzle(2, 3, 2)")], 2, "at most 96 wavefronts:"),
+    ("tensor/2", "padding", [("make_swizzle(2, 3, 3)", "make_swizzle(0, 3, 3)"), ("stride=(32, 1)", "stride=(40, 1)")], 1, "at most 1,024 bytes of shared memory: 1,264."),
+    ("tensor/3", "a tile a warp", [("range_constexpr(2)", "range_constexpr(1)"), ("bx * 2 + half", "bx"), ("grid=(4, 2", "grid=(8, 2")], 1, "at most 288 global memory instructions: 416."),
+    ("tensor/3", "the same tile twice", [("bx * 2 + half, 0", "bx * 2, 0")], 0, "WRONG_VALUES"),
+    ("tensor/3", "the grid of the starter", [("grid=(4, 2", "grid=(8, 2")], 0, "OUT_OF_BOUNDS"),
 ]  # fmt: skip
 
 
