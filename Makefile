@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 MODEL := $(VENV)/model
 SITE := $(VENV)/site
 CLUSTER := $(VENV)/cluster
+NBGRADER := $(VENV)/nbgrader
 INSTALL = $(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check
 
 # With no NVIDIA driver the CPU build of torch is enough; the default build brings 5 GB of CUDA.
@@ -22,7 +23,7 @@ CUTLASS := $(VENV)/cutlass
 CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
 CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
 
-.PHONY: demo lab docs pictures test test-fast test-long test-cutlass test-model test-cluster test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab docs pictures test test-fast test-long test-cutlass test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -77,6 +78,13 @@ test-cluster: $(READY) ## The tests of Ray on two local nodes; not in CI, instal
 	  > $$($(CLUSTER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/beneath.pth
 	@$(PYTHON) -m pip --python $(CLUSTER)/bin/python install --quiet --disable-pip-version-check "ray>=2.40"
 	PYTHONPATH=. $(CLUSTER)/bin/python -m pytest tests/cluster
+
+test-nbgrader: $(READY) ## An assignment through nbgrader's own commands; not in CI, installs nbgrader beside the rest
+	@test -x $(NBGRADER)/bin/python || $(PYTHON) -m venv --without-pip $(NBGRADER)
+	@$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	  > $$($(NBGRADER)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/beneath.pth
+	@$(PYTHON) -m pip --python $(NBGRADER)/bin/python install --quiet --disable-pip-version-check -c constraints.txt "nbgrader>=0.9.6"
+	PYTHONPATH=. $(NBGRADER)/bin/python -m pytest tests/nbgrader
 
 test-browser: $(READY) ## The panel's tests on three generations of ipykernel; needs Chromium
 	@$(INSTALL) pip  # the environment was made without it, and each older kernel is installed by it

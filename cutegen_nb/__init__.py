@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cutegen_nb.core.session import Budget, Session
     from cutegen_nb.core.strategy import Strategy
     from cutegen_nb.notebook.drawing import draw_layout
+    from cutegen_nb.notebook.teaching.assignments import points
     from cutegen_nb.notebook.teaching.checking import check, check_notebook
     from cutegen_nb.notebook.teaching.predictions import compare, predict
 
@@ -44,6 +45,7 @@ _HOMES = {
     "check_notebook": "notebook.teaching.checking",
     "compare": "notebook.teaching.predictions",
     "draw_layout": "notebook.drawing",
+    "points": "notebook.teaching.assignments",
     "predict": "notebook.teaching.predictions",
     "problem_from_string": "analysis.problem.problem_text",
     "read_problem": "analysis.problem.problem_text",
@@ -68,6 +70,7 @@ __all__ = [  # noqa: RUF022 - the entry first
     "check_notebook",
     "compare",
     "draw_layout",
+    "points",
     "predict",
     "problem_from_string",
     "read_problem",

@@ -34,6 +34,7 @@ from cutegen_nb.cli import (
 )
 from cutegen_nb.cli.answer import FAULT, CommandResult
 from cutegen_nb.cli.streams import use_plain_letters, write_out
+from cutegen_nb.cli.teaching import mark
 from cutegen_nb.cli.terminal import Terminal, visible
 from cutegen_nb.core.errors import CutegenError
 
@@ -91,6 +92,8 @@ HANDLERS: dict[str, Handler] = {
     "instructions": instructions.instructions,
     "profiles": profiles.profiles,
     "strategies": strategies.strategies,
+    "assignment": mark.assignment,
+    "mark": mark.mark,
 }
 """Handler of each command of `command_line_commands`, by name."""
 

@@ -30,6 +30,7 @@ from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.notebook.population import commands as population_commands
 from cutegen_nb.notebook.population.view import slots_text
 from cutegen_nb.notebook.session_registry import RefineRequest, SessionRegistry, absolute
+from cutegen_nb.notebook.teaching.assignments import open_assignment
 from cutegen_nb.report.html import diff as diff_view
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.terminal.lineage import lineage_text
@@ -323,6 +324,11 @@ def strategies(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 
     return listing_text(found, options.workload_class)
 
 
+def assignment(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+    """Open an assignment, so that its exercises can be checked, and return it in words."""
+    return open_assignment(options.assignment)
+
+
 def doctor(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
     """Report the state of this machine, a row an item."""
     lines = desk.engine.result(examine(settings_from_environment()))
@@ -361,6 +367,7 @@ COMMANDS: dict[str, Command] = {
     "run": run,
     "sessions": sessions,
     "strategies": strategies,
+    "assignment": assignment,
     "doctor": doctor,
     "help": explain,
 }

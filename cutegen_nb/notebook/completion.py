@@ -11,7 +11,7 @@ from cutegen_nb.app.arguments import CHOICES
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook import arguments
 from cutegen_nb.notebook.session_registry import SessionRegistry
-from cutegen_nb.teaching.exercise import exercises
+from cutegen_nb.notebook.teaching.assignments import known_exercises
 
 _NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions", "population"})
 _REVISIONS = frozenset({"branch", "merge", "diff", "pin", "drop"})
@@ -59,7 +59,7 @@ def _offered(
     if before and before[-1] == "--name":
         return list(names())
     if magic == "%%cutegen" and before == ["check"]:
-        return list(exercises())
+        return list(known_exercises())
     if magic == "%%cutegen":
         return _options(arguments.CELL) if before else [*arguments.CELL_WORDS, *_options(arguments.CELL)]
     if magic == "%%simulate":
@@ -67,7 +67,7 @@ def _offered(
     if not before:
         return list(arguments.PARSERS)
     parser = arguments.PARSERS.get(before[0])
-    if parser is None or before[0] in {"run", "export", "edit"}:
+    if parser is None or before[0] in {"run", "export", "edit", "assignment"}:
         return None if parser is None or len(before) == 1 else _options(parser)
     if before[0] == "help":
         return list(arguments.PARSERS)

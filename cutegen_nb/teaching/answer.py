@@ -21,6 +21,9 @@ class ModelNew(torch.nn.Module):
 """
 """Host part that completes an answer; torch allocates on 512 bytes, so that 16 may be assumed."""
 
+_LONGEST = 100_000
+"""Characters of an answer at most; the longest solution of a lesson has 1,000."""
+
 
 def completed(exercise: Exercise, source: str) -> str:
     """Return the answer's source with the exercise's host part below it; its line numbers stay."""
@@ -32,6 +35,8 @@ def completed(exercise: Exercise, source: str) -> str:
 
 def fault_of(exercise: Exercise, source: str) -> str:
     """Return a sentence on an answer that cannot be run as it stands; empty for one that can be tried."""
+    if len(source) > _LONGEST:
+        return f"The cell has {len(source):,} characters and is not read: an answer has at most {_LONGEST:,}."
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -39,7 +44,7 @@ def fault_of(exercise: Exercise, source: str) -> str:
     except SyntaxError as error:
         return f"Line {error.lineno or 1} is not Python: {error.msg}."
     except (ValueError, RecursionError, MemoryError) as error:
-        return f"The cell is not Python: {error}."
+        return f"The cell is not Python: {str(error) or 'it is nested too deep'}."
     if not any(map(_imports_dsl, tree.body)):
         return "The cell does not import the DSL: begin with `import cutlass.cute as cute`."
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -70,4 +75,5 @@ def _imports_dsl(statement: ast.stmt) -> bool:
 
 def _decorators(function: ast.FunctionDef) -> set[str]:
     """Return the last words of a function's decorators: ``kernel`` for ``@cute.kernel``."""
-    return {ast.unparse(node).partition("(")[0].rpartition(".")[2] for node in function.decorator_list}
+    called = [node.func if isinstance(node, ast.Call) else node for node in function.decorator_list]
+    return {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in called}

@@ -1,4 +1,4 @@
-"""Exercises, read from the TOML files beside this module: a reference, a signature, targets in counts."""
+"""Exercises: a reference, a signature, targets; those of the lessons are TOML files beside this module."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from typing import Any
 
 from cutegen_nb.core.errors import UsageError
 
+ESTIMATED = "estimated nanoseconds"
+"""Count of a target in time: what the estimate for its GPU gives, at the problem's full size."""
 _FOLDER = Path(__file__).parent / "exercises"
 """Folder of the exercises, a file a lesson."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Limit on one count of a right answer, with the points that it earns."""
+    """Limit on one count or on the estimated time of a right answer, or a strategy, with points."""
 
-    count: str
-    """Name of the count, of `marking.COUNTS`."""
-    at_most: int
-    """Largest value that meets the target."""
     points: int
     """Points for meeting it."""
     hint: str
     """Sentence for an answer that misses it."""
+    count: str = ""
+    """Name of the count, of `marking.COUNTS`, or `ESTIMATED`; empty where a strategy is asked for."""
+    at_most: int = 0
+    """Largest value of the count that meets the target."""
+    gpu: str = ""
+    """GPU that `ESTIMATED` is for."""
+    strategy: str = ""
+    """Optimisation that the kernel has to carry out, as `Optimisation` spells it; empty for a count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,11 @@ class Exercise:
     points: int
     """Points for a right result."""
     targets: tuple[Target, ...] = ()
-    """Limits on counts."""
+    """Limits on counts and times, and strategies that are asked for."""
+    statement: str = ""
+    """Task in words; empty where a notebook states it."""
+    forbidden: tuple[str, ...] = ()
+    """Optimisations that the kernel may not carry out, as `Optimisation` spells them."""
 
     @property
     def signature(self) -> str:
@@ -65,14 +75,17 @@ def exercises() -> dict[str, Exercise]:
     found = {}
     for path in sorted(_FOLDER.glob("*.toml")):
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["exercise"]:
-            made = _exercise(entry)
+            made = exercise_of(entry)
             found[made.name] = made
     return found
 
 
-def _exercise(entry: dict[str, Any]) -> Exercise:
-    targets = tuple(Target(**target) for target in entry.pop("target", ()))
-    return Exercise(**{**entry, "inputs": tuple(entry["inputs"]), "targets": targets})
+def exercise_of(entry: dict[str, Any]) -> Exercise:
+    """Return the exercise of an entry. Raises TypeError for a missing or unknown key."""
+    targets = tuple(Target(**target) for target in entry.get("target", ()))
+    rest = {key: value for key, value in entry.items() if key != "target"}
+    lists = {key: tuple(entry.get(key, ())) for key in ("inputs", "forbidden")}
+    return Exercise(**{**rest, **lists, "targets": targets})
 
 
 def find_exercise(name: str) -> Exercise:

@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.estimate.estimate import estimate
+from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.evaluation import Evaluation, Judged
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.profile import LaunchProfile, Profile, function_name
-from cutegen_nb.teaching.exercise import Exercise, Target
+from cutegen_nb.core.strategy import Optimisation
+from cutegen_nb.teaching.exercise import ESTIMATED, Exercise, Target
 
 COUNTS: Mapping[str, Callable[[Profile], int]] = {
     "threads": lambda profile: sum(_threads(launch) for launch in profile.launches),
@@ -25,6 +28,8 @@ COUNTS: Mapping[str, Callable[[Profile], int]] = {
 """Counts that a target may limit, from the profile of one call."""
 _WARP = 32
 """Threads in a warp."""
+Approach = Mapping[Optimisation, str]
+"""Optimisations that a kernel carries out, each with the figure that shows it."""
 _PLACE = re.compile(r"\bcandidate\.py:(\d+)")
 _ALLOCATED = re.compile(r"tensor 'allocated in line (\d+)'")
 _TOLERANCE = re.compile(r" \(allowed: [^)]*\)")
@@ -97,11 +102,16 @@ def _part_text(part: MarkLine) -> str:
 
 def refused(exercise: Exercise, reason: str, line: str = "") -> AnswerMark:
     """Return the mark of an answer whose result is not right, with the reason and the line concerned."""
-    return _mark(exercise, MarkLine(points=0, of=exercise.points, text=reason, line=line), None)
+    return _mark(exercise, MarkLine(points=0, of=exercise.points, text=reason, line=line), None, {})
 
 
-def marked(exercise: Exercise, source: str, evaluation: Evaluation) -> AnswerMark:
-    """Return the mark of an answer from its evaluation; `source` is the student's own part."""
+def marked(
+    exercise: Exercise, source: str, evaluation: Evaluation, approach: Approach | None = None
+) -> AnswerMark:
+    """Return the mark of an answer from its evaluation; `source` is the student's own part.
+
+    `approach` decides on strategies that the exercise forbids or asks for.
+    """
     lines = source.splitlines()
     if not evaluation.passed or evaluation.profile is None:
         decides = (item for item in evaluation.findings if item.severity is Severity.DECIDES)
@@ -109,28 +119,67 @@ def marked(exercise: Exercise, source: str, evaluation: Evaluation) -> AnswerMar
     lucky = next((item for item in evaluation.findings if item.kind in _LUCK), None)
     if lucky is not None:
         return refused(exercise, f"Right by luck: {_in_the_cell(lucky.message, lines)}", _line(lucky, lines))
+    carried_out = approach or {}
+    banned = next((name for name in carried_out if name.value in exercise.forbidden), None)
+    if banned is not None:
+        return refused(exercise, f"right, but {banned.value} is not allowed here: {carried_out[banned]}")
     seeds = len(evaluation.correctness.seeds) if evaluation.correctness else 0
     right = MarkLine(points=exercise.points, of=exercise.points, text=f"right on {seeds} fresh inputs")
-    return _mark(exercise, right, evaluation.profile)
+    return _mark(exercise, right, evaluation, carried_out)
 
 
-def _mark(exercise: Exercise, right: MarkLine, profile: Profile | None) -> AnswerMark:
+def _mark(
+    exercise: Exercise, right: MarkLine, evaluation: Evaluation | None, approach: Approach
+) -> AnswerMark:
     lines = [right]
     for target in exercise.targets:
         # One thing at a time: a kernel that is wrong or slow for one reason may meet others by accident.
         met = lines[-1].points == lines[-1].of
-        lines.append(_of_target(target, profile if met else None))
+        if not met or evaluation is None:
+            lines.append(_part(target, 0, f"{asked_for(target)}: comes next", counted=False))
+        elif target.strategy:
+            lines.append(_of_strategy(target, approach))
+        elif target.count == ESTIMATED:
+            lines.append(_of_estimate(target, evaluation))
+        else:
+            assert evaluation.profile is not None
+            seen = COUNTS[target.count](evaluation.profile)
+            lines.append(_of_figure(target, seen, f"{seen:,}"))
     return AnswerMark(exercise=exercise.name, title=exercise.title, lines=tuple(lines))
 
 
-def _of_target(target: Target, profile: Profile | None) -> MarkLine:
-    limit = f"at most {target.at_most:,} {target.count}"
-    if profile is None:
-        return MarkLine(points=0, of=target.points, text=f"{limit}: comes next", counted=False)
-    seen = COUNTS[target.count](profile)
+def asked_for(target: Target) -> str:
+    """Return what a target asks for: ``at most 1,536 sectors``."""
+    if target.strategy:
+        return f"the strategy {target.strategy}"
+    gpu = f" on {target.gpu}" if target.gpu else ""
+    return f"at most {target.at_most:,} {target.count}{gpu}"
+
+
+def _part(target: Target, points: int, text: str, *, counted: bool = True) -> MarkLine:
+    return MarkLine(points=points, of=target.points, text=text, counted=counted)
+
+
+def _of_figure(target: Target, seen: float, shown: str) -> MarkLine:
     if seen <= target.at_most:
-        return MarkLine(points=target.points, of=target.points, text=f"{limit}: {seen:,}")
-    return MarkLine(points=0, of=target.points, text=f"{limit}: {seen:,}. {target.hint}")
+        return _part(target, target.points, f"{asked_for(target)}: {shown}")
+    return _part(target, 0, f"{asked_for(target)}: {shown}. {target.hint}")
+
+
+def _of_estimate(target: Target, evaluation: Evaluation) -> MarkLine:
+    sample = evaluation.full_size
+    if sample is None or not sample.launches:
+        reason = (sample and sample.missing) or "nothing was counted at full size"
+        return _part(target, 0, f"{asked_for(target)}: no time can be estimated, {reason}")
+    nanoseconds = estimate(sample, find_target(target.gpu)).seconds * 1e9
+    return _of_figure(target, nanoseconds, f"{nanoseconds:,.0f}, an estimate")
+
+
+def _of_strategy(target: Target, approach: Approach) -> MarkLine:
+    figure = next((said for name, said in approach.items() if name.value == target.strategy), None)
+    if figure is not None:
+        return _part(target, target.points, f"{asked_for(target)}: {figure}")
+    return _part(target, 0, f"{asked_for(target)}: the kernel does not carry it out. {target.hint}")
 
 
 def _reason(evaluation: Evaluation, lines: list[str]) -> str:

@@ -16,6 +16,8 @@ FAULTS = {
     "x = = 3": "Line 1 is not Python: invalid syntax.",
     "import cutlass.cute as cute\ndef f(:": "Line 2 is not Python",
     "x = '\0'": "source code string cannot contain null bytes",
+    "x = " + "-" * 50_000 + "1": "The cell is not Python: it is nested too deep.",
+    "# " + "x" * 100_000: "The cell has 100,002 characters and is not read: an answer has at most 100,000.",
     "x = 1": "The cell does not import the DSL",
     GOOD.replace("cutlass", "cutlas"): "The cell does not import the DSL",
     GOOD.replace("@cute.kernel\n", ""): "The cell has no kernel",

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Correctness, Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
-from cutegen_nb.teaching.exercise import find_exercise
+from cutegen_nb.core.strategy import Optimisation
+from cutegen_nb.teaching.exercise import ESTIMATED, Exercise, Target, find_exercise
 from cutegen_nb.teaching.marking import marked
 
 SOURCE = "first\nsecond\nthird"
@@ -94,3 +98,39 @@ def test_an_answer_that_could_not_be_judged_has_no_points_and_says_why():
     )
     mark = marked(find_exercise("threads/3"), SOURCE, found)
     assert repr(mark).splitlines()[1] == "  ✗ not judged: UNSUPPORTED_OPCODE: wgmma is not simulated."
+
+
+def with_target(**target: object) -> Exercise:
+    made = Target(points=3, hint="Hint.", **target)
+    return replace(find_exercise("threads/3"), targets=(made,), forbidden=("tensor-cores",))
+
+
+def test_a_strategy_earns_its_points_where_the_kernel_carries_it_out():
+    exercise = with_target(strategy="vectors-128")
+    found = marked(exercise, SOURCE, passed("x"), {Optimisation.VECTORS: "100 % of the bytes"})
+    assert (found.points, found.lines[1].text) == (6, "the strategy vectors-128: 100 % of the bytes")
+    without = marked(exercise, SOURCE, passed("x"), {Optimisation.COALESCED: "all"})
+    assert without.points == 3
+    assert without.lines[1].text == "the strategy vectors-128: the kernel does not carry it out. Hint."
+
+
+def test_a_strategy_that_is_not_allowed_leaves_no_points():
+    found = marked(
+        with_target(strategy="coalesced"), SOURCE, passed("x"), {Optimisation.TENSOR_CORES: "on mma"}
+    )
+    assert (found.points, found.of) == (0, 6)
+    assert found.lines[0].text == "right, but tensor-cores is not allowed here: on mma"
+
+
+def test_a_target_in_time_is_judged_by_the_estimate():
+    exercise = with_target(count=ESTIMATED, gpu="H200", at_most=10)
+    launch = passed("x", grid=1024, gmem_load_sectors=1 << 20, gmem_load_bytes=1 << 25).profile.launches[0]
+    sample = FullSizeSample(launches=(LaunchSample(profile=launch, ctas=1),))
+    slow = marked(exercise, SOURCE, replace(passed("x"), full_size=sample))
+    assert slow.points == 3
+    assert "at most 10 estimated nanoseconds on H200: " in slow.lines[1].text
+    assert slow.lines[1].text.endswith("an estimate. Hint.")
+    generous = with_target(count=ESTIMATED, gpu="H200", at_most=10**9)
+    assert marked(generous, SOURCE, replace(passed("x"), full_size=sample)).points == 6
+    missing = replace(passed("x"), full_size=FullSizeSample(missing="too large"))
+    assert marked(generous, SOURCE, missing).lines[1].text.endswith("no time can be estimated, too large")
