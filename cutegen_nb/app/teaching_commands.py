@@ -34,5 +34,21 @@ TEACHING_COMMANDS: tuple[Command, ...] = (
             JSON,
         ),
     ),
+    Command(
+        name="cheat",
+        summary="Judge a cheat of your own, or a shipped one, and say what caught it.",
+        example="%cutegen cheat relu my_cheat.py",
+        magic=(
+            argument("cheat", metavar="NAME", help="a shipped cheat, or the problem that FILE cheats at"),
+            argument("file", nargs="?", metavar="FILE.py", help="your candidate, with ModelNew"),
+            argument("--show", action="store_true", help="show the source of NAME and run nothing"),
+        ),
+    ),
+    Command(
+        name="scoreboard",
+        summary="List your own cheats and how far each got.",
+        example="%cutegen scoreboard",
+        magic=(),
+    ),
 )
 """Commands for a lecturer and a class, in the order of the help."""

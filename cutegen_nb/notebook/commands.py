@@ -31,6 +31,13 @@ from cutegen_nb.notebook.population import commands as population_commands
 from cutegen_nb.notebook.population.view import slots_text
 from cutegen_nb.notebook.session_registry import RefineRequest, SessionRegistry, absolute
 from cutegen_nb.notebook.teaching.assignments import open_assignment
+from cutegen_nb.notebook.teaching.cheating import (
+    JudgedCheat,
+    judge_own,
+    judge_shipped,
+    scoreboard_text,
+    source_of,
+)
 from cutegen_nb.report.html import diff as diff_view
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.terminal.lineage import lineage_text
@@ -329,6 +336,20 @@ def assignment(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 
     return open_assignment(options.assignment)
 
 
+def cheat(desk: SessionRegistry, options: Options) -> JudgedCheat | str:
+    """Judge a cheat of a file or of the package, or show the source of a shipped one."""
+    if options.show:
+        return source_of(options.cheat)
+    if options.file:
+        return judge_own(desk.engine, options.cheat, options.file)
+    return judge_shipped(desk.engine, options.cheat)
+
+
+def scoreboard(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+    """List the person's own cheats."""
+    return scoreboard_text()
+
+
 def doctor(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
     """Report the state of this machine, a row an item."""
     lines = desk.engine.result(examine(settings_from_environment()))
@@ -368,6 +389,8 @@ COMMANDS: dict[str, Command] = {
     "sessions": sessions,
     "strategies": strategies,
     "assignment": assignment,
+    "cheat": cheat,
+    "scoreboard": scoreboard,
     "doctor": doctor,
     "help": explain,
 }

@@ -67,7 +67,7 @@ def _offered(
     if not before:
         return list(arguments.PARSERS)
     parser = arguments.PARSERS.get(before[0])
-    if parser is None or before[0] in {"run", "export", "edit", "assignment"}:
+    if parser is None or before[0] in {"run", "export", "edit", "assignment", "cheat"}:
         return None if parser is None or len(before) == 1 else _options(parser)
     if before[0] == "help":
         return list(arguments.PARSERS)
