@@ -70,8 +70,15 @@ def shipped(name: str) -> Exploit:
 
 
 def source_of(name: str) -> str:
-    """Return the source of a shipped candidate or of a problem. Raises UsageError for an unknown name."""
-    return problem_of(name).source if name in problem_names() else shipped(name).source
+    """Return the source of a problem or of a shipped candidate, without the lines on what catches it.
+
+    Raises UsageError for an unknown name.
+    """
+    if name in problem_names():
+        return problem_of(name).source
+    found = shipped(name)
+    _, _, below = found.source.removeprefix('"""').partition('"""')
+    return f'"""{found.summary} Problem: {found.problem.name}."""{below}'
 
 
 def judge_shipped(engine: EventLoopThread, name: str) -> JudgedCheat:

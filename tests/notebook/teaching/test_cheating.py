@@ -107,7 +107,11 @@ def test_the_commands_are_magics_of_a_kernel(tmp_path):
 
 
 def test_sources_of_cheats_and_problems_are_shown():
-    assert "value > 8.0" in source_of("range_of_the_draw")
+    text = source_of("range_of_the_draw")
+    assert "value > 8.0" in text
+    assert text.startswith('"""Takes every number above eight')
+    assert text.partition("\n")[0].endswith('none of the drawn ones is. Problem: exponential."""')
+    assert "caught:" not in text, "a student is asked what catches it"
     assert "class Model" in source_of("row_max")
     with pytest.raises(UsageError, match="there is no exploit 'nothing'"):
         source_of("nothing")
