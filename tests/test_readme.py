@@ -16,7 +16,7 @@ from cutegen_nb.store.sqlite import SqliteStore
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
 
 def shown(kind: str, first: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from cutegen_nb.cli import main
 from cutegen_nb.store.sqlite import SqliteStore
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 SECRET = "sk-never-leaves-this-machine"
 PROBLEM = """
 import torch

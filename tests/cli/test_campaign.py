@@ -12,6 +12,7 @@ import pytest
 
 from cutegen_nb.cli import main
 
+pytestmark = pytest.mark.usefixtures("one_template")
 RELU = """import torch
 
 

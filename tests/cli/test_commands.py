@@ -19,7 +19,7 @@ from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 ROOT = Path(__file__).parents[2]
 
 ADD = """import torch

@@ -10,7 +10,7 @@ import pytest
 from cutegen_nb.cli import main
 from cutegen_nb.testing.model_server import ModelServer, answers, refuses
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 GPU_TESTS = Path(__file__).parents[1] / "evaluator"
 KERNEL = (GPU_TESTS / "candidates" / "relu.py").read_text()
 REPLY = f"Rationale: one thread an element.\nPredicted effect: none.\n```python\n{KERNEL}```\n"

@@ -10,6 +10,7 @@ import pytest
 
 from cutegen_nb.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("one_template")
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "hardware" / "data" / "nsight"
 BANKS = ROOT / "tests" / "analysis" / "planted" / "banks.py"

@@ -13,6 +13,7 @@ import pytest
 
 from cutegen_nb.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("one_template")
 ROOT = Path(__file__).parents[2]
 RELU = """import torch
 

@@ -14,6 +14,8 @@ from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.knowledge_file import shipped_records
 from cutegen_nb.testing import examples
 
+pytestmark = pytest.mark.usefixtures("one_template")
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.prompting.parse import Proposal, parse_reply
 from cutegen_nb.prompting.render import no_guide
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
 LIBRARY = shipped_library()
 WORDS = PromptSources(library=LIBRARY, guide=no_guide)

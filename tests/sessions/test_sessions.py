@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUNDLES = sorted(path.stem for path in HERE.glob("*.cutegen"))
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
 
 def cutegen(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
