@@ -100,8 +100,8 @@ DEVICE = argument("--device", choices=DEVICES, default="auto", help="where kerne
 TARGET = argument(
     "--target",
     metavar="GPU",
-    help="the GPU that times are estimated for where none runs them: H200, A100, RTX4090 … "
-    "(default: this machine's, else H200)",
+    help="the GPU that times are estimated for where none runs them, and kernels compiled for where it is "
+    "named and simulated: H200, A100, RTX4090 … (default: this machine's, else H200, compiled for sm_80)",
 )
 STORE = argument("--store", type=Path, metavar="DIR", help=f"the folder of the sessions ({DEFAULT_FOLDER})")
 BASELINE = argument(
