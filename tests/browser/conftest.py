@@ -170,12 +170,13 @@ def _await_server(running: Lab, server: subprocess.Popen[bytes], log: Path) -> N
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     with sync_playwright() as play:
         launched = play.chromium.launch(
             executable_path=CHROMIUM, headless=True, args=list(_ARGUMENTS), timeout=PATIENCE_S * 1000
         )
+        expect.set_options(timeout=PATIENCE_S * 1000)
         yield launched
         launched.close()
 
@@ -274,6 +275,17 @@ class Notebook:
         """Wait for words in the panel below a cell."""
         self.until(lambda: words in _shown_text(self.panel(index)), what=repr(words))
 
+    def until_output(self, index: int, words: str) -> None:
+        """Wait for words anywhere in the outputs of a cell."""
+        self.until(lambda: words in _shown_text(self.outputs(index)), what=repr(words))
+
+    @staticmethod
+    def expect(found: Any) -> Any:
+        """Playwright's assertions on what a locator finds; each waits until it holds."""
+        from playwright.sync_api import expect
+
+        return expect(found)
+
     def panel_text(self) -> str:
         """What every panel of the page says, for a message."""
         return "\n---\n".join(text[:1500] for text in self.page.locator(".cgn-panel").all_inner_texts())
@@ -330,14 +342,30 @@ class Sitting:
     def click(self, name: str) -> None:
         self.button(name).click()
 
-    def status(self) -> str:
-        return _shown_text(self.panel.locator(".cgn-status"))
+    def until_status(self, words: str) -> None:
+        """Wait for words in the panel's line of refusals."""
+        self.expect(self.panel.locator(".cgn-status")).to_contain_text(words)
+
+    def expect(self, found: Any) -> Any:
+        """Playwright's assertions on what a locator finds; each waits until it holds."""
+        return self.notebook.expect(found)
+
+    def expect_disabled(self, name: str) -> None:
+        """Wait until a button is of no use; it stays in the order of the keys."""
+        self.expect(self.button(name)).to_have_attribute("aria-disabled", "true")
 
     def until(self, words: str, timeout_s: float = PATIENCE_S) -> None:
         self.notebook.until(lambda: words in self.shown(), timeout_s, repr(words))
 
     def at_prompt(self, number: int) -> None:
         self.until(f"r{number} waits for you: send the request?")
+
+    def until_request(self, number: int, words: str) -> None:
+        """Wait for words at the head of the request that waits; an editor draws only what is in sight."""
+        self.at_prompt(number)
+        editor = self.panel.get_by_label(f"Request for r{number}, editable")
+        editor.scroll_into_view_if_needed()
+        self.expect(editor).to_contain_text(words)
 
     def at_revision(self, number: int) -> None:
         self.until(f"r{number} waits for you: build on it?")
@@ -409,10 +437,14 @@ def get_inputs():
 """
 
 
-@pytest.fixture(scope="session")
-def desk(lab: Lab, browser: Any, kernel_name: str) -> Iterator[Notebook]:
-    """A notebook with the extension loaded, on one kernel: its evaluator is shared by the tests."""
-    context, notebook = _open(lab, browser, f"desk_{kernel_name}", ["%load_ext cutegen_nb"], kernel_name)
+@pytest.fixture(scope="module")
+def desk(lab: Lab, browser: Any, kernel_name: str, request: pytest.FixtureRequest) -> Iterator[Notebook]:
+    """A notebook with the extension loaded, on one kernel: its evaluator is shared by the tests of a file.
+
+    Not by all files: a page that is loaded again makes every panel anew, and anywidget gives them two seconds.
+    """
+    name = f"desk_{request.path.stem}_{kernel_name}"
+    context, notebook = _open(lab, browser, name, ["%load_ext cutegen_nb"], kernel_name)
     notebook.run(0)
     yield notebook
     context.close()

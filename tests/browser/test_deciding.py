@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 SLEEPS = """import time
 import cutlass
 import cutlass.cute as cute
@@ -33,11 +37,11 @@ def person(decision):
 
 def test_asking_and_approving_keeps_the_revision(sit):
     session = sit()
-    session.at_prompt(0)
-    session.until("def relu")
+    session.until_request(0, "# This round: a first kernel")
     session.ask(0)
     session.click("Approve")
     stored = session.stored(0)
+    assert "def relu" in stored["attempts"][0]["prompt"]["user"]
     assert last_decision(stored, "prompt")["action"] == "approve"
     assert last_decision(stored, "revision")["action"] == "approve"
     assert person(last_decision(stored, "revision"))
@@ -49,7 +53,7 @@ def test_rejecting_needs_a_reason_and_stores_it(sit):
     session.ask(0)
     session.click("Reject…")
     session.click("Reject")
-    assert "Say why first" in session.status()
+    session.until_status("Say why first")
     session.panel.get_by_label("Why?").fill("it strides over rows")
     session.click("Reject")
     stored = session.stored(0)
@@ -58,7 +62,8 @@ def test_rejecting_needs_a_reason_and_stores_it(sit):
     session.at_prompt(1)
     assert session.rounds()[0]["decisions"] == stored["decisions"]
     # The focus was on Reject…, which is of no use at this gate.
-    assert [name for name in ("Reject…", "Branch…") if session.button(name).is_visible()] == []
+    for name in ("Reject…", "Branch…"):
+        session.expect(session.button(name)).to_be_hidden()
 
 
 def test_steering_a_prompt_puts_the_words_into_it(sit):
@@ -78,7 +83,7 @@ def test_steering_a_prompt_puts_the_words_into_it(sit):
 def test_an_edited_prompt_is_what_is_sent(sit):
     session = sit()
     session.at_prompt(0)
-    assert session.button("Send edited").get_attribute("aria-disabled") == "true"
+    session.expect_disabled("Send edited")
     editor = session.panel.get_by_label("Request for r0, editable")
     editor.press("Control+End")
     session.notebook.page.keyboard.insert_text("\nNo shared memory, please.")
@@ -103,7 +108,8 @@ def test_an_edited_candidate_is_evaluated_before_it_counts(sit):
     assert final["candidate"]["source"].rstrip().endswith("# seen by a person")
     assert final["evaluation"]["outcome"]["verdict"] == "PASSED"
     session.ask(1)
-    assert "# seen by a person" in session.editor(1).inner_text(), "the next round goes on from the edit"
+    # The next round goes on from the edit.
+    session.expect(session.editor(1)).to_contain_text("# seen by a person")
     assert session.stopped() == ""
 
 
@@ -112,8 +118,8 @@ def test_a_failing_edit_cannot_be_approved_and_the_panel_says_why(sit):
     session.ask(0)
     session.replace_source(0, "def broken(:\n    pass\n")
     session.evaluate_edit(0)
-    assert "only what passed can be built upon" in session.shown()
-    assert session.button("Approve").get_attribute("aria-disabled") == "true"
+    session.until("only what passed can be built upon")
+    session.expect_disabled("Approve")
     session.click("Reject…")
     session.panel.get_by_label("Why?").fill("it does not parse")
     session.click("Reject")
@@ -134,7 +140,7 @@ def test_branching_makes_the_next_round_start_there(sit):
     assert last_decision(stored, "revision")["action"] == "branch"
     assert last_decision(stored, "revision")["edited"] == "r0"
     session.at_prompt(2)
-    assert "starting from r0" in session.panel.inner_text()
+    session.until("starting from r0")
 
 
 def test_stopping_at_a_gate_is_stored(sit):
@@ -208,7 +214,7 @@ def test_changes_of_two_revisions_are_merged_after_a_look_at_the_result(sit):
     session.click("Approve")
     first = session.stored(0)["attempts"][-1]["candidate"]["source"]
     session.ask(1)
-    assert not session.button("Merge…").is_visible()  # it was made from the only other one
+    session.expect(session.button("Merge…")).to_be_hidden()  # it was made from the only other one
     rewrite(session, 1, f"# one\n{first}\n# the end\n")
     session.click("Branch…")
     session.panel.get_by_label("Go on from").select_option("0")
@@ -220,11 +226,10 @@ def test_changes_of_two_revisions_are_merged_after_a_look_at_the_result(sit):
     session.until("They fit")
     session.panel.get_by_role("checkbox").nth(0).press("Space")
     session.until("They fit")
-    shown = session.panel.locator(".cgn-merge").inner_text()
-    assert "# the end" in shown
+    session.expect(session.panel.locator(".cgn-merge")).to_contain_text("# the end")
     session.panel.get_by_role("checkbox").nth(1).press("Space")
     session.until("Choose at least one change of r1")
-    assert session.button("Merge and evaluate").get_attribute("aria-disabled") == "true"
+    session.expect_disabled("Merge and evaluate")
     session.panel.get_by_role("checkbox").nth(1).press("Space")
     session.until("They fit")
     versions = session.versions().count()

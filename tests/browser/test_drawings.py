@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.long
 
 SAMPLES = Path(__file__).parents[1] / "report" / "conftest.py"
 DRAWN = """import cutegen_nb
@@ -50,6 +55,7 @@ panel.show(session, Live(ended="It is a recorded session."), None)
 panel
 """
 
+CONFLICTS = re.compile("bank conflicts: 32 times the least")
 
 TOO_SMALL = """() => [...document.querySelectorAll('.cgn-panel svg[role=img] text')].filter(
   (e) => e.getBoundingClientRect().width && e.getBoundingClientRect().height < 5).map((e) => e.textContent)"""
@@ -82,8 +88,8 @@ def test_the_panel_shows_layouts_before_and_after_a_revision(make_notebook):
         notebook.set_theme(theme)
         panel.get_by_role("tab", name="Layouts").click()
         notebook.until(lambda: drawing.count() == 1, what="the changed layout")
-        assert "1 layout changed from r1 to r2. As before: tiled_mma." in panel.inner_text()
-        assert "bank conflicts: 32 times the least" in (drawing.get_attribute("aria-label") or "")
+        notebook.expect(panel).to_contain_text("1 layout changed from r1 to r2. As before: tiled_mma.")
+        notebook.expect(drawing).to_have_attribute("aria-label", CONFLICTS)
         assert drawing.evaluate("(e) => getComputedStyle(e).color") == panel.evaluate(
             "(e) => getComputedStyle(e).color"
         )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 
 def ended(session):
     """The output in the panel's place."""
@@ -28,8 +32,9 @@ def test_a_session_whose_rounds_are_spent_goes_on_by_a_click(sit):
     session = sit("--rounds 1")
     approved_once(session)
     gives_way(session)
-    text = ended(session).first.inner_text()
-    assert "The budget of 1 round is spent. 3 more rounds would start from r0, the best revision." in text
+    until_ended(
+        session, "The budget of 1 round is spent. 3 more rounds would start from r0, the best revision."
+    )
     press(session, "3 more rounds")
     session.at_prompt(1)
     assert session.stopped() == ""
@@ -44,7 +49,7 @@ def test_kernel_and_session_are_written_by_clicks_and_the_panel_opens_again(sit)
     session.at_prompt(1)
     session.click("Stop")
     gives_way(session)
-    assert "stopped it at round 1. Going on starts from r0" in text_of(session)
+    until_ended(session, "stopped it at round 1. Going on starts from r0")
     press(session, "Show the panel again")
     session.until(f"{session.name} has ended")
     folder = session.notebook.lab.folder
@@ -53,14 +58,14 @@ def test_kernel_and_session_are_written_by_clicks_and_the_panel_opens_again(sit)
     assert "class ModelNew" in (folder / f"{session.name}_kernel.py").read_text()
     session.click("Close the panel")
     gives_way(session)
-    assert "It passed tier C" in text_of(session)
+    until_ended(session, "It passed tier C")
     press(session, "Save the session")
-    session.notebook.until(lambda: "whole, 2 rounds" in text_of(session), what="the session to be written")
+    until_ended(session, "whole, 2 rounds")
     assert (folder / f"{session.name}.cutegen").is_file()
 
 
-def text_of(session):
-    return "\n".join(ended(session).all_inner_texts())
+def until_ended(session, words):
+    session.notebook.until_output(session.index, words)
 
 
 def test_a_page_loaded_again_after_the_end_still_goes_on(sit):
@@ -89,7 +94,7 @@ def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, k
     notebook.panel(1).get_by_role("button", name="Stop", exact=True).click()
     again = notebook.outputs(1).locator("button[data-action=more]")
     again.wait_for()
-    assert again.inner_text() == "Go on"
+    notebook.expect(again).to_have_text("Go on")
     notebook.restart_kernel()
     notebook.until(
         lambda: not notebook.page.evaluate("() => Object.keys(globalThis.cutegenNbPanels ?? {}).length"),
@@ -97,7 +102,5 @@ def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, k
     )
     notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     again.click()
-    notebook.until(
-        lambda: again.inner_text() == "Code copied: run it in a cell", what="the code to be copied"
-    )
+    notebook.expect(again).to_have_text("Code copied: run it in a cell")
     assert notebook.page.evaluate("() => navigator.clipboard.readText()") == "%cutegen resume gone"

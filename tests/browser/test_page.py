@@ -13,6 +13,8 @@ import pytest
 
 from cutegen_nb.analysis.source.diff import LineKind, diff
 
+pytestmark = pytest.mark.long
+
 PAYLOADS = (
     "<img src=x onerror=\"window.__ran='img'\">",
     "<script>window.__ran='script'</script>",
@@ -205,7 +207,8 @@ def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
     session.panel.get_by_role("tab", name="Roofline").click()
     picture = session.panel.locator("img.cgn-roofline")
     picture.wait_for()
-    assert picture.evaluate("(e) => e.complete && e.naturalWidth") == 1350
+    session.notebook.until(lambda: picture.evaluate("(e) => e.complete"), what="the picture to be loaded")
+    assert picture.evaluate("(e) => e.naturalWidth") == 1350
     session.panel.locator(".cgn-gate").get_by_role("button", name="Show r1").click()
     session.until("r1 · ")
     session.click("Approve")
@@ -228,7 +231,7 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     panel.get_by_role("button", name="Show r0").click()
     session.notebook.until_panel(index, "r0 · first kernel")
     session.notebook.until_panel(index, f"{session.name} has ended")
-    assert not panel.get_by_role("button", name="Approve").is_visible()
+    session.expect(panel.get_by_role("button", name="Approve")).to_be_hidden()
 
 
 def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kernel_name):
@@ -244,9 +247,9 @@ def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kerne
     notebook.until_panel(1, "r1 waits for you")
     notebook.restart_kernel()
     notebook.until_panel(1, "The kernel was restarted or is out of reach.")
-    assert "run %load_ext cutegen_nb and then %cutegen resume taken_up" in notebook.panel_text()
-    assert notebook.panel(1).locator(".cgn-elapsed").inner_text() == ""
-    assert notebook.panel(1).get_by_role("button", name="Ask", exact=True).count() == 0
+    notebook.until_panel(1, "run %load_ext cutegen_nb and then %cutegen resume taken_up")
+    notebook.expect(notebook.panel(1).locator(".cgn-elapsed")).to_have_text("")
+    notebook.expect(notebook.panel(1).get_by_role("button", name="Ask", exact=True)).to_have_count(0)
     notebook.run(0)
     resumed = notebook.add(f"%cutegen resume taken_up --store {folder}")
     notebook.run(resumed)
@@ -314,8 +317,8 @@ def test_panel_and_diff_mark_the_same_lines(desk, canned):
     desk.run(index)
     desk.until_panel(index, "build on it?")
     desk.panel(index).get_by_role("button", name="Whole file").click()
-    desk.until(lambda: desk.panel(index).evaluate(MARKED), what="the marks")
-    assert desk.panel(index).evaluate(MARKED) == [line.text for line in lines if line.kind is LineKind.ADDED]
+    added = [line.text for line in lines if line.kind is LineKind.ADDED]
+    desk.until(lambda: desk.panel(index).evaluate(MARKED) == added, what=f"the marks of {added}")
     gone = desk.panel(index).locator(".cm-deletedLine").all_inner_texts()
     assert gone == [line.text for line in lines if line.kind is LineKind.REMOVED]
 

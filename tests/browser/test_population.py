@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 DROP = re.compile("^Drop r")
 CELL = """
 from dataclasses import replace
@@ -81,7 +83,7 @@ def test_every_answer_to_an_epoch_has_a_control(desk, box, posted):
     button(f"Drop {dropped}").click()
     words = box.get_by_label("Your own strategy")
     button("Ask for it").click()
-    assert "Write the strategy first, as NAME: what to do." in box.locator(".cgn-status").inner_text()
+    desk.expect(box.locator(".cgn-status")).to_contain_text("Write the strategy first, as NAME: what to do.")
     words.fill("tiles: Keep a tile in shared memory.")
     button("Ask for it").click()
     desk.until(lambda: words.input_value() == "", what="the taken words to go")
@@ -108,11 +110,13 @@ def test_every_answer_to_an_epoch_has_a_control(desk, box, posted):
 def test_running_slots_are_told_and_a_kernel_is_looked_at(desk, box, posted):
     desk.say("epoch_runs()")
     desk.until(lambda: "Working on epoch 2, 0 of 2 slots done:" in box.inner_text(), what="the epoch")
-    slots = box.locator(".cgn-slots li").all_inner_texts()
-    assert slots[0].startswith("Slot 1: extend of r1, vectorise — compiling, ")
-    assert slots[1] == "Slot 2: cross of r1 and r2 — waits for a free worker"
-    assert not box.get_by_role("button", name="Approve these members").is_visible()
-    assert not box.get_by_role("button", name="Pin r0").is_visible()
+    slots = [
+        re.compile("^Slot 1: extend of r1, vectorise — compiling, "),
+        "Slot 2: cross of r1 and r2 — waits for a free worker",
+    ]
+    desk.expect(box.locator(".cgn-slots li")).to_have_text(slots)
+    for name in ("Approve these members", "Pin r0"):
+        desk.expect(box.get_by_role("button", name=name)).to_be_hidden()
     box.locator(".cgn-members").get_by_role("button", name="Show r1").click()
     desk.until(lambda: len(posted()) == 1, what="the look")
     assert (posted()[0]["action"], posted()[0]["round"]) == ("select", 1)

@@ -6,6 +6,10 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb"
 
 
@@ -79,9 +83,9 @@ def saved_file_is_readable(notebook, rounds):
     for item in rounds:
         outputs.get_by_text(f"r{item['number']} · ").first.wait_for()
         outputs.get_by_text(f"r{item['number']} · ").first.click()
-        assert outputs.get_by_text(item["comparison"]["relation"]).count() > 0
+        outputs.get_by_text(item["comparison"]["relation"]).first.wait_for(state="attached")
     picture = page.locator(".jp-OutputArea img").first
-    assert picture.evaluate("(e) => e.naturalWidth") > 500
+    notebook.until(lambda: picture.evaluate("(e) => e.naturalWidth") > 500, what="the picture to be loaded")
     assert page.get_by_text("Error displaying widget").count() == 0
     notebook.set_theme("light")
     notebook.shot("untrusted-light")

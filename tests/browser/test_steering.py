@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.long
 
 KERNEL = """import cutlass
 import cutlass.cute as cute
@@ -52,20 +57,22 @@ def test_an_edit_is_asked_about_before_a_decision_leaves_it_out(sit):
     session.notebook.page.keyboard.insert_text("\nOne warp a row, please.")
     asked = session.panel.get_by_role("alertdialog")
     session.click("Ask…")
-    assert "Your edit was not sent yet. Without it, the request is sent as it was." in asked.inner_text()
+    session.expect(asked).to_contain_text(
+        "Your edit was not sent yet. Without it, the request is sent as it was."
+    )
     asked.get_by_role("button", name="Ask without my edit", exact=True).click()
     session.at_revision(0)
     session.add_to_source(0, "\n# seen by a person\n")
     session.until("You have changed the source of r0 and not evaluated it yet.")
     session.click("Approve…")
-    assert "Without it, the version before it is built upon." in asked.inner_text()
+    session.expect(asked).to_contain_text("Without it, the version before it is built upon.")
     # One place: the answers to the question stand where the others stood.
-    assert session.panel.get_by_role("button", name="Evaluate my edit").count() == 1
-    assert session.panel.get_by_role("button", name="Approve").count() == 1
+    for name in ("Evaluate my edit", "Approve"):
+        session.expect(session.panel.get_by_role("button", name=name)).to_have_count(1)
     asked.get_by_role("button", name="Cancel").click()
-    assert session.button("Approve…").evaluate("(e) => e === e.getRootNode().activeElement")
+    session.expect(session.button("Approve…")).to_be_focused()
     assert session.rounds() == []
-    assert session.button("Evaluate my edit").get_attribute("class").endswith("cgn-primary")
+    session.expect(session.button("Evaluate my edit")).to_have_class(re.compile("cgn-primary$"))
     session.click("Approve…")
     asked.get_by_role("button", name="Evaluate my edit").click()
     session.notebook.until(lambda: session.versions().count() == 2, what="the edited version")
@@ -83,19 +90,18 @@ def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit)
     passed = session.versions().count()
     session.replace_source(0, "x = 1\n")
     session.evaluate_edit(0)
-    assert session.button("Approve").get_attribute("aria-disabled") == "true"
-    assert session.versions().count() == passed + 2
+    session.expect_disabled("Approve")
+    session.expect(session.versions()).to_have_count(passed + 2)
     session.versions().first.click()
     session.until(
         "You look at version 1 of r0. Restore it below to decide on it: until then every answer is "
     )
-    last = f"for the last version, {passed + 2} (edit by "
-    assert last in session.shown()
-    assert session.button("Approve").get_attribute("aria-disabled") == "true"
+    session.until(f"for the last version, {passed + 2} (edit by ")
+    session.expect_disabled("Approve")
     session.click("Reject…")
     form = session.panel.locator(".cgn-form:visible")
-    assert f"For version {passed + 2} (edit by " in form.inner_text()
-    assert "not the one shown. Why?" in form.inner_text()
+    session.expect(form).to_contain_text(f"For version {passed + 2} (edit by ")
+    session.expect(form).to_contain_text("not the one shown. Why?")
     session.click("Cancel")
     session.click("Restore this version")
     session.notebook.until(
@@ -118,18 +124,18 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     session.ask(0)
     session.click("Reject…")
     session.click("Reject")
-    assert "Say why first" in session.status()
+    session.until_status("Say why first")
     session.click("Cancel")
-    assert "Say why first" not in session.status()
+    session.expect(session.panel.locator(".cgn-status")).not_to_contain_text("Say why first")
     session.click("Reject…")
     why = session.panel.get_by_label("Why? The author is told.")
     why.fill("it strides over rows")
     session.click("Steer…")
     words = session.panel.get_by_label("What should the next round do?")
-    assert words.input_value() == ""
+    session.expect(words).to_have_value("")
     words.fill("use one warp a row")
     session.click("Reject…")
-    assert why.input_value() == "it strides over rows"
+    session.expect(why).to_have_value("it strides over rows")
     session.click("Cancel")
     session.click("Approve")
     session.until("You have typed words for reject and not sent them. Press Approve again to go on without.")
@@ -139,7 +145,7 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     assert actions(stored) == ["approve", "approve"]
     session.at_prompt(1)
     session.click("Steer…")
-    assert session.panel.get_by_label("What should this request say besides?").input_value() == ""
+    session.expect(session.panel.get_by_label("What should this request say besides?")).to_have_value("")
     assert "use one warp a row" not in session.shown()
 
 
@@ -162,11 +168,12 @@ def test_a_comment_on_a_line_is_in_the_next_request_and_in_the_record(sit):
     session.add_to_source(0, "\n# mov $0, $1;\n")
     session.notebook.page.keyboard.press("ArrowUp")
     session.click("Comment on lines…")
-    assert session.panel.locator(".cgn-quoted").inner_text() == "# mov $0, $1;"
+    session.expect(session.panel.locator(".cgn-quoted")).to_have_text("# mov $0, $1;")
     session.panel.locator(".cgn-form:visible textarea").fill("move both at once")
     session.click("Comment")
     session.until("r0 steered")
-    assert session.button("Evaluate my edit").get_attribute("aria-disabled") is None, "the edit stays"
+    # The edit stays.
+    session.expect(session.button("Evaluate my edit")).not_to_have_attribute("aria-disabled", "true")
     session.evaluate_edit(0)
     session.click("Approve")
     stored = session.stored(0)
@@ -174,7 +181,8 @@ def test_a_comment_on_a_line_is_in_the_next_request_and_in_the_record(sit):
     comment = stored["decisions"][1]["reason"]
     assert comment.endswith("of r0:\n    # mov $0, $1;\nmove both at once")
     session.at_prompt(1)
-    assert "move both at once" in session.panel.get_by_label("Request for r1, editable").inner_text()
+    request = session.panel.get_by_label("Request for r1, editable")
+    session.expect(request).to_contain_text("move both at once")
     outputs = session.notebook.outputs(session.index)
     outputs.locator("details").evaluate_all("(all) => all.forEach((e) => { e.open = true; })")
     session.notebook.until(
@@ -202,7 +210,7 @@ def test_the_decision_stays_in_sight_while_the_source_is_read(sit):
     try:
         session.panel.locator(".cgn-detail").evaluate("(e) => e.scrollIntoView({ block: 'end' })")
         session.notebook.until(bar.is_visible, what="the bar")
-        assert "build on it?" in bar.inner_text()
+        session.expect(bar).to_contain_text("build on it?")
         bar.get_by_text("Approve", exact=True).click()
     finally:
         page.set_viewport_size({"width": 1280, "height": 1000})
@@ -245,17 +253,16 @@ def test_by_hand_a_request_is_copied_from_the_panel_and_its_reply_pasted_there(s
     session.notebook.until(lambda: "def relu(x)" in copied(session), what="the request to be copied")
     assert session.panel.get_by_label("Request for r0").inner_text().splitlines()[0] in copied(session)
     path = f".cutegen/prompts/{session.name}-0.md"
-    assert f"Or by files: the request is in {path} Copy path" in session.shown()
+    session.until(f"Or by files: the request is in {path} Copy path")
     session.panel.get_by_role("button", name=f"{path}").first.click()
     session.notebook.until(
         lambda: copied(session) == str(session.notebook.lab.folder / path), what="the whole path to be copied"
     )
     reply = session.panel.get_by_role("textbox", name="Reply")
-    take = session.button("Hand in the reply")
-    assert take.get_attribute("aria-disabled") == "true"
+    session.expect_disabled("Hand in the reply")
     reply.fill("I would rather not write a kernel.")
     session.until("holds no code, only words")
-    assert take.get_attribute("aria-disabled") == "true"
+    session.expect_disabled("Hand in the reply")
     reply.fill(f"```python\n{KERNEL}```\n")
     session.until(f"This gives a kernel of {len(KERNEL.splitlines())} lines.")
     session.click("Hand in the reply")
