@@ -50,15 +50,15 @@ PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
 FAST := $(addprefix tests/,core analysis prompting loop store report app cli)
 
 test-fast: $(READY) ## After each edit: about a minute, without evaluations in processes of their own
-	$(BIN)/python -m pytest -m "not gpu and not slow" $(PARALLEL) $(FAST)
+	$(BIN)/python -m pytest -m "not gpu and not slow and not long" $(PARALLEL) $(FAST)
 
-test: $(READY) ## The whole suite but the GPU tests
-	$(BIN)/python -m pytest -m "not gpu" $(PARALLEL)
+test: $(READY) ## Every part of the package, one walk through the panel; without the GPU tests and what `make test-long` runs
+	$(BIN)/python -m pytest -m "not gpu and not long" $(PARALLEL)
 
-test-long: $(READY) ## The whole of what `make test` samples: every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
-	CUTEGEN_LONG=1 CUTEGEN_FUZZ=10000 $(BIN)/python -m pytest $(PROCESSES) --dist=worksteal \
-	  tests/evaluator/test_many_bad_candidates.py tests/exploits tests/simulator/test_fuzz.py tests/loop/test_crash.py \
-	  tests/loop/population/test_crash.py
+# The browser's tests in a run of their own: no other test may follow them in a process (tests/conftest.py).
+test-long: $(READY) ## The rest of the panel's tests, the lessons, every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
+	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not gpu and not browser" $(PROCESSES) --dist=worksteal
+	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser" $(PARALLEL) tests/browser
 
 test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py

@@ -63,6 +63,7 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
     return {name: found[stem] for name, stem in stems.items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_products_compile_for_hopper_without_a_gpu(tmp_path):
     found = results(tmp_path, COMPILED, CUTE_DSL_ARCH="sm_90a", CUDA_VISIBLE_DEVICES="")

@@ -30,6 +30,7 @@ def cutegen(
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, timeout=120, check=False)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("letters", "arguments"),
     [
@@ -75,6 +76,7 @@ def test_a_refusal_is_one_json_object_too_where_json_was_asked_for(tmp_path, arg
     assert f"cutegen-nb: error: {json.loads(done.stdout)['error']}\n" == done.stderr.decode()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "arguments", [["checks", "--nope"], ["chekcs"], ["evaluate"], ["run", "p", "--rounds", "x"]]
 )

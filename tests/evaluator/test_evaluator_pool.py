@@ -396,6 +396,7 @@ def test_a_short_evaluation_is_over_while_a_long_one_runs_and_cancelling_that_en
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_die_under_two_evaluations_are_no_verdict_on_either(on_host):
     async def test(host):
         assert (await host.ask(host.source("relu"))).passed

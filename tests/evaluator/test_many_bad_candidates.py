@@ -39,7 +39,7 @@ KINDS = {
     "zeros": (None, {Verdict.WRONG_VALUES}),
     "relu": (None, {Verdict.PASSED}),
 }
-SAMPLE = ("hangs", "relu", "fork_bomb", "eats_memory", "reads_stdin", "segfault", "hard_exit", "prints_much")
+SAMPLE = ("hangs", "relu", "fork_bomb", "reads_stdin", "hard_exit")
 """In ``make test``, where each of the others has its verdict in test_evaluator.py."""
 
 
@@ -62,6 +62,7 @@ def _order():
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.timeout(1800)
 def test_each_of_many_bad_candidates_has_its_verdict_and_none_leaves_anything(pool):
     assert pool("relu", "relu").passed

@@ -95,6 +95,7 @@ def _runs(pid):
         return False
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["relu", "zeros", "segfault", "eats_memory"])
 def test_the_verdict_is_the_same_with_and_without_one(judge, spared, name):
     waiting = _server(spared)._spare
@@ -141,6 +142,7 @@ def test_the_deadline_counts_from_the_request(spared, monkeypatch):
     assert spared("relu", "relu").passed
 
 
+@pytest.mark.long
 def test_it_ends_with_the_template_and_the_next_verdict_comes_all_the_same(spared):
     family = _spare(spared)
     os.kill(spared.template, signal.SIGKILL)

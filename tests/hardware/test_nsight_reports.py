@@ -163,6 +163,7 @@ def test_a_report_says_what_was_compiled_as_the_simulator_does(reports):
 # --- counts that agree with the simulator's -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_same_kernels_simulated_have_the_same_counts(reports, simulated_counts):
     """Every figure with a counterpart, within 1 %: equal, but for what is told in `COUNTERPARTS`."""
     profile = profile_of(reports["small"])

@@ -182,6 +182,7 @@ def undisturbed(tmp_path_factory) -> Session:
     return session
 
 
+@pytest.mark.sampled
 def test_sessions_killed_at_random_moments_end_as_undisturbed_ones_with_the_right_parents(
     tmp_path, undisturbed
 ):
@@ -214,7 +215,9 @@ def test_sessions_killed_at_random_moments_end_as_undisturbed_ones_with_the_righ
         ("inside append 4", 4),
         ("after append 4", 5),
         ("before stop", ROUNDS + 1),
-        *([("after create", 0), ("after append 0", 1), ("after stop", ROUNDS + 1)] if LONG else []),
+        pytest.param("after create", 0, marks=pytest.mark.long),
+        pytest.param("after append 0", 1, marks=pytest.mark.long),
+        pytest.param("after stop", ROUNDS + 1, marks=pytest.mark.long),
     ],
 )
 def test_a_kill_inside_or_right_after_a_transaction_loses_the_round_in_flight_alone(

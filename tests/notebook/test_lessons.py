@@ -38,6 +38,7 @@ def text_of(path: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_runs_under_nbmake(path, tmp_path):
     copy = Path(shutil.copy(path, tmp_path))

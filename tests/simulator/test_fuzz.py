@@ -1,6 +1,6 @@
 """Mutated PTX either parses or is refused by one clean error with its line; what parses lowers or stops cleanly.
 
-A seeded sample runs with the other tests; ``CUTEGEN_FUZZ=10000`` runs as many inputs as it says.
+A seeded sample runs in ``make test``, 10,000 inputs in ``make test-long``.
 """
 
 import os
@@ -15,7 +15,7 @@ from cutegen_nb.simulator.ptx.faults import SimulatorFault
 from cutegen_nb.simulator.ptx.parser import parse
 from cutegen_nb.simulator.ptx.tokens import PtxSyntaxError
 
-INPUTS = int(os.environ.get("CUTEGEN_FUZZ", "1500"))
+INPUTS = 10_000 if os.environ.get("CUTEGEN_LONG") else 1500
 PARTS = 5
 LARGEST = 4_000
 """Characters of a real text that are mutated: as many texts as possible in little time."""
@@ -108,6 +108,7 @@ def exaggerate(text, chance):
 SLIPS = (flip, strew, delete, double, shuffle_lines, swap_tokens, truncate, exaggerate)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_mutated_text_is_read_or_refused_by_a_sentence(machine, part):
     sources = texts(machine)

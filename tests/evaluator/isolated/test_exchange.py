@@ -131,6 +131,7 @@ def test_parameters_travel_redrawn_where_the_candidate_has_them_and_as_drawn_whe
     assert outside_check(evaluation).state is CheckState.RAN
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["inside_forgery", "inside_forgery_variant"])
 def test_a_verdict_forged_inside_is_refused_outside(quick, name):
     exploit = next(item for item in chosen((name,)) if item.name == name)
@@ -169,6 +170,7 @@ def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
     assert evaluation.may_be_overruled
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("body", "verdict", "words"),
     [
@@ -196,6 +198,7 @@ def test_a_fault_outside_is_the_verdict_in_a_sentence(quick, outside_of, body, v
     assert not left_behind(quick)
 
 
+@pytest.mark.long
 def test_a_candidate_that_never_ends_outside_is_ended(quick, outside_of, monkeypatch):
     monkeypatch.setattr(quick.evaluator._workers, "_deadline_s", 3.0)
     evaluation = outside_of(right(quick, "while True: pass"))
@@ -204,6 +207,7 @@ def test_a_candidate_that_never_ends_outside_is_ended(quick, outside_of, monkeyp
     assert not left_behind(quick)
 
 
+@pytest.mark.long
 def test_an_interrupt_while_it_runs_leaves_nothing(quick, outside_of):
     outside_of("relu")  # what is known of the problem is known
     with pytest.raises(TimeoutError):
@@ -229,6 +233,7 @@ SENDS = """import json, os, struct
         """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -269,6 +274,7 @@ def test_what_pytorch_prepares_at_the_first_call_is_no_cheat(quick, outside_of):
     assert outside_of(right(quick, body)).passed
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("sets", ["[[{'dtype': 'float32', 'shape': [float('nan'), 1]}]]", "7", "[7]"])
 def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
     lines = f"send(kind='outputs', complete=1, sets={sets}, work=7); os._exit(0)"
@@ -486,6 +492,7 @@ def test_strides_and_alignment_travel(tmp_path):
         assert back.data_ptr() % 64 == 0
 
 
+@pytest.mark.long
 def test_the_judge_holds_its_folder_and_memory_from_the_candidate(quick, outside_of):
     """Where Landlock holds, no folder beside the candidate's own can be read, nor another's memory."""
     source = right(

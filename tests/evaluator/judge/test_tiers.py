@@ -110,6 +110,7 @@ def test_stress_decides_where_integers_cannot(judge, make_candidate, make_proble
     assert _check(evaluation, "stress inputs").state is CheckState.FOUND
 
 
+@pytest.mark.long
 def test_a_path_taken_only_at_the_problems_own_size_is_tried(judge, make_candidate, make_problem):
     wrong = make_candidate(BY_SIZE.format(limit=300_000))
     assert judge(make_problem(LARGE), wrong).passed
@@ -190,6 +191,7 @@ class ModelNew(torch.nn.Module):
 """
 
 
+@pytest.mark.long
 def test_a_quarter_that_is_never_read_is_missed_where_the_tolerance_would_forgive_it(judge):
     evaluation = judge(MEAN_OF_SOME, SUMS.format(share=3), Tier.B)
     assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES), evaluation.summary

@@ -95,6 +95,7 @@ def somebody(*_):
 """
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "later",
     [

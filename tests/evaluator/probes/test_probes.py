@@ -76,6 +76,7 @@ def test_an_expanded_dimension_counts_once():
     assert written_apart(torch.zeros(1, 5).expand(1, 5)) == 5
 
 
+@pytest.mark.long
 def test_weights_that_are_added_up_once_are_a_flag_and_those_added_up_each_time_are_none(judge):
     kept = judged(judge, "stale_parameters_variant")
     assert kept.passed
@@ -86,6 +87,7 @@ def test_weights_that_are_added_up_once_are_a_flag_and_those_added_up_each_time_
     assert ran(fresh, "parameters changed between calls")
 
 
+@pytest.mark.long
 def test_an_argmax_that_names_another_of_equal_elements_is_a_flag(judge):
     wrong = judged(judge, "equal_elements")
     assert wrong.passed
@@ -98,6 +100,7 @@ def test_an_argmax_that_names_another_of_equal_elements_is_a_flag(judge):
     assert ran(right, "the first of equal elements")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [

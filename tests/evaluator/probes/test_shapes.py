@@ -49,6 +49,7 @@ def test_a_size_that_is_refused_is_noted_and_no_flag(flagged):
     assert check.state is CheckState.FOUND
 
 
+@pytest.mark.long
 def test_wrong_values_at_another_size_are_a_flag(judge, make_candidate, make_problem):
     wrong = REFUSES_ONE_ROW.replace(
         'raise ValueError("no single row")', "return self.launch(x + 1, torch.empty_like(x))"

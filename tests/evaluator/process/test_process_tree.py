@@ -76,6 +76,7 @@ def _assert_family_ends(judge):
     assert process_tree.descendants(judge.template) == ()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", ["fork_bomb", "segfault", "hard_exit", "eats_memory"])
 def test_no_process_is_left_after_a_fault(judge, name):
     judge("relu", name)
@@ -136,6 +137,7 @@ def hurried(judge_class):
     made.close()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seconds", [2, 60])
 def test_a_stopped_supervisor_is_a_verdict_and_leaves_nothing(hurried, monkeypatch, seconds):
     """By whom does not matter: where signals are confined a candidate does not come that far."""
@@ -246,6 +248,7 @@ def test_what_a_candidate_imports_is_not_cached(judge):
     assert "writes False" in found.log
 
 
+@pytest.mark.long
 def test_twenty_bad_candidates_in_a_row_leave_the_parent_as_it_was(judge):
     judge("relu", "relu")
     before, open_before = process_tree.resident_bytes(os.getpid()), _open_files()

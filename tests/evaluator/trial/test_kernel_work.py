@@ -85,6 +85,7 @@ def _decisive(evaluation):
     return next(item for item in evaluation.findings if item.severity is Severity.DECIDES)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -119,6 +120,7 @@ def test_a_container_with_an_iterator_of_its_own_is_read_without_it(judge, make_
     assert not evaluation.passed
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "forward", [WRAPPERS, WORKSPACE, COPIED], ids=["wrapper by pointer", "workspace", "copied by PyTorch"]
 )

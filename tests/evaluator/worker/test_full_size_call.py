@@ -41,6 +41,7 @@ def test_counts_are_those_of_the_whole_grid_with_a_parameter_of_full_size(sample
     assert {line.file for line in launch.profile.lines} == {"candidate.py"}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("line", "missing"),
     [
@@ -60,6 +61,7 @@ def test_where_there_is_no_sample_the_reason_is_told(sample, judge, line, missin
     assert found.missing == missing or not missing
 
 
+@pytest.mark.long
 def test_a_call_that_does_not_end_is_ended(sample, judge, monkeypatch):
     monkeypatch.setattr(sampling, "DEADLINE_S", 3.0)
     found = sample(

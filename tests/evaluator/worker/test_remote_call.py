@@ -97,6 +97,7 @@ def test_a_fault_of_the_kernel_is_told_and_never_ours(call, body: str, words: st
         call(body, torch.ones(2, 16))
 
 
+@pytest.mark.long
 def test_a_kernel_that_never_ends_is_ended(call, monkeypatch):
     monkeypatch.setattr(call.workers, "_deadline_s", 2.0)
     with pytest.raises(EvaluatorError, match="Not finished after 2 s"):

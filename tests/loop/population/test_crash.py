@@ -220,6 +220,7 @@ def undisturbed(tmp_path_factory) -> Session:
     return session
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("workers", [1, POPULATION])
 def test_populations_killed_at_random_moments_end_as_undisturbed_ones(tmp_path, undisturbed, workers):
     done = in_a_process(f"test_crash.killer(Path({str(tmp_path)!r}), {KILLS}, 11, {workers})")
@@ -261,16 +262,15 @@ def test_populations_killed_at_random_moments_end_as_undisturbed_ones(tmp_path, 
         ("inside epoch 2", 7, 1),
         ("after epoch 2", 7, 2),
         *(
-            [
+            pytest.param(*row, marks=pytest.mark.long)
+            for row in (
                 ("inside append 0", 0, 0),
                 ("after append 0", 1, 0),
                 ("after append 1", 2, 0),
                 ("inside epoch 1", 4, 0),
                 (f"after epoch {EPOCHS}", ROUNDS, EPOCHS),
                 ("before stop", ROUNDS, EPOCHS),
-            ]
-            if LONG
-            else []
+            )
         ),
     ],
 )

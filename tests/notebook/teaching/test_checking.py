@@ -16,7 +16,7 @@ from cutegen_nb.teaching.exercise import exercises
 ROOT = Path(__file__).parents[3]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("0[2-9]_*.ipynb"))
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
 LOOP = "    for i in cutlass.range(bidx * 128 + tidx, x.shape[0], 512):\n"
 STEP = "            part[tidx] = part[tidx] + part[tidx + half]\n"
@@ -120,11 +120,15 @@ def test_the_solution_earns_all_points(engine, name: str):
     assert mark.of == exercises()[name].most_points
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "points", "words"),
-    [(name, changes, points, words) for name, _, changes, points, words in WRONG],
-    ids=[f"{name}: {what}" for name, what, *_ in WRONG],
-)
+def wrong_answers():
+    """The first of each exercise in ``make test``; the others in ``make test-long``."""
+    first = {name: what for name, what, *_ in reversed(WRONG)}
+    for name, what, *rest in WRONG:
+        marks = () if first[name] == what else pytest.mark.long
+        yield pytest.param(name, *rest, marks=marks, id=f"{name}: {what}")
+
+
+@pytest.mark.parametrize(("name", "changes", "points", "words"), list(wrong_answers()))
 def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, words):
     source = solution(name)
     for old, new in changes:
@@ -172,6 +176,7 @@ def starters(path: Path) -> list[tuple[str, str]]:
     return [(head.split()[2], source) for head, _, source in heads]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_handed_in_is_checked_from_its_cells_alone(path, tmp_path):
     """The lesson as it is handed out, but for one exercise that a student solved; an output claims more."""

@@ -104,10 +104,12 @@ def replace_evaluation(evaluation, payload):
     )
 
 
+@pytest.mark.first(4)
 def test_text_from_outside_stays_text(session, payload, harmless):
     assert harmless(render(poisoned(session, payload)), payload) > 60
 
 
+@pytest.mark.first(2)
 def test_every_text_of_a_population_stays_text(payload, harmless, poison):
     """Statements, aligned statements, reasons of duels and decisions, notes."""
     session = evolved_session(words=payload)

@@ -77,6 +77,7 @@ def test_a_sample_of_a_grid_is_named_and_the_program_s_own_check_sees_the_rest_u
     assert done.ending is Ending.RAISED
 
 
+@pytest.mark.long
 def test_launches_and_findings_before_a_crash_are_kept(tmp_path):
     """One of them a read of memory that nobody wrote, which lets a program go on."""
     text = f"""
@@ -110,18 +111,21 @@ def test_a_message_for_exit_is_printed_and_a_caught_refusal_stays_in_the_report(
     assert not done.decided
 
 
+@pytest.mark.long
 def test_an_exit_past_python_s_own_end_has_its_status(tmp_path):
     done, _ = run_text(tmp_path, "import os; os._exit(5)")
     assert (done.ending, done.exit_status) == (Ending.EXITED, 5)
     assert "past Python's own end (status 5)" in done.sentence
 
 
+@pytest.mark.long
 def test_a_size_meant_for_a_large_gpu_ends_the_program_and_not_the_machine(tmp_path):
     done, _ = run_text(tmp_path, "import torch; torch.zeros(1 << 46, device='cuda')")
     assert (done.ending, done.exit_status) == (Ending.RAISED, 1)
     assert done.sentence.startswith("The program ran out of this machine's memory at program.py:1: ")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("work", "said"),
     [
@@ -222,6 +226,7 @@ def test_an_unknown_architecture_is_refused():
         run(ADDS, architecture="sm_42")
 
 
+@pytest.mark.long
 def test_a_tensor_that_was_never_moved_stays_the_host_s_to_the_dsl():
     done, output = run(PROGRAMS / "places.py")
     places = {line.split()[0]: set(line.split()[1:]) for line in output.splitlines()}
