@@ -30,6 +30,8 @@ from cutegen_nb.simulator.state.global_memory import UNSIGNED, Allocation, Unini
 
 _ORDERING = frozenset({"atom", "red", "fence", "membar"})
 """Opcodes by which CTAs may synchronise."""
+_IN_CTA = frozenset({"mbarrier_init", "proxy"})
+"""Modifiers of fences for mbarriers and for the asynchronous proxy, which order no CTAs."""
 _CLOCKS = ("%clock", "%globaltimer")
 """Prefixes of the clock registers, whose values differ if the CTAs run in another order."""
 
@@ -41,6 +43,7 @@ def orders_ctas(instructions: Iterable[Instruction]) -> bool:
         or not STRONG.isdisjoint(item.modifiers)
         or any(isinstance(one, Register) and one.name.startswith(_CLOCKS) for one in item.operands)
         for item in instructions
+        if item.opcode != "fence" or _IN_CTA.isdisjoint(item.modifiers)
     )
 
 

@@ -141,7 +141,9 @@ PIPES: dict[str, str | Rule] = {
     **dict.fromkeys(("bra", "brx", "call", "ret", "exit", "trap", "brkpt"), CONTROL),
     **dict.fromkeys(("shfl", "vote", "match", "redux", "elect", "activemask", "movmatrix"), WARP),
     **dict.fromkeys(("mov", "cvta", "mapa", "getctarank", "isspacep", "istypep"), MOVE),
-    **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority", "createpolicy"), OTHER),
+    **dict.fromkeys(
+        ("prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "tensormap"), OTHER
+    ),
     **dict.fromkeys(("nanosleep", "pmevent", "setmaxnreg", "alloca", "stacksave", "stackrestore"), OTHER),
 }
 """Opcode → its pipe, or the rule that finds it."""

@@ -129,3 +129,31 @@ def test_an_estimate_must_lie_in_its_interval(call):
     ):
         with pytest.raises(ValueError, match="an interval must hold its estimate"):
             replace(found, **wrong)
+
+
+def test_wgmma_reaches_more_of_the_tensor_cores_than_mma_sync(call):
+    """A warp of an ``mma.sync`` does 4,096 operations an instruction, one of an m64n128k16 ``wgmma`` 65,536."""
+    flops = 1 << 44
+    times = [
+        estimate(
+            call(counters={"flops": {"tensor.f16": flops}, "instructions": {"tensor.f16": flops // each}}),
+            H200,
+        ).seconds
+        for each in (4096, 65536)
+    ]
+    assert times[0] / times[1] == pytest.approx(0.78 / H200.mma_sync_fraction, rel=0.05)
+
+
+def test_bulk_copies_are_no_scattered_requests(call):
+    """One thread asks for thousands of sectors, which are lines all the same."""
+    plain = call()
+    accesses = plain.launches[0].profile.counters.gmem_accesses
+    requests = {"requests": accesses["load"].requests // 32}
+    bulk = {"bulk-copy": replace(accesses["load"], **requests), "store": accesses["store"]}
+    alone = {"load": replace(accesses["load"], **requests), "store": accesses["store"]}
+    assert estimate(call(counters={"gmem_accesses": bulk}), H200).seconds == pytest.approx(
+        estimate(plain, H200).seconds, rel=0.05
+    )
+    assert (
+        estimate(call(counters={"gmem_accesses": alone}), H200).seconds > 1.1 * estimate(plain, H200).seconds
+    )

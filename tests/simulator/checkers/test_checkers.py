@@ -279,7 +279,13 @@ def test_a_second_run_leaves_memory_and_counts_as_the_first_left_them(machine):
 
 
 @pytest.mark.parametrize(
-    ("extra", "kinds"), [("", ["cta-order"]), ("red.global.add.u32 [%rd90+1024], 1;", [])]
+    ("extra", "kinds"),
+    [
+        ("", ["cta-order"]),
+        ("red.global.add.u32 [%rd90+1024], 1;", []),
+        ("fence.acq_rel.gpu;", []),
+        ("fence.proxy.async; fence.mbarrier_init.release.cluster;", ["cta-order"]),
+    ],
 )
 def test_ctas_may_share_a_place_where_something_can_order_them(machine, extra, kinds):
     result = machine.align(np.zeros(512, np.uint32))

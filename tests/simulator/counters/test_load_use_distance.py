@@ -81,3 +81,11 @@ def test_what_is_used_far_away_or_never_is_no_long_wait():
 def test_without_a_barrier_the_assembler_is_free_to_ask_earlier():
     assert found("ld.global.f32 %f1, [%rd1];\nadd.f32 %f1, %f1, %f1;") == ()
     assert found("ld.global.f32 %f1, [%rd1];\nbar.warp.sync -1;\nadd.f32 %f1, %f1, %f1;") == ()
+
+
+def test_a_bulk_copy_is_not_followed():
+    """It completes at an mbarrier, which other warps wait for."""
+    code = """bar.sync 0;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];
+    cp.async.bulk.wait_group 0;"""
+    assert found(code) == ()

@@ -200,3 +200,32 @@ def test_wrong_operands_are_named(machine, instruction, fault, said):
             machine, f"{BEFORE} mov.b32 %r7, 0; @%p1 {instruction}", arrays=[source],
             map_bytes=tensor_map(source),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("space", ["global", "shared::cta"])
+def test_a_map_changed_in_memory_is_used_as_it_is_then(machine, space):
+    """Another tensor, wider by half: address, extents and stride are replaced, then the map is copied back."""
+    source = machine.align(np.arange(ROWS * 60, dtype=np.float32).reshape(ROWS, 60))
+    stale = machine.align(np.zeros((ROWS, COLUMNS), np.float32))
+    room = machine.align(np.frombuffer(tensor_map(stale), np.uint8).copy())
+    out = machine.align(np.zeros(32, np.float32))
+    change = "tensormap.replace.tile"
+    into = "[%rd10]" if space == "global" else "[%r20]"
+    changes = "".join(
+        f"@%p1 {change}.{field}.{space}.b1024.{kind} {into}, {value};"
+        for field, kind, value in (
+            ("global_address", "b64", "%rd91"), ("global_dim", "b32", "0, 60"), ("global_stride", "b64", "0, 240"),
+        )
+    )  # fmt: skip
+    copied = "".join(
+        f"ld.global.b32 %r30, [%rd10+{4 * i}]; @%p1 st.shared.b32 [%r20+{4 * i}], %r30;" for i in range(32)
+    )
+    fence = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+    body = f""".shared .align 128 .b8 changed[128]; mov.u32 %r20, changed; mov.u64 %rd10, %rd92; {BEFORE} {copied}
+    bar.sync 0; {changes}
+    {"" if space == "global" else f"@%p1 {fence} [%rd10], [%r20], 128;"}
+    fence.proxy.tensormap::generic.acquire.gpu [%rd10], 128; mov.b32 %r7, 48; mov.b32 %r8, 3;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 128;
+    @%p1 {LOAD} [%r1], [%rd10, {{%r7, %r8}}], [%r2]; {WAIT} {STORE}"""
+    launched(machine, body, arrays=[out, source, room], map_bytes=bytes(128))
+    assert (out.reshape(4, 8) == source[3:7, 48:56]).all()
