@@ -1,17 +1,24 @@
-"""Run kernels written for Hopper: ``python wgmma_child.py FOLDER``, with CUTE_DSL_ARCH=sm_90a where no GPU is.
+"""Run kernels written for Hopper: ``python wgmma_child.py FOLDER``, on the simulator where no GPU is.
 
 The folder holds pairs NAME.problem.py and NAME.kernel.py. Prints a JSON object: by name, the largest error in
-units of the output's root mean square, or "compiled" where there is no GPU to run on.
+units of the output's root mean square, or words about what else is wrong.
 """
 
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import torch
-from cutlass import cute
+
+HERE = torch.cuda.is_available()
+if not HERE:
+    from cutegen_nb.simulator.host.simulation import install, prepare_environment
+
+    os.environ.update(prepare_environment("sm_90a"))
+    torch.set_num_threads(1)
+    SIMULATION = install("sm_90a")
 
 
 def load(path):
@@ -21,30 +28,16 @@ def load(path):
     return module
 
 
-def compile_only():
-    """Let `cute.compile` compile, and its result do nothing."""
-    compiling = cute.compile
-
-    def compiled(*given):
-        compiling(*given)
-        return lambda *_: None
-
-    cute.compile = compiled
-    torch.cuda.get_device_properties = lambda _: SimpleNamespace(multi_processor_count=132)
-    torch.cuda.current_stream = lambda: SimpleNamespace(cuda_stream=0)
-
-
-def error(folder, name, device):
+def error(folder, name):
     given, written = load(folder / f"{name}.problem.py"), load(folder / f"{name}.kernel.py")
     torch.manual_seed(1)
-    reference = given.Model(*given.get_init_inputs()).to(device)
-    candidate = written.ModelNew(*given.get_init_inputs()).to(device)
+    reference = given.Model(*given.get_init_inputs())
+    candidate = written.ModelNew(*given.get_init_inputs())
     candidate.load_state_dict(reference.state_dict())
-    inputs = [x.to(device) for x in given.get_inputs()]
+    reference, candidate = reference.cuda(), candidate.cuda()
+    inputs = [x.cuda() for x in given.get_inputs()]
     with torch.no_grad():
         found = candidate(*inputs)
-        if device == "cpu":
-            return "compiled"
         wanted = reference.double()(*(x.double() for x in inputs))
     wanted, found = wanted.double(), found.double()
     odd = ~wanted.isfinite()
@@ -54,13 +47,19 @@ def error(folder, name, device):
     return float((found - wanted)[~odd].abs().max() / size) if (~odd).any() else 0.0
 
 
+def tried(folder, name):
+    if HERE:
+        return error(folder, name)
+    SIMULATION.reset()
+    with SIMULATION.present_as_cuda():
+        off = error(folder, name)
+    return "; ".join(one.message for one in SIMULATION.findings) or off
+
+
 def main():
     folder = Path(sys.argv[1])
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu":
-        compile_only()
     names = sorted(path.name.removesuffix(".kernel.py") for path in folder.glob("*.kernel.py"))
-    sys.stdout.write(json.dumps({name: error(folder, name, device) for name in names}) + "\n")
+    sys.stdout.write(json.dumps({name: tried(folder, name) for name in names}) + "\n")
 
 
 if __name__ == "__main__":

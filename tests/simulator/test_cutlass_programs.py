@@ -1,4 +1,4 @@
-"""CUTLASS's CuTe DSL examples for Ampere, unmodified, at small sizes, each with its own check of results on.
+"""CUTLASS's CuTe DSL examples for Ampere and Hopper, unmodified, at small sizes, each with its own check of results on.
 
 They are fetched, not kept here: `make test-cutlass`, or CUTEGEN_CUTLASS=FOLDER of a clone of NVIDIA/cutlass.
 A run counts when the program says PASS (its own check ran, no option skips it) and the simulator executed
@@ -15,7 +15,7 @@ from cutegen_nb.core.simulation import Ending
 from cutegen_nb.simulator.script.run import Script, Streams, run_program
 
 FOLDER = Path(os.environ.get("CUTEGEN_CUTLASS", ""), "examples", "python", "CuTeDSL")
-AMPERE = "cute/ampere"
+AMPERE, HOPPER = "cute/ampere", "cute/hopper/kernel"
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("CUTEGEN_CUTLASS"),
@@ -70,6 +70,39 @@ PROGRAMS = {
 }
 
 
+ONCE = "--warmup_iterations 0 --iterations 1"
+GROUPS = "--num_groups 2 --problem_sizes_mnkl ((128,128,128,1),(256,128,64,1)) --tile_shape_mn 128,128 --iterations 0"
+FOR_HOPPER = {
+    "dense_gemm": (
+        f"{HOPPER}/dense_gemm/dense_gemm.py",
+        f"--mnkl 256,256,128,1 --tile_shape_mn 128,128 --cluster_shape_mn 1,1 {ONCE}",
+    ),
+    "dense_gemm in clusters": (
+        f"{HOPPER}/dense_gemm/dense_gemm.py",
+        f"--mnkl 256,256,128,1 --tile_shape_mn 128,128 --cluster_shape_mn 2,1 {ONCE}",
+    ),
+    "dense_gemm_persistent in clusters": (
+        f"{HOPPER}/dense_gemm/dense_gemm_persistent.py",
+        f"--mnkl 512,256,128,1 --tile_shape_mn 128,128 --cluster_shape_mn 2,2 {ONCE}",
+    ),
+    "dense_gemm_fp8_2xacc": (
+        f"{HOPPER}/dense_gemm/dense_gemm_fp8_2xacc.py",
+        f"--mnkl 256,256,256,1 --tile_shape_mn 128,128 --cluster_shape_mn 1,1 {ONCE}",
+    ),
+    "dense_gemm_fp8_gelu_persistent": (
+        f"{HOPPER}/dense_gemm/dense_gemm_fp8_gelu_persistent.py",
+        f"--mnkl 256,256,256,1 {ONCE}",
+    ),
+    "fmha": (f"{HOPPER}/attention/fmha.py", f"--q_shape 1,128,2,64 --k_shape 1,128,2,64 {ONCE}"),
+    "cta_norm": (f"{HOPPER}/cta_norm/cta_norm.py", "--M 64 --N 1024"),
+    "grouped_gemm": (f"{HOPPER}/grouped_gemm/grouped_gemm.py", GROUPS),
+    "grouped_gemm by maps in global memory": (
+        f"{HOPPER}/grouped_gemm/grouped_gemm.py",
+        f"{GROUPS} --tensormap_update_mode GMEM",
+    ),
+}
+
+
 def simulated(path, words, **how):
     output = bytearray()
     program = Script(script=str(FOLDER / path), arguments=tuple(words.split()), deadline_s=240, **how)
@@ -77,12 +110,14 @@ def simulated(path, words, **how):
     return asyncio.run(run_program(program, streams)), output.decode()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, *FOR_HOPPER])
 def test_the_program_passes_its_own_check_on_launches_that_we_executed(name):
-    done, output = simulated(*PROGRAMS[name])
+    for_hopper = name in FOR_HOPPER
+    program = FOR_HOPPER[name] if for_hopper else PROGRAMS[name]
+    done, output = simulated(*program, **({"architecture": "sm_90a"} if for_hopper else {}))
     assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
     assert output.rstrip().endswith("PASS")
-    assert "skip" not in PROGRAMS[name][1]
+    assert "skip" not in program[1]
     assert done.launch_count >= 1
     assert not done.sampled
     assert [item.message for item in done.findings] == []
@@ -120,3 +155,27 @@ def test_the_tutorial_on_errors_of_tvm_ffi_gets_the_dsl_s_words():
     done, _ = simulated(f"{TVM_FFI}/error_reporting.py", "")
     assert (done.ending, done.exit_status, done.launch_count) == (Ending.RAISED, 1, 0)
     assert "ValueError: Mismatched a.shape[0] on argument #0" in done.sentence
+
+
+def test_pointers_to_tensors_that_are_gone_are_found():
+    """grouped_gemm's benchmark keeps the addresses of its groups' tensors and drops the tensors."""
+    done, _ = simulated(
+        FOR_HOPPER["grouped_gemm"][0], GROUPS.replace("--iterations 0", ONCE), architecture="sm_90a"
+    )
+    assert [item.kind for item in done.findings] == ["out-of-bounds"]
+    assert done.launch_count >= 1
+
+
+PRIMITIVES = (
+    "async_pipeline", "cp_async_bulk", "cp_async_bulk_prefetch", "cp_async_mbarrier_arrive_cluster",
+    "cp_async_mbarrier_arrive_cta", "mapa", "mbarrier", "mbarrier_lifecycle", "pipeline_software_fill",
+    "ldmatrix_stmatrix", "red", "reduction/cluster_smem_reduce",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_a_primitive_passes_its_own_check(name):
+    done, output = simulated(f"experimental/primitives/{name}.py", "", architecture="sm_90a")
+    assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
+    assert done.launch_count >= 1
+    assert [item.message for item in done.findings] == []
