@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import json
@@ -23,7 +24,7 @@ from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.round import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
-from cutegen_nb.wiring import Settings, no_price_reason, settings_from_environment
+from cutegen_nb.wiring import Settings, make_evaluator, no_price_reason, settings_from_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -370,6 +371,17 @@ def test_the_doctor_names_the_profiles_or_what_is_wrong_with_their_file(capsys, 
     assert told()["value"].startswith("local, of ")
     file.write_text("[profile.local")
     assert (told()["fine"], "is not TOML" in told()["value"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "architecture"),
+    [("", None), ("H200", "sm_90a"), ("RTX 4090", "sm_89"), ("A100", "sm_80"), ("B200", None)],
+)
+def test_the_simulator_compiles_for_a_target_that_is_named(target, architecture):
+    settings = settings_from_environment(device="simulator", target=target)
+    assert settings.architecture == architecture
+    device = asyncio.run(make_evaluator(settings).device())
+    assert device.architecture == (architecture or "sm_80")
 
 
 def test_dollars_that_count_nothing_are_explained():

@@ -127,8 +127,8 @@ class BodyReader(Cursor):
                 initial = self._initial(kind)
             result.append(
                 Variable(
-                    space=space, name=name, align_bytes=align or width, size_bytes=width * count,
-                    initial=initial, external=external,
+                    space=space, name=name, align_bytes=align or width,
+                    size_bytes=self._size(name, width * count, len(initial)), initial=initial, external=external,
                 )
             )  # fmt: skip
             if space == "param" or not self.accept(","):
@@ -139,6 +139,14 @@ class BodyReader(Cursor):
             raise PtxSyntaxError(
                 f"PTX line {self.line()}: {name!r} has {size} bytes, aligned to {align}; that makes no sense."
             )
+
+    def _size(self, name: str, stated: int, initial: int) -> int:
+        """Bytes of a variable; without bounds the initial value tells (PTX ISA, "Array Declarations")."""
+        if initial > (stated or initial):
+            raise PtxSyntaxError(
+                f"PTX line {self.line()}: {initial} bytes of initial values for {name}, which has {stated}."
+            )
+        return stated or initial
 
     def _initial(self, kind: str) -> bytes:
         data = bytearray()

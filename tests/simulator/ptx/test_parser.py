@@ -62,6 +62,13 @@ def test_a_first_value_is_written_in_the_format_of_its_type():
     ]  # fmt: skip
 
 
+def test_first_values_tell_the_size_of_an_array_without_bounds_and_must_fit_one_with_bounds():
+    module = parse(HEAD + ".global .b32 t[] = {1, 2, 3}; .extern .shared .b8 tile[];")
+    assert [one.size_bytes for one in module.variables] == [12, 0]
+    with pytest.raises(PtxSyntaxError, match="12 bytes of initial values for t, which has 8"):
+        parse(HEAD + ".global .b32 t[2] = {1, 2, 3};")
+
+
 def test_inner_blocks_have_names_of_their_own():
     body = body_of(
         "mov.b32 %r1, 1; { .reg .b32 t; mov.b32 t, %r1; } { .reg .b32 t; add.s32 t, t, 1; L: bra L; }"
