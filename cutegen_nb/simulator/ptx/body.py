@@ -128,7 +128,8 @@ class BodyReader(Cursor):
             result.append(
                 Variable(
                     space=space, name=name, align_bytes=align or width,
-                    size_bytes=self._size(name, width * count, len(initial)), initial=initial, external=external,
+                    size_bytes=self._size(name, width * count, len(initial)),
+                    initial=initial, external=external,
                 )
             )  # fmt: skip
             if space == "param" or not self.accept(","):
