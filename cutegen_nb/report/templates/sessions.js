@@ -33,7 +33,7 @@
     }
     const count = (number) => number.toLocaleString("en");
     root.querySelector("[role=status]").textContent =
-      fitting === bodies.length ? `${count(fitting)} sessions` : `${count(fitting)} of ${count(bodies.length)} sessions`;
+      fitting === bodies.length ? `${count(fitting)} session${fitting === 1 ? "" : "s"}` : `${count(fitting)} of ${count(bodies.length)} sessions`;
     const more = root.querySelector(".cgs-more");
     more.hidden = fitting <= most;
     more.textContent = `Show all ${count(fitting)}`;

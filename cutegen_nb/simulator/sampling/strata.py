@@ -69,15 +69,15 @@ def strata(launch: Launch) -> list[Stratum]:
 
 
 def ctas_of(launch: Launch, places: list[_Extents]) -> Array:
-    """Linear numbers of the CTAs of some clusters, ascending."""
+    """Linear numbers of the CTAs of some clusters; those of one are neighbours, in order of rank."""
     numbers = [
         (place[0] * launch.cluster[0] + x)
         + launch.grid[0]
         * ((place[1] * launch.cluster[1] + y) + launch.grid[1] * (place[2] * launch.cluster[2] + z))
-        for place in places
+        for place in sorted(places, key=lambda one: one[::-1])
         for z, y, x in itertools.product(*map(range, reversed(launch.cluster)))
     ]
-    return np.array(sorted(numbers), np.int64)
+    return np.array(numbers, np.int64)
 
 
 def cluster_of(launch: Launch, cta: int) -> _Extents:

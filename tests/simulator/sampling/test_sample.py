@@ -148,6 +148,22 @@ def test_ctas_of_a_cluster_are_drawn_together(machine, sampled, whole):
     assert sample.profile.counters == oracle.counters
 
 
+def test_ctas_of_a_drawn_cluster_reach_one_another(machine, sampled, whole):
+    """Each CTA loads as often as the x coordinate says that the CTA of the next rank stored."""
+    body = """.shared .align 8 .b8 tile[64]; mov.u32 %r1, tile; mov.u32 %r2, %ctaid.x; st.shared.b32 [%r1], %r2;
+    barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r3, %cluster_ctarank; add.u32 %r3, %r3, 1; and.b32 %r3, %r3, 3;
+    mapa.shared::cluster.u32 %r4, %r1, %r3; ld.shared::cluster.b32 %r5, [%r4]; barrier.cluster.arrive; barrier.cluster.wait;
+    xor.b32 %r6, %r3, 1; and.b32 %r6, %r6, 1; shr.u32 %r7, %r2, 1; shl.b32 %r7, %r7, 1; and.b32 %r8, %r3, 1; add.u32 %r7, %r7, %r8;
+    setp.ne.u32 %p1, %r5, %r7; @%p1 trap; ld.global.b32 %r9, [%rd90];"""
+    text = machine.kernel(body, parameters=1)
+    sample, oracle = (
+        take(text, [32], grid=(64, 32, 1), block=32, cluster=(2, 2, 1)) for take in (sampled, whole)
+    )
+    assert sample.ctas % 4 == 0
+    assert sample.ctas < 200
+    assert sample.profile.counters == oracle.counters
+
+
 def test_a_tensor_may_be_larger_than_the_machine(machine):
     """A tebibyte of addresses, of which pages come into being where sampled CTAs touch them."""
     size = 1 << 40
