@@ -17,7 +17,7 @@ from cutegen_nb.simulator.counters.load_use_distance import waits
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
 from cutegen_nb.simulator.ops.bulk import map_changes
-from cutegen_nb.simulator.ops.cluster import addresses
+from cutegen_nb.simulator.ops.cluster import addresses, async_stores
 from cutegen_nb.simulator.ops.lowering import Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ops.memory import atomics, load_store, move, printf
 from cutegen_nb.simulator.ops.sync import async_copy, mbarrier
@@ -39,8 +39,8 @@ from cutegen_nb.simulator.ptx.model import (
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
 LOADED = (
-    addresses, approximate, async_copy, atomics, bits, compare, convert, bit_fields, floating, load_store,
-    ldmatrix, map_changes, mma, mbarrier, move, printf, shuffle, wgmma,
+    addresses, approximate, async_copy, async_stores, atomics, bits, compare, convert, bit_fields, floating,
+    load_store, ldmatrix, map_changes, mma, mbarrier, move, printf, shuffle, wgmma,
 )  # fmt: skip
 """Modules that register their opcodes when imported."""
 CONTROL: dict[str, str] = {

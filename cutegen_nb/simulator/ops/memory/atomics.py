@@ -52,10 +52,12 @@ def _atom(instruction: Instruction, lowering: Lowering) -> Operation:
     return _atomic(instruction, lowering, returns=True)
 
 
-@opcode("red", forms="as atom, without a result")
-def _red(instruction: Instruction, lowering: Lowering) -> Operation:
-    if instruction.modifiers[:1] == ("async",):
-        raise unsupported(instruction)
+def lower_reduction(instruction: Instruction, lowering: Lowering) -> Operation:
+    """Operation of a plain ``red``.
+
+    Raises:
+        UnsupportedOpcode: a form that is not known.
+    """
     return _atomic(instruction, lowering, returns=False)
 
 

@@ -123,8 +123,12 @@ def _extension(width: int, kind: str) -> Callable[[Value], Value] | None:
     return lambda value: value.astype(unsigned)
 
 
-@opcode("st", forms="param, global, shared, local, generic; v1–v8 of 8–64 bits; cache hints")
-def _store(instruction: Instruction, lowering: Lowering) -> Operation:
+def lower_store(instruction: Instruction, lowering: Lowering) -> Operation:
+    """Operation of a plain ``st``.
+
+    Raises:
+        UnsupportedOpcode: a form that is not known.
+    """
     space, count, kind = parse_access(instruction)
     slot, offset, own = address_of(instruction, lowering, instruction.operands[0])
     sources = items(instruction.operands[1])

@@ -98,6 +98,32 @@ def test_a_multicast_brings_the_same_bytes_to_every_cta_of_its_mask(machine):
     assert findings.all() == ()
 
 
+@pytest.mark.parametrize(
+    ("store", "bytes_each", "found"),
+    [
+        ("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r8], %r7, [%r14];", 4, lambda own, other: other),
+        (("mov.b64 %rd2, {%r7, %r7}; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r8+512], {%rd2, %rd2}, [%r14];"
+         "mov.b32 %r5, tile; mad.lo.u32 %r5, %r99, 16, %r5; add.u32 %r5, %r5, 524;"), 16, lambda own, other: other),
+        ("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r8], %r7, [%r14];", 4, lambda own, other: own + other),
+    ],
+)  # fmt: skip
+def test_an_asynchronous_store_arrives_with_the_barrier_of_its_cta(machine, store, bytes_each, found):
+    findings = Findings()
+    stored = store if bytes_each == 4 else "mad.lo.u32 %r8, %r99, 12, %r8; " + store
+    result = launched(
+        machine, f"""shl.b32 %r7, %r10, 8; add.u32 %r7, %r7, %r99; st.shared.b32 [%r5], %r7;
+        @%p1 mbarrier.init.shared.b64 [%r2], 1; {MEET} {NEXT}
+        @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], {32 * bytes_each};
+        mapa.shared::cluster.u32 %r8, %r5, %r6; mapa.shared::cluster.u32 %r14, %r2, %r6; {stored}
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0; @!%p3 bra WAIT;
+        ld.shared.b32 %r9, [%r5]; st.global.b32 [%rd1], %r9; {MEET}""",
+        findings=findings,
+    )  # fmt: skip
+    own = np.arange(4)[:, None] * 256 + np.arange(32)
+    assert (result == found(own, own[[1, 0, 3, 2]])).all()
+    assert findings.all() == ()
+
+
 def test_threads_that_exit_are_not_waited_for(machine):
     found = launched(machine, f"setp.lt.u32 %p2, %r99, 7; @%p2 exit; {MEET} st.global.b32 [%rd1], %r99;")
     assert (found[:, 7:] == np.arange(7, 32)).all()
