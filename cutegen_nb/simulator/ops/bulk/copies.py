@@ -142,6 +142,8 @@ def lower_bulk(instruction: Instruction, lowering: Lowering) -> Operation:
         modifiers.flag("tile")
     if target != "global" and origin == "global" and not reduces:
         return _load(instruction, lowering, modifiers, operands)
+    if (target, origin, tensor) == ("shared::cluster", "shared::cta", False) and not reduces:
+        return _between_ctas(instruction, lowering, modifiers, operands)
     if target == "global" and origin == "shared::cta" and modifiers.flag("bulk_group"):
         return _store(instruction, lowering, modifiers, operands, reduces=reduces)
     raise unsupported(instruction)
@@ -207,6 +209,26 @@ def _load(
             load = loads.Destination(rows=rows, ctas=ctas, barriers=offsets_of(barriers[at])[rows])
             rounds = tensor is not None and tensor.rounds_to_tf32
             loads.load(lanes, region, load, _sized(form, region), rounds=rounds)
+
+    return run
+
+
+def _between_ctas(
+    instruction: Instruction, lowering: Lowering, modifiers: Modifiers, operands: list[Operand]
+) -> Operation:
+    """Operation of a copy from a CTA's own shared memory to that of a CTA of its cluster."""
+    modifiers.skip("mbarrier")
+    modifiers.done()
+    target, origin, size, barrier = operands
+    to, own, signal = (_address(instruction, lowering, one) for one in (target, origin, barrier))
+    source = _Source(instruction, own, to, size=_Number(lowering.source(instruction, size, "u32")))
+
+    def run(lanes: Batch, mask: Mask | None) -> None:
+        barriers, places = signal.of(lanes, mask), to.of(lanes, mask)
+        for region, at, _ in source.regions(lanes, mask):
+            rows = rows_of(places[at], region.threads // lanes.threads, lanes.cluster_ctas)
+            goal = loads.Destination(rows=np.arange(len(at)), ctas=rows, barriers=offsets_of(barriers[at]))
+            loads.send(lanes, region, loads.shared_units(lanes, region), goal, instruction)
 
     return run
 

@@ -90,8 +90,11 @@ def load(lanes: Batch, region: Region, to: Destination, form: GlobalForm, *, rou
         OutOfBounds: a global address outside every allocation.
     """
     data = read_units(lanes, region, form)
-    if rounds:
-        data = _to_tf32(data)
+    send(lanes, region, _to_tf32(data) if rounds else data, to, form.instruction)
+
+
+def send(lanes: Batch, region: Region, data: Array, to: Destination, instruction: Instruction) -> None:
+    """Send units that were read, (threads, units), to their destinations; they arrive at an mbarrier."""
     owners = region.threads[to.rows] // lanes.threads
     for far in (False, True):
         some = np.flatnonzero((to.ctas != owners) == far)
@@ -100,7 +103,7 @@ def load(lanes: Batch, region: Region, to: Destination, form: GlobalForm, *, rou
         rows, barriers = to.rows[some], to.barriers[some]
         threads = region.threads[rows] % lanes.threads
         arriving = _Arriving(
-            region.chosen(rows), to.ctas[some], threads, data[rows], form.instruction, from_afar=far
+            region.chosen(rows), to.ctas[some], threads, data[rows], instruction, from_afar=far
         )
         arriving.announce(lanes)
         for address in np.unique(barriers):
@@ -165,6 +168,14 @@ def _to_tf32(data: Array) -> Array:
     half = U32.type(0x0FFF) + ((bits >> U32.type(13)) & U32.type(1))
     rounded = (bits + half) & U32.type(0xFFFFE000)
     return np.where(special, bits, rounded).view(data.dtype)
+
+
+def shared_units(lanes: Batch, region: Region) -> Array:
+    """Read the units of a region whose ``remote`` addresses lie in the thread's own shared memory."""
+    memory = lanes.shared.view(UNITS[region.unit])
+    rows = region.threads // lanes.threads
+    units: Array = memory[rows[:, None], region.remote // region.unit]
+    return units
 
 
 def units_of(allocation: Allocation, unit: int) -> tuple[Array, int]:

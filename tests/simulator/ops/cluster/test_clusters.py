@@ -124,6 +124,23 @@ def test_an_asynchronous_store_arrives_with_the_barrier_of_its_cta(machine, stor
     assert findings.all() == ()
 
 
+def test_bytes_are_copied_from_one_shared_memory_to_another(machine):
+    findings = Findings()
+    result = launched(
+        machine, f"""shl.b32 %r7, %r10, 8; add.u32 %r7, %r7, %r99; st.shared.b32 [%r5], %r7;
+        @%p1 mbarrier.init.shared.b64 [%r2], 1; fence.proxy.async; {MEET} {NEXT}
+        @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 64;
+        add.u32 %r8, %r1, 512; mapa.shared::cluster.u32 %r8, %r8, %r6; mapa.shared::cluster.u32 %r14, %r2, %r6;
+        @%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r8], [%r1], 64, [%r14];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0; @!%p3 bra WAIT;
+        setp.ge.u32 %p4, %r99, 16; @%p4 bra END; ld.shared.b32 %r9, [%r5+512]; st.global.b32 [%rd1], %r9; END: {MEET}""",
+        findings=findings,
+    )  # fmt: skip
+    own = np.arange(4)[:, None] * 256 + np.arange(32)
+    assert (result[:, :16] == own[[1, 0, 3, 2], :16]).all()
+    assert findings.all() == ()
+
+
 def test_threads_that_exit_are_not_waited_for(machine):
     found = launched(machine, f"setp.lt.u32 %p2, %r99, 7; @%p2 exit; {MEET} st.global.b32 [%rd1], %r99;")
     assert (found[:, 7:] == np.arange(7, 32)).all()
