@@ -19,6 +19,8 @@ from cutegen_nb.simulator.ptx.model import (
 from cutegen_nb.simulator.ptx.tokens import Cursor, PtxSyntaxError, Token
 
 _WARP = 32
+_PARTS = {"v2": "xy", "v4": "xyzw"}
+"""Elements of a vector register by its size."""
 """Value of ``WARP_SZ`` (PTX ISA, "Predefined Constants")."""
 _GREATEST_BYTES, _GREATEST_ALIGN, _MOST_REGISTERS = 1 << 31, 1 << 16, 1 << 20
 """Greatest size and alignment of a variable and most registers of a family; more is a syntax error."""
@@ -46,6 +48,8 @@ class Draft:
     """Index of the instruction that follows each label."""
     registers: dict[str, str] = field(default_factory=dict)
     """Type of each register, or of each family ``prefix<``."""
+    vectors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the elements of each vector register."""
     variables: list[Variable] = field(default_factory=list)
     """Variables declared in the function: shared, local, param."""
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -230,9 +234,10 @@ class BodyReader(Cursor):
 
     def _registers(self, draft: Draft) -> None:
         self.expect(".reg")
-        kind = self.take().lstrip(".")
+        kind, parts = self.take().lstrip("."), ""
         while self.peek().startswith("."):
-            kind = self.take().lstrip(".")  # .v2 and .v4 registers keep their element type
+            parts = _PARTS.get(kind, "")
+            kind = self.take().lstrip(".")
         if kind not in TYPE_BYTES:
             raise PtxSyntaxError(f"PTX line {self.line()}: {kind!r} is no type of a register.")
         scope = draft.scopes[-1]
@@ -252,8 +257,12 @@ class BodyReader(Cursor):
                 else:
                     draft.registers[name + "<"] = kind
                 continue
-            scope.names.add(name)
-            draft.registers[name + scope.suffix] = kind
+            # A vector register is as many registers, named as its elements are.
+            names = [f"{name}.{part}" for part in parts] or [name]
+            scope.names.update((name, *names))
+            draft.registers.update({one + scope.suffix: kind for one in names})
+            if parts:
+                draft.vectors[name + scope.suffix] = tuple(one + scope.suffix for one in names)
 
     def _renamed(self, draft: Draft, name: str) -> str:
         """Unique name: with the suffix of the innermost open block that declares it."""
@@ -295,6 +304,10 @@ class BodyReader(Cursor):
             return Register(name=self._renamed(draft, self.take()), negated=True)
         if word == "-" or self.kind() == "number":
             return self.immediate()
+        vector = draft.vectors.get(self._renamed(draft, word))
+        if vector is not None:
+            self.take()
+            return Vector(items=tuple(Register(name=one) for one in vector))
         first = self._named(draft)
         if not self.accept("|"):
             return first

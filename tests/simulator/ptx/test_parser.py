@@ -69,6 +69,16 @@ def test_first_values_tell_the_size_of_an_array_without_bounds_and_must_fit_one_
         parse(HEAD + ".global .b32 t[2] = {1, 2, 3};")
 
 
+def test_the_elements_of_a_vector_register_are_registers():
+    body = body_of(
+        "{ .reg .v4 .b32 all; mov.b32 all.y, %r1; st.shared.v4.b32 [%r2], all; } .reg .v2 .f32 two; mov.f32 two.x, 0f0;"
+    )
+    whole = body[1].operands[1]
+    assert [one.name.split("$")[0].rsplit(".", 1)[-1][0] for one in whole.items] == ["x", "y", "z", "w"]
+    assert body[0].operands[0] == whole.items[1]
+    assert body[2].operands[0] == Register(name="two.x")
+
+
 def test_inner_blocks_have_names_of_their_own():
     body = body_of(
         "mov.b32 %r1, 1; { .reg .b32 t; mov.b32 t, %r1; } { .reg .b32 t; add.s32 t, t, 1; L: bra L; }"
