@@ -102,7 +102,10 @@ def answer(request, folder):
     try:
         writer = next(item for item in WRITERS if item.accepts(facts, library))
         menu = writer.menu(facts, library)
-        names = tuple(strategy.name for strategy in menu if not strategy.architectures)
+        here = ARCHITECTURE.rstrip("a")
+        names = tuple(
+            strategy.name for strategy in menu if not strategy.architectures or here in strategy.architectures
+        )
         every = range(len(names) + 1)
         for count in every if request["steps"] is None else [every[step] for step in request["steps"]]:
             written = writer.write(problem, facts, names[:count])

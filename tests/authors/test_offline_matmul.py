@@ -164,8 +164,9 @@ def steps_of(name):
 
 @cache
 def simulated_menu(name):
-    """Strategies for the simulator's architectures."""
-    return [item for item in MatmulWriter().menu(facts_of(name)) if not item.architectures]
+    """Strategies for the architecture that the simulator compiles for."""
+    menu = MatmulWriter().menu(facts_of(name))
+    return [item for item in menu if not item.architectures or "sm_80" in item.architectures]
 
 
 def ladder(name):

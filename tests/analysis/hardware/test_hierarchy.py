@@ -11,7 +11,7 @@ from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2, SHARED, distinct_se
 from cutegen_nb.core.nsight.metrics import L2_SECTORS
 from cutegen_nb.core.profile import Counters, LaunchProfile, Metric, Profile, ProfileSource
 
-H200 = find_target("H200").device
+H200 = replace(find_target("H200").device, l2_bandwidth_bytes_per_s=0.0, l2_source="")
 LAUNCH = LaunchProfile(
     kernel="k", grid=(1, 1, 1), block=(32, 1, 1), dynamic_smem_bytes=0, gmem_distinct_sectors=50,
     counters=Counters(gmem_load_sectors=100, smem_wavefronts=10),
