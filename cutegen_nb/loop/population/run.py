@@ -161,15 +161,14 @@ class _Run:
         return ""
 
     def _nobody_answers(self) -> str:
-        """Reason to stop where no slot of the last epoch of this run had a candidate evaluated."""
-        last = [
-            item
-            for item in self.session.rounds[self._since :]
-            if item.slot and item.slot.epoch == len(self.session.epochs)
-        ]
-        if not last or any(item.evaluation is not None for item in last):
+        """Reason to stop where no slot of an epoch that this run ended had a candidate evaluated."""
+        rounds, number = self.session.rounds, len(self.session.epochs)
+        last = [item for item in rounds if item.slot and item.slot.epoch == number]
+        # An epoch of an earlier run stops no session that goes on; slots that one left do count.
+        has_ended = any(item.slot and item.slot.epoch == number for item in rounds[self._since :])
+        if not has_ended or any(item.evaluation is not None for item in last):
             return ""
-        return f"no slot of epoch {len(self.session.epochs)} brought a kernel: {last[-1].note}"
+        return f"no slot of epoch {number} brought a kernel: {last[-1].note}"
 
     async def _epoch(self, menu: tuple[Strategy, ...]) -> str:
         """Run the missing slots of the next epoch, select, and ask at its gate; return the reason to stop."""

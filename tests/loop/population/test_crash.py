@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.errors import Declined, StoreError
 from cutegen_nb.core.round import Action, Decision, Epoch, Round
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.gates import AutoApprover
@@ -207,6 +207,35 @@ def by_slot(session: Session) -> dict[tuple[int, int], tuple[object, ...]]:
         for item in session.rounds
         if item.slot
     }
+
+
+class Silent(Slow):
+    """Author that has nothing more to write."""
+
+    async def write(self, prompt, session, progress):
+        raise Declined("nothing comes to mind")
+
+
+class Killed(Exception):
+    """End of a process, as far as a session notices it."""
+
+
+def test_slots_from_before_a_kill_count_for_their_epoch(tmp_path, monkeypatch):
+    """Two slots of the second epoch brought kernels; that the third brings none ends no session."""
+
+    def here(place):
+        if place == "after append 5":
+            raise Killed
+
+    with pytest.raises(Killed):
+        play(tmp_path, here)
+    assert len(stored(tmp_path).rounds) == 6
+    monkeypatch.setitem(effects.__globals__, "Slow", Silent)
+
+    resumed = play(tmp_path)
+
+    assert len(resumed.epochs) == 3
+    assert resumed.stopped.startswith("no slot of epoch 3 brought a kernel: ")
 
 
 @pytest.fixture(scope="module")
