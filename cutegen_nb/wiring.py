@@ -25,6 +25,7 @@ from cutegen_nb.cluster.ray_members import RayMembers
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Approver, Author, Evaluator, Guide, Progress
 from cutegen_nb.core.search.knowledge import learn_nothing, no_knowledge
+from cutegen_nb.core.session import Session
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.evaluator.evaluator_pool import EvaluatorPool
 from cutegen_nb.evaluator.host_members import HostMembers
@@ -32,7 +33,7 @@ from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadL
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.prompting.guide import CuTeGuide
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
-from cutegen_nb.simulator.state.architectures import architecture_for
+from cutegen_nb.simulator.state.architectures import ARCHITECTURES, architecture_for
 from cutegen_nb.store.history import StrategyHistory
 from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
@@ -115,10 +116,20 @@ class Settings:
     ray: str = ""
     """Address of the Ray cluster that evaluates: ``auto``, ``local`` or host:port; empty for this host."""
 
+    session_architecture: str = ""
+    """Architecture that a stored session's kernels were compiled for; empty without one."""
+
     @property
     def architecture(self) -> str | None:
-        """Architecture that the simulator compiles for, that of a named target; None for its own."""
+        """Architecture that the simulator compiles for: a session's, else a named target's; None for its own."""
+        if self.session_architecture in ARCHITECTURES:
+            return self.session_architecture
         return architecture_for(find_target(self.target).sheet.architecture) if self.target else None
+
+
+def settings_for(session: Session, settings: Settings) -> Settings:
+    """Return settings with which the kernels of a stored session are compiled as they were."""
+    return replace(settings, session_architecture=session.device.architecture)
 
 
 def settings_from_environment(  # noqa: PLR0913 - one argument an option of the command line

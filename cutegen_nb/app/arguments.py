@@ -103,6 +103,9 @@ TARGET = argument(
     help="the GPU that times are estimated for where none runs them, and kernels compiled for where it is "
     "named and simulated: H200, A100, RTX4090 … (default: this machine's, else H200, compiled for sm_80)",
 )
+COMPILED_FOR = TARGET.but(
+    help="the GPU that the simulator compiles for: H200, A100, RTX4090 … (default: sm_80)"
+)
 STORE = argument("--store", type=Path, metavar="DIR", help=f"the folder of the sessions ({DEFAULT_FOLDER})")
 BASELINE = argument(
     "--baseline",

@@ -20,7 +20,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.report.kernel_file import DSL, read_kernel_file
 from cutegen_nb.report.terminal.verdict import VerdictSetting
 from cutegen_nb.store.bundle import read_bundle
-from cutegen_nb.wiring import Settings, make_evaluator, open_store, versions
+from cutegen_nb.wiring import Settings, make_evaluator, open_store, settings_for, versions
 
 
 async def export_session(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
@@ -39,7 +39,7 @@ async def export_session(options: argparse.Namespace, terminal: Terminal) -> Com
 async def _judge(
     session: Session, candidate: Candidate, settings: Settings, terminal: Terminal, tier: Tier = Tier.C
 ) -> Evaluation:
-    evaluator = make_evaluator(settings)
+    evaluator = make_evaluator(settings_for(session, settings))
     try:
         return await evaluator.evaluate(session.problem, candidate, terminal.progress, tier)
     finally:

@@ -41,7 +41,7 @@ from cutegen_nb.notebook.teaching.cheating import (
 from cutegen_nb.report.html import diff as diff_view
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.terminal.lineage import lineage_text
-from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_from_environment
+from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_for, settings_from_environment
 
 Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
@@ -126,7 +126,12 @@ def resume(desk: SessionRegistry, options: Options) -> None:
     )
     problem = _renamed(stored)
     desk.start(
-        RefineRequest(problem=problem, settings=settings, policy=options.policy, rounds=options.rounds)
+        RefineRequest(
+            problem=problem,
+            settings=settings_for(stored, settings),
+            policy=options.policy,
+            rounds=options.rounds,
+        )
     )
     return None
 

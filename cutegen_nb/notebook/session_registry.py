@@ -31,7 +31,7 @@ from cutegen_nb.notebook.running import RunningSession, SessionRequest
 from cutegen_nb.notebook.screen import Screen
 from cutegen_nb.store.bundle import SUFFIX
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
-from cutegen_nb.wiring import DEFAULT_FOLDER, Settings, open_store
+from cutegen_nb.wiring import DEFAULT_FOLDER, Settings, open_store, settings_for
 
 _SLICE_S = 0.1
 """Seconds between two redrawings while a cell waits for a session."""
@@ -258,7 +258,7 @@ class SessionRegistry:
 
     def _workshop(self, settings: Settings) -> WorkerFunctions:
         def judge(session: Session, candidate: Candidate) -> Evaluation:
-            evaluator = self.engine.evaluator(settings)
+            evaluator = self.engine.evaluator(settings_for(session, settings))
             try:
                 return self.engine.result(
                     evaluator.evaluate(session.problem, candidate, lambda _: None, Tier.C)
@@ -271,7 +271,7 @@ class SessionRegistry:
     def _module(self, settings: Settings, session: Session, candidate: Candidate) -> Any:  # noqa: ANN401
         from cutegen_nb.evaluator.worker.remote_call import ServedModule  # noqa: PLC0415 - imports torch, which only this needs
 
-        evaluator = self.engine.evaluator(settings)
+        evaluator = self.engine.evaluator(settings_for(session, settings))
 
         def call(request: Any) -> Any:  # noqa: ANN401 - gpu's own values
             try:

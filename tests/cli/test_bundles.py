@@ -100,6 +100,20 @@ def test_an_exported_kernel_is_a_module_that_verifies_itself_and_notices_an_edit
     assert json.loads(again.stdout)["edited"] is True
 
 
+def test_a_session_for_a_named_gpu_is_exported_and_verified_for_it(here):
+    done = cutegen(
+        here, "run", "small.py", "--rounds", "1", "--device", "simulator", "--target", "H200", "--store", "h"
+    )
+    assert done.returncode == 0, done.stderr
+    assert _session(here / "h").device.architecture == "sm_90a"
+    done = cutegen(here, "export", "small", "-o", "hopper.py", "--store", "h")
+    assert "It passed tier C on simulator (sm_90a)" in done.stdout, done.stderr
+    done = cutegen(
+        here, "verify", "hopper.py", "--tier", "A", "--device", "simulator", "--target", "H200", "--json"
+    )
+    assert json.loads(done.stdout)["device"] == "simulator (sm_90a)", done.stderr
+
+
 def test_a_batch_goes_out_is_cut_short_is_finished_and_comes_back_in_any_order(here, tmp_path):
     done = cutegen(here, "pending", "small", "-o", "jobs.jsonl", "--store", "s", "--json")
     assert json.loads(done.stdout)["jobs"] == ["r0"], "the approved one"
