@@ -121,7 +121,7 @@ class Settings:
 
     @property
     def architecture(self) -> str | None:
-        """Architecture that the simulator compiles for: a session's, else a named target's; None for its own."""
+        """Architecture to simulate: a session's, else a named target's; None for the default."""
         if self.session_architecture in ARCHITECTURES:
             return self.session_architecture
         return architecture_for(find_target(self.target).sheet.architecture) if self.target else None

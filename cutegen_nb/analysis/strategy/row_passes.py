@@ -13,7 +13,7 @@ from cutegen_nb.core.graph import TensorSpec
 from cutegen_nb.core.problem import Workload
 from cutegen_nb.core.profile import SECTOR_BYTES, Access, Counters, LaunchProfile, Profile
 
-_LOADED = frozenset({"load", "async-copy"})
+_LOADED = frozenset({"load", "async-copy", "bulk-load"})
 """Kinds of global accesses that read, as counters name them."""
 _WHOLE = 0.95
 """Share of the largest tensor's bytes from which a launch goes through all of it: counts may be sampled."""
@@ -55,7 +55,8 @@ def _others_bytes(run: Workload, largest: TensorSpec) -> int:
 
 def _streamed(launch: LaunchProfile, run: Workload, largest: TensorSpec) -> float:
     """Return the least share of the largest tensor that a launch loads; 1 where it goes through all of it."""
-    stores = launch.counters.gmem_accesses.get("store", Access()).ideal
+    accesses = launch.counters.gmem_accesses
+    stores = sum(accesses.get(kind, Access()).ideal for kind in ("store", "bulk-store"))
     loaded = max(0, launch.gmem_distinct_sectors - stores) * SECTOR_BYTES
     rest = max(0, loaded - _others_bytes(run, largest))
     whole = loaded >= _WHOLE * largest.size_bytes and rest >= _MOSTLY * largest.size_bytes

@@ -54,7 +54,8 @@ def pipe_of(instruction: Instruction) -> str:
 def access_of(instruction: Instruction) -> str:
     """Return the kind of memory access, as ``Counters.gmem_accesses`` names it; empty for none."""
     if instruction.opcode == "cp" and "bulk" in instruction.modifiers:
-        return "bulk-copy"
+        spaces = [one for one in instruction.modifiers if one.split("::")[0] in {"global", "shared"}]
+        return "bulk-store" if spaces[:1] == ["global"] else "bulk-load"
     return _ACCESSES.get(instruction.opcode, "")
 
 

@@ -149,7 +149,7 @@ def test_bulk_copies_are_no_scattered_requests(call):
     plain = call()
     accesses = plain.launches[0].profile.counters.gmem_accesses
     requests = {"requests": accesses["load"].requests // 32}
-    bulk = {"bulk-copy": replace(accesses["load"], **requests), "store": accesses["store"]}
+    bulk = {"bulk-load": replace(accesses["load"], **requests), "store": accesses["store"]}
     alone = {"load": replace(accesses["load"], **requests), "store": accesses["store"]}
     assert estimate(call(counters={"gmem_accesses": bulk}), H200).seconds == pytest.approx(
         estimate(plain, H200).seconds, rel=0.05

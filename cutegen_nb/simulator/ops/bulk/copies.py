@@ -7,7 +7,7 @@ bulk group (:mod:`~cutegen_nb.simulator.ops.bulk.stores`). Prefetches are accept
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,7 +38,6 @@ _BOX_ALIGNMENT = 128
 """Alignment of a box in shared memory in bytes (PTX ISA, ``cp.async.bulk.tensor``)."""
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 _BITWISE = ("and", "or", "xor")
-_MOST_COORDINATE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class _Number:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What is copied: boxes of a tensor map, or as many bytes as each thread says."""
+    """Source of a copy: boxes of a tensor map, or as many bytes as each thread says."""
 
     instruction: Instruction
     remote: _Number
@@ -269,7 +268,4 @@ def _store(
 
 def _sized(form: GlobalForm, region: Region) -> GlobalForm:
     """Form of accesses of one unit each."""
-    return GlobalForm(
-        instruction=form.instruction, tally=form.tally, width=region.unit, count=1, stores=form.stores,
-        atomic=form.atomic,
-    )  # fmt: skip
+    return replace(form, width=region.unit)

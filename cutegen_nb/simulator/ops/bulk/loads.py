@@ -66,7 +66,7 @@ class _Arriving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where loaded data go, one entry for each CTA that receives them; int64 arrays of one length."""
+    """Destinations of loaded data, one for each CTA that receives them; int64 arrays of one length."""
 
     rows: Array
     """Row of the region, which is a thread's."""

@@ -92,7 +92,7 @@ def places(lanes: Batch, request: ListedAddresses, form: SharedAccessForm) -> tu
         where = (
             "of a CTA that its cluster does not have"
             if other[position]
-            else (f"of a CTA that has {lanes.shared_limit} bytes")
+            else f"of a CTA that has {lanes.shared_limit} bytes"
         )
         raise_outside(
             lanes, request.lane(position), form.instruction,

@@ -76,6 +76,7 @@ def test_a_box_inside_arrives_row_by_row(machine):
     source, out, profile = loaded(machine, (12, 5))
     assert (out == source[5:9, 12:20]).all()
     assert profile.counters.gmem_load_bytes == 4 * 8 * 4
+    assert list(profile.counters.gmem_accesses) == ["bulk-load", "store"]
     assert profile.counters.gmem_load_sectors == 8  # rows of 32 bytes at an offset of 16 bytes
 
 
