@@ -8,6 +8,7 @@ from cutegen_nb.authors.offline.edits import check_own, is_edited, with_edits
 from cutegen_nb.authors.offline.fused.writer import FusedLoopsWriter
 from cutegen_nb.authors.offline.lineage import lineage, steps_of, words_before
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
+from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.authors.offline.requests import followed, sentence, settings_in
 from cutegen_nb.authors.offline.words import crossed, restated
 from cutegen_nb.authors.offline.writers import Writer
@@ -20,7 +21,7 @@ from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
-WRITERS: tuple[Writer, ...] = (MatmulWriter(), FusedLoopsWriter())
+WRITERS: tuple[Writer, ...] = (OperatorsWriter(), MatmulWriter(), FusedLoopsWriter())
 """Kernel writers in order of preference; the last one takes every remaining graph."""
 
 

@@ -1,0 +1,1 @@
+"""Kernels of single operators beside products and loops: convolutions, windows, scans, attention."""

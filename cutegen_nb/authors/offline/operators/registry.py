@@ -1,0 +1,8 @@
+"""Writers of operators, in order of preference."""
+
+from __future__ import annotations
+
+from cutegen_nb.authors.offline.operators.operator import OperatorWriter
+
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = ()
+"""Every writer; where two match the same nodes, the first one keeps them."""
