@@ -65,7 +65,7 @@ def run_tier_checks(trial: Trial, module: ModuleType, seeds: Sequence[int], stag
     `module` is the candidate's, to build it at other sizes. Other sizes come last: a kernel may fault there,
     and on a GPU nothing runs after a fault.
     """
-    trial.history.let_go()
+    trial.history.release()
     ended = _unless_full(trial, ADMISSION, lambda given: added_inputs(given, stage))
     closer = trial.task.tier.includes(Tier.B)
     _begin(trial)

@@ -42,6 +42,10 @@ _UNIT_ROUNDOFF = {torch.float64: 2.0**-53}
 """Unit roundoff u (half a unit in the last place) of sums, by dtype; other dtypes sum in float32."""
 _FLOAT32_ROUNDOFF = 2.0**-24
 """Unit roundoff u of float32, the type in which sums of float32 and half types are kept."""
+_CHUNK = 1 << 27
+"""Elements that `bits_equal` compares at a time, for a mask of 128 MiB."""
+_WORD = 8
+"""Bytes of the integers that `bits_equal` compares where both tensors consist of them."""
 _LARGEST_SUMMATION_ERROR = 0.03
 """Largest relative error that `summation_error_bound` allows. Longer sums have to be split to stay below."""
 _CAPS = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
@@ -239,11 +243,12 @@ def bits_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
         return False
     if first.numel() == 0:
         return True
-    return bool(
-        torch.equal(
-            first.contiguous().view(-1).view(torch.uint8), second.contiguous().view(-1).view(torch.uint8)
-        )
-    )
+    one, two = (item.contiguous().view(-1).view(torch.uint8) for item in (first, second))
+    if all(item.numel() % _WORD == 0 and item.storage_offset() % _WORD == 0 for item in (one, two)):
+        one, two = one.view(torch.int64), two.view(torch.int64)
+    # In chunks: the comparison makes a mask, a byte for each integer.
+    parts = zip(one.split(_CHUNK), two.split(_CHUNK), strict=True)
+    return all(torch.equal(part, other) for part, other in parts)
 
 
 def _unravel(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -87,9 +87,13 @@ class Guards:
     _alive: list[torch.Tensor] = field(default_factory=list)
     _left_bytes: float = 0.0
 
-    def begin(self) -> None:
-        """Prepare for a call: release the buffers that earlier calls kept alive for their bands."""
+    def release(self) -> None:
+        """Release the buffers that a call kept alive for their bands, once these are checked."""
         self._alive.clear()
+
+    def begin(self) -> None:
+        """Prepare for a call: release what an earlier one kept alive, and note how much may be kept."""
+        self.release()
         # Read now and not at each allocation, which may be inside the capture of a CUDA graph.
         self._left_bytes = (
             _HELD_FRACTION * torch.cuda.mem_get_info()[0] if self.device == "cuda" else math.inf

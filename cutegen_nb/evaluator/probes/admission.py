@@ -20,7 +20,7 @@ from cutegen_nb.evaluator.numerics.distance import root_mean_square
 from cutegen_nb.evaluator.numerics.tolerance import expected_output, matches
 from cutegen_nb.evaluator.probes.probe import Expected, expected_for
 from cutegen_nb.evaluator.problem import inputs
-from cutegen_nb.evaluator.problem.input_variants import VARIANTS, InputVariant, varied
+from cutegen_nb.evaluator.problem.input_variants import VARIANTS, InputVariant, mean, varied
 from cutegen_nb.evaluator.problem.loader import LoadedProblem
 from cutegen_nb.evaluator.trial import compare
 from cutegen_nb.evaluator.trial.compare import cloned, tensors_of
@@ -76,13 +76,12 @@ def admit(loaded: LoadedProblem, device: str, longest_sum: float) -> Admitted:
     """
     reference = loaded.reference(_SEEDS[0], device)
     drawn, other = (inputs.draw(loaded, seed, device) for seed in _SEEDS)
-    after = cloned(drawn)
-    wanted = tensors_of(reference(*after))
+    wanted, writes = compare.answered(reference, drawn)
     truth, _ = compare.oracle(reference, drawn, wanted)
     gates = tuple(
         tolerance.find_tolerance(want, true, longest_sum) for want, true in zip(wanted, truth, strict=True)
     )
-    answers = ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after)
+    answers = ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
     expected = Expected(answers=answers, gates=gates)
     if not all(bool(torch.isfinite(item).all()) for item in wanted):
         return Admitted(admission=Admission(not_tried="the reference is not finite"), gates=gates)
@@ -195,7 +194,7 @@ def _mean(item: torch.Tensor) -> torch.Tensor:
     if not item.is_floating_point():
         # Integers have no mean of their type: the first element everywhere.
         return torch.full_like(item, item.reshape(-1)[0].item() if item.numel() else 0)
-    return torch.full_like(item, float(item.double().mean()) if item.numel() else 0.0)
+    return torch.full_like(item, mean(item) if item.numel() else 0.0)
 
 
 def _handed_back(item: Any, wanted: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...] | None:

@@ -17,6 +17,9 @@ from cutegen_nb.evaluator.problem.input_variants import may_vary, small_integers
 from cutegen_nb.evaluator.trial.evidence import Ending
 from cutegen_nb.evaluator.trial.trial import Trial
 
+_CHUNK = 1 << 24
+"""Elements compared at a time, to bound the memory of their float64 copies."""
+
 
 def exact_integers(trial: Trial) -> Ending | None:
     """Run the candidate on integers; WRONG_VALUES if a result that float32 holds exactly differs at all.
@@ -77,5 +80,9 @@ def _is_exact(want: torch.Tensor, true: torch.Tensor) -> bool:
     if true.is_complex() or want.is_complex():
         return False
     # An answer that is no integer (a mean, say) may have been rounded: no order of operations is exact then.
-    whole = not true.is_floating_point() or bool((true == true.round()).all())
-    return whole and bool((want.double() == true.double()).all())
+    pairs = zip(want.reshape(-1).split(_CHUNK), true.reshape(-1).split(_CHUNK), strict=True)
+    return all(
+        bool((one.double() == other.double()).all())
+        and (not other.is_floating_point() or bool((other == other.round()).all()))
+        for one, other in pairs
+    )

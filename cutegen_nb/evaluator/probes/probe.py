@@ -104,9 +104,8 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
     """
     # One term loses nothing: honest_loss is 0 and honest_move 8 u.
     terms = longest_sum if any_order else 1.0
-    after = cloned(drawn)
     try:
-        wanted = tensors_of(reference(*after))
+        wanted, writes = compare.answered(reference, drawn)
     except _REFUSES as error:
         return f"the reference raises {type(error).__name__}"
     if not all(bool(torch.isfinite(item).all()) for item in wanted):
@@ -116,7 +115,7 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
     truth, reason = compare.oracle(reference, drawn, wanted)
     if reason and own:
         plain = tuple(tolerance.find_tolerance(item, None, longest_sum) for item in wanted)
-        return Expected(answers=ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after), gates=plain)
+        return Expected(answers=ReferenceOutputs(wanted=wanted, truth=truth, writes=writes), gates=plain)
     if reason:
         return f"no float64 oracle: {reason}"
     if own:
@@ -125,7 +124,7 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
             for want, true in zip(wanted, truth, strict=True)
         )
         return Expected(
-            answers=ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after), gates=tuple(found)
+            answers=ReferenceOutputs(wanted=wanted, truth=truth, writes=writes), gates=tuple(found)
         )
     if is_ill_defined(reference, drawn, wanted):
         return _ILL_CONDITIONED
@@ -144,7 +143,7 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
     if usual is not None:
         ordinary = tensors_of(reference(*cloned(usual)))
         gates = [_allowing(*one) for one in zip(gates, wanted, ordinary, strict=True)]
-    answers = ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after)
+    answers = ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
     return Expected(answers=answers, gates=tuple(gates))
 
 

@@ -20,7 +20,7 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 _SAMPLE = 4096
 """Elements (rows in `_order`) that are looked at to tell the kind of an input."""
 _CHUNK = 1 << 24
-"""Elements changed at a time, to bound the memory of intermediate tensors."""
+"""Elements read or changed at a time, to bound the memory of intermediate tensors."""
 _MOST_SORTED = 1 << 24
 """Elements among which the largest are looked for; a larger input is sampled evenly."""
 _FEW_VALUES = 8
@@ -81,7 +81,8 @@ def _order(item: torch.Tensor) -> int:
     """Return 1 for ascending rows, -1 for descending rows, else 0."""
     if item.dim() == 0 or item.shape[-1] < _FEW_VALUES:
         return 0
-    steps = item.reshape(-1, item.shape[-1])[:_SAMPLE].diff(dim=-1)
+    rows = min(_SAMPLE, max(1, _CHUNK // item.shape[-1]))
+    steps = item.reshape(-1, item.shape[-1])[:rows].diff(dim=-1)
     return next((sign for sign in (1, -1) if bool((sign * steps >= 0).all())), 0)
 
 
@@ -94,8 +95,12 @@ def _as_sorted(changed: torch.Tensor, before: torch.Tensor) -> torch.Tensor:
 def _sums_to_one(item: torch.Tensor) -> bool:
     if item.dim() < 2 or item.shape[-1] < 2 or bool((item < 0).any()):  # noqa: PLR2004 - rows of two
         return False
-    sums = item.double().sum(dim=-1)
-    return bool(((sums - 1).abs() < 1e-2).all())  # noqa: PLR2004 - half precision
+    # One row mostly tells, and the others need no float64, in which a tensor of 7 GiB takes 14.
+    rows = item.reshape(-1, item.shape[-1])
+    return all(
+        bool(((part.sum(dim=-1, dtype=torch.float32) - 1).abs() < 1e-2).all())  # noqa: PLR2004 - half precision
+        for part in (rows[:1], rows)
+    )
 
 
 def pseudo_random(item: torch.Tensor) -> torch.Tensor:
@@ -135,8 +140,7 @@ def _mostly_zeros(item: torch.Tensor) -> torch.Tensor:
 
 
 def _one_value(item: torch.Tensor) -> torch.Tensor:
-    value = item.double().abs().mean().to(item.dtype)
-    return torch.where(item == 0, item, value)
+    return torch.where(item == 0, item, _typical(item))
 
 
 def _few_large(item: torch.Tensor) -> torch.Tensor:
@@ -159,7 +163,17 @@ def _few(elements: int) -> int:
 
 def _typical(item: torch.Tensor) -> float:
     """Return the mean magnitude."""
-    return float(item.abs().mean(dtype=torch.float64))
+    return mean(item, magnitudes=True)
+
+
+def mean(item: torch.Tensor, *, magnitudes: bool = False) -> float:
+    """Return the mean of the elements, or of their magnitudes, in float64; NaN without elements.
+
+    In chunks: PyTorch's own sum in float64 converts the whole tensor first.
+    """
+    chunks = (part.double() for part in item.reshape(-1).split(_CHUNK))
+    sums = [(part.abs() if magnitudes else part).sum() for part in chunks]
+    return float(torch.stack(sums).sum()) / item.numel() if item.numel() else math.nan
 
 
 def _of_one_sign(factor: float) -> Change:
@@ -218,8 +232,9 @@ def wide_integers(item: torch.Tensor) -> torch.Tensor:
     TF32 holds 11 significant bits (10 and the implicit one), one less than 12.
     """
     limit = {torch.float16: 2047.0, torch.bfloat16: 255.0}.get(item.dtype, 4095.0)
-    largest = item.double().abs().max().clamp_min(1e-30)  # an input of zeros stays zeros
-    return (item.double() / largest * limit).round().to(item.dtype)
+    least, most = (float(one) for one in item.aminmax())
+    largest = max(-least, most, 1e-30)  # an input of zeros stays zeros
+    return _by_parts(lambda part: (part.double() / largest * limit).round().to(part.dtype))(item)
 
 
 def small_integers(item: torch.Tensor) -> torch.Tensor:

@@ -179,6 +179,7 @@ class Caller:
             return
         breaches = guards.breaches()
         if not breaches:
+            guards.release()
             self.state.ran(GUARDS)
             return
         message = " ".join(item.sentence for item in breaches[:3])

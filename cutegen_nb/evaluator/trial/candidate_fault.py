@@ -27,6 +27,8 @@ _CUDA_FAULTS = {
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE
 )
+_ADVICE = "Including non-PyTorch memory"
+"""Beginning of PyTorch's second half of the message: figures of its allocator, and settings of it."""
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 """Terminal colours (ANSI SGR sequences)."""
 _LONGEST_MESSAGE = 1500
@@ -131,10 +133,15 @@ RUNNING = "in forward"
 
 def message_of(error: BaseException) -> str:
     """Text of the exception without terminal colours, cut to 1500 characters."""
-    text = _CONTROL.sub("", str(error)).strip()
+    text = without_advice(_CONTROL.sub("", str(error)).strip())
     if len(text) > _LONGEST_MESSAGE:
         text = text[:_LONGEST_MESSAGE] + " …"
     return text or "(no message)"
+
+
+def without_advice(text: str) -> str:
+    """Return PyTorch's sentences on a GPU without memory, less its advice on settings of its allocator."""
+    return text.partition(_ADVICE)[0].strip()
 
 
 def place(error: BaseException, path: Path) -> tuple[int, int]:

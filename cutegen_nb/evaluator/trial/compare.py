@@ -73,18 +73,39 @@ def element_count(items: Any) -> int:
     return total
 
 
+def answered(
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    watch: contextlib.AbstractContextManager[object] | None = None,
+) -> tuple[tuple[torch.Tensor, ...], tuple[bool, ...]]:
+    """Run the reference on copies of the inputs; return its outputs, and the inputs that it writes into.
+
+    `watch` is entered for the reference's call alone. The copies are released on return, before the oracle
+    needs their memory.
+    """
+    copies = cloned(drawn)
+    with watch or contextlib.nullcontext():
+        wanted = tensors_of(reference(*copies))
+    writes = tuple(
+        isinstance(before, torch.Tensor) and not tolerance.bits_equal(before, after)
+        for before, after in zip(drawn, copies, strict=True)
+    )
+    return wanted, writes
+
+
 def modified(
-    drawn: Sequence[Any], given: Sequence[Any], reference_inputs: Sequence[Any], state: Evidence
+    drawn: Sequence[Any], given: Sequence[Any], writes: Sequence[bool], state: Evidence
 ) -> Ending | None:
     """Decide INPUT_MODIFIED where the candidate changed an input that the reference leaves as it is.
 
-    `drawn` are the inputs, `given` and `reference_inputs` what candidate and reference left of their copies.
+    `drawn` are the inputs, `given` what the candidate left of its copies; `writes` says which of them the
+    reference writes into.
     """
-    for position, (before, after, allowed) in enumerate(zip(drawn, given, reference_inputs, strict=True)):
-        if not isinstance(before, torch.Tensor) or tolerance.bits_equal(before, after):
+    for position, (before, after) in enumerate(zip(drawn, given, strict=True)):
+        if not isinstance(before, torch.Tensor) or (writes and writes[position]):
             continue
-        if not tolerance.bits_equal(before, allowed):
-            continue  # the reference writes into it as well
+        if tolerance.bits_equal(before, after):
+            continue
         message = f"Input {position} was changed by the candidate; the reference leaves it as it is."
         finding = Finding(kind="input-modified", message=message)
         return state.ends(INPUTS_KEPT, Verdict.INPUT_MODIFIED, finding)

@@ -21,8 +21,8 @@ class ReferenceOutputs:
     """Outputs in the reference's own precision."""
     truth: Truth
     """Outputs of the float64 oracle."""
-    inputs_after: list[Any]
-    """Inputs as the reference left them: it may write into one on purpose."""
+    writes: tuple[bool, ...] = ()
+    """True for each input that the reference writes into, as it may on purpose; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ class PairedRun:
     """Record of the candidate's call."""
     wanted: tuple[torch.Tensor, ...]
     """Outputs of the reference."""
+    sample: tuple[torch.Tensor, ...] = ()
+    """Some elements of each of the candidate's outputs, once the outputs themselves are released."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,9 +56,29 @@ class History:
     repeat: CallRecord | None = None
     """Second call, after everything was compiled; without its outputs."""
 
-    def let_go(self) -> None:
-        """Release memory once every seed is right: keep the first inputs and their outputs' forms only."""
+    def release(self) -> None:
+        """Release what only the calls so far needed: at 1.6e9 elements each tensor takes 6 GiB.
+
+        Kept of the first run are the memory of its inputs, the outputs' forms and a sample of their elements.
+        """
         self.latest = None
-        if self.first is not None:
-            forms = tuple(item.to("meta") for item in self.first.wanted)
-            self.first = replace(self.first, called=replace(self.first.called, leaves=[]), wanted=forms)
+        first = self.first
+        if first is None or first.sample:
+            return
+        self.first = replace(
+            first,
+            drawn=first.given,
+            called=replace(first.called, leaves=[]),
+            wanted=tuple(item.to("meta") for item in first.wanted),
+            sample=tuple(sample(item) for item in first.called.leaves),
+        )
+
+
+_SAMPLE_ELEMENTS = 1 << 16
+"""Elements of a sample: no two different answers agree in so many."""
+
+
+def sample(tensor: torch.Tensor) -> torch.Tensor:
+    """Copy up to 65,536 elements of a tensor, at equal distances."""
+    flat = tensor.detach().reshape(-1)
+    return flat[:: max(1, flat.numel() // _SAMPLE_ELEMENTS)].clone()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,14 +34,14 @@ from cutegen_nb.evaluator.problem import inputs
 from cutegen_nb.evaluator.problem.loader import seed_everything
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial.call import Caller, CallRecord
-from cutegen_nb.evaluator.trial.compare import cloned, element_count, excerpts, guarded, tensors_of
+from cutegen_nb.evaluator.trial.compare import element_count, excerpts, guarded
 from cutegen_nb.evaluator.trial.conditioning import REMEDY, also_right, at_random, compare_again
 from cutegen_nb.evaluator.trial.evidence import Ending, Evidence, Task
 from cutegen_nb.evaluator.trial.host_copies import judge_transfers
 from cutegen_nb.evaluator.trial.kernel_reads import judge_reads
 from cutegen_nb.evaluator.trial.kernel_work import compare_launches, judge_work
 from cutegen_nb.evaluator.trial.library_work import judge_library
-from cutegen_nb.evaluator.trial.observations import History, PairedRun, ReferenceOutputs, Truth
+from cutegen_nb.evaluator.trial.observations import History, PairedRun, ReferenceOutputs, Truth, sample
 from cutegen_nb.evaluator.trial.tampering import HarnessSnapshot, judge_harness
 from cutegen_nb.evaluator.trial.work_share import of_call
 
@@ -103,7 +102,10 @@ class Trial:
         ended = self.compare(drawn, given, _which(number if number == 0 else number + 1))
         if number == 0:
             self.history.first = self.history.latest
-            return ended or self._again(self.history.first)
+            ended = ended or self._again(self.history.first)
+            if ended is None:
+                self.history.release()
+            return ended
         if ended is None:
             self._note_repeat(number)
             return self._reads(drawn, _which(number + 1))
@@ -128,7 +130,7 @@ class Trial:
         known = self.answers(drawn) if known is None else known
         wanted = known.wanted
         self.history.latest = PairedRun(drawn=drawn, given=given, called=called, wanted=wanted)
-        ended = comparing.modified(drawn, given, known.inputs_after, state) or comparing.contract(
+        ended = comparing.modified(drawn, given, known.writes, state) or comparing.contract(
             called.leaves, wanted, state
         )
         if ended is not None:
@@ -207,8 +209,8 @@ class Trial:
         first, now = self.history.first, self.history.latest
         if first is None or now is None:
             return ended
-        pairs = list(zip(first.called.leaves, now.called.leaves, strict=True))
-        if not pairs or not all(tolerance.bits_equal(one, two) for one, two in pairs):
+        pairs = list(zip(first.sample, now.called.leaves, strict=True))
+        if not pairs or not all(tolerance.bits_equal(one, sample(two)) for one, two in pairs):
             return ended
         message = (
             "With new contents in the same memory the candidate gave the answer to the earlier contents, "
@@ -243,16 +245,15 @@ class Trial:
 
         The reference gets copies of the inputs, since it may write into them.
         """
-        after = cloned(drawn)
-        with OperationNames() if self.history.rearranges is None else contextlib.nullcontext() as operations:
-            wanted = tensors_of(self.reference(*after))
+        operations = OperationNames() if self.history.rearranges is None else None
+        wanted, writes = comparing.answered(self.reference, drawn, operations)
         if operations is not None:
             self.history.rearranges = operations.only_rearranged
             self.history.only_library = operations.only_library(self.task.loaded.problem.library)
         truth, reason = comparing.oracle(self.reference, drawn, wanted)
         if reason:
             self.state.skipped(ORACLE, reason)
-        return ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after)
+        return ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
 
     def _values(
         self, drawn: list[Any], called: CallRecord, wanted: tuple[torch.Tensor, ...], truth: Truth

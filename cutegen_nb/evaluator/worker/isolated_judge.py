@@ -328,10 +328,9 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
 
 
 def _answers(reference: torch.nn.Module, drawn: list[Any]) -> ReferenceOutputs:
-    after = cloned(drawn)
-    wanted = tensors_of(reference(*after))
+    wanted, writes = comparing.answered(reference, drawn)
     truth, _ = comparing.oracle(reference, drawn, wanted)
-    return ReferenceOutputs(wanted=wanted, truth=truth, inputs_after=after)
+    return ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
 
 
 def _release(ground: ExecutionDevice) -> None:

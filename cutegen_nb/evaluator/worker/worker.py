@@ -30,6 +30,7 @@ from cutegen_nb.evaluator.problem import loader, trace
 from cutegen_nb.evaluator.process import confinement, process_tree
 from cutegen_nb.evaluator.process.channel import Channel
 from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
+from cutegen_nb.evaluator.trial.candidate_fault import without_advice
 from cutegen_nb.evaluator.trial.evidence import Rival, Task
 from cutegen_nb.evaluator.worker import full_size_call, isolated_call, isolated_judge, remote_call, warmup
 from cutegen_nb.simulator.host.layouts import LayoutCollector
@@ -117,7 +118,8 @@ def serve(sock: socket.socket, surroundings: WorkerContext) -> None:
         channel.send("error", error=type(error).__name__, message=str(error))
     except torch.OutOfMemoryError as error:
         message = (
-            f"The GPU's memory does not hold this problem with its reference and float64 oracle: {error}. "
+            f"The GPU's memory does not hold this problem with its reference and float64 oracle. "
+            f"{without_advice(str(error))} "
             "`cutegen-nb doctor` shows who holds the memory. Make the problem smaller or use the simulator."
         )
         channel.send("error", error="EvaluatorError", message=message)

@@ -393,6 +393,18 @@ def test_bits_are_compared_as_bits():
     assert not correctness.bits_equal(torch.zeros(2), torch.zeros(3))
 
 
+@pytest.mark.parametrize("count", [1, 7, 64, 1001])
+def test_every_byte_is_compared_in_chunks_and_from_any_offset_on(count, monkeypatch):
+    monkeypatch.setattr(correctness, "_CHUNK", 5)
+    whole = torch.arange(count + 1, dtype=torch.uint8)
+    one = whole[1:]
+    assert correctness.bits_equal(one, one.clone())
+    for at in {0, count // 2, count - 1}:
+        other = one.clone()
+        other[at] += 1
+        assert not correctness.bits_equal(one, other)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32])
 @pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6, 1.0 + 3e-3, 1.5, 0.0, float("nan")])
 @pytest.mark.parametrize("part", [slice(None), slice(-1, None), slice(0, 1)])

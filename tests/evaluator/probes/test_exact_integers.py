@@ -20,7 +20,7 @@ def test_integers_have_one_bit_more_than_tf32_holds():
 
 def _expected(wanted, truth):
     gate = find_tolerance(wanted, truth, 1.0)
-    answers = ReferenceOutputs(wanted=(wanted,), truth=(truth,), inputs_after=[])
+    answers = ReferenceOutputs(wanted=(wanted,), truth=(truth,))
     return Expected(answers=answers, gates=(gate,))
 
 

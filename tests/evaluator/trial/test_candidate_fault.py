@@ -90,8 +90,15 @@ def test_whatever_the_dsl_raises_did_not_compile(tmp_path):
     fault = classify(error, RUNNING, tmp_path / "candidate.py")
     assert fault.outcome == Judged(verdict=Verdict.COMPILE_FAILED)
     assert fault.finding.message == "The DSL did not compile it: DSLRuntimeError: type mismatch"
-    memory = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
-    assert classify(memory, RUNNING, tmp_path / "x").outcome == Judged(verdict=Verdict.OUT_OF_MEMORY)
+    memory = torch.OutOfMemoryError(
+        "CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has a total capacity of 79.18 GiB of which 8.49 GiB "
+        "is free. Including non-PyTorch memory, this process has 70.68 GiB memory in use. If reserved but "
+        "unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    )
+    fault = classify(memory, RUNNING, tmp_path / "x")
+    assert fault.outcome == Judged(verdict=Verdict.OUT_OF_MEMORY)
+    # No advice on settings that are the judge's own.
+    assert fault.finding.message.endswith("of which 8.49 GiB is free.")
 
 
 def test_a_fault_within_a_fault_stays_as_it_is(tmp_path):
