@@ -47,7 +47,7 @@ def run(order: argparse.Namespace) -> None:
         "command": f"cutegen-nb campaign KernelBench --author offline --rounds {order.rounds}",
     }
     for item in answer["problems"]:
-        if item["state"] != "not begun":
+        if item["state"] not in {"waiting", "unfinished"}:
             kept["problems"][Path(item["file"]).stem] = {
                 key: value for key, value in item.items() if key not in {"file", "session", "estimate"}
             }
