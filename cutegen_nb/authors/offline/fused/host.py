@@ -185,6 +185,8 @@ def host_view(op: Op, sizes: Sizes) -> str:
     if op.op == "permute":
         # Only a function of PyTorch's takes such a view, and it takes it as it lies in memory.
         return f"{op.name} = {source.name}.permute({', '.join(map(str, op.dims))})"
+    if op.op == "spread":
+        return f"{op.name} = {str(dict(op.kwargs)['text']).format(*op.operands)}"
     kind = op.op.removeprefix("host_view:")
     rest = op.args[1:]
     if op.op in ("view", "expand"):

@@ -157,7 +157,7 @@ class _Planner:
             return
         op = self.program.ops[name]
         strided = call is not None and call.call is not None and not call.call.function
-        if op.op == "view" or op.op.startswith("host_view") or (strided and op.op == "permute"):
+        if op.op in ("view", "spread") or op.op.startswith("host_view") or (strided and op.op == "permute"):
             source = op.args[0]
             assert isinstance(source, Name)
             self.host_views.add(name)

@@ -84,8 +84,8 @@ class Op:
     name: str
     """Name, unique in the program."""
     op: str
-    """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``, or
-    ``call`` for a tensor that one call in ``forward`` makes."""
+    """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``,
+    ``spread`` for a view that a function takes, or ``call`` for a tensor that a call in ``forward`` makes."""
     args: tuple[Operand, ...]
     """Positional operands."""
     kwargs: tuple[tuple[str, Operand], ...] = ()

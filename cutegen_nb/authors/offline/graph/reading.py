@@ -124,7 +124,7 @@ class _Reader(Building):
                 self._node(node, small)
         outputs = self._outputs()
         return GraphProgram(
-            buffers=self.buffers, ops=_reachable(self.ops, outputs), outputs=outputs, arguments=arguments
+            buffers=self.buffers, ops=reachable(self.ops, outputs), outputs=outputs, arguments=arguments
         )
 
     def _inputs(self) -> tuple[str, ...]:
@@ -299,7 +299,8 @@ def _needed(graph: Graph, functions: Mapping[str, FunctionCall]) -> set[str]:
     return needed
 
 
-def _reachable(ops: dict[str, Op], outputs: tuple[str, ...]) -> dict[str, Op]:
+def reachable(ops: dict[str, Op], outputs: tuple[str, ...]) -> dict[str, Op]:
+    """Keep the operations that an output depends on."""
     wanted = set(outputs)
     for op in reversed(ops.values()):
         if op.name in wanted:

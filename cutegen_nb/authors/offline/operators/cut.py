@@ -9,6 +9,7 @@ from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op, elements
 from cutegen_nb.authors.offline.graph.library_calls import is_left
 from cutegen_nb.authors.offline.graph.reading import FunctionCall, check_alike, identifier, read
+from cutegen_nb.authors.offline.operators.extents import Templates, extents_of
 from cutegen_nb.authors.offline.operators.operator import (
     OperandTensor,
     OperatorCall,
@@ -40,6 +41,8 @@ class OperatorPart:
     """Nodes, operands and attributes at the full size."""
     scaled: OperatorMatch
     """The same at the scaled size."""
+    extents: Templates | None
+    """Expressions for the extents of the result; None where the host cannot tell them beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +64,15 @@ class CutProblem:
 
     def call(self, op: Op) -> OperatorCall:
         """Request for the kernel of one call of the program."""
-        assert op.call is not None
-        part, tail = self.parts[op.call.function], self.tails.get(op.call.function)
+        part = self.part_of(op)
+        tail = self.tails.get(part.name)
         # The tail's tensors come after the part's own.
         own = op.operands[: len(part.match.operands)]
         return OperatorCall(
             name=part.name,
             operands=tuple(
                 OperandTensor(name=name, shape=self.program.shape(value), dtype=self.program.dtype(value))
-                for name, value in zip(_different(own, part.name), own, strict=True)
+                for name, value in zip(parameter_names(own, part.name), own, strict=True)
             ),
             attributes=part.match.attributes,
             scaled_attributes=part.scaled.attributes,
@@ -78,18 +81,33 @@ class CutProblem:
             tail=tail,
         )
 
+    def part_of(self, op: Op) -> OperatorPart:
+        """Part that a call of the program computes."""
+        assert op.call is not None
+        return self.parts[op.call.function]
+
+    def fresh(self, name: str) -> str:
+        """Return `name`, with underscores appended until no value and no function has it."""
+        while name in self.program.buffers or name in self.program.ops or name in self.parts:
+            name += "_"
+        return name
+
     def _cost(self, op: Op) -> int:
         """Estimate of the work: an output of a product or a convolution meets many elements of the weight."""
         second = elements(self.program.shape(op.operands[1])).full if len(op.operands) > 1 else 1
         return elements(op.shape).full * second
 
 
-def _different(values: tuple[str, ...], function: str) -> list[str]:
+_TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
+"""Names that generated functions have for their own."""
+
+
+def parameter_names(values: tuple[str, ...], function: str) -> list[str]:
     """Parameter names for values: their own, unless one is taken twice or by the function."""
     names: list[str] = []
     for value in values:
-        name = "launched" if value == "launch" else value
-        while name in names or name == function:
+        name = value
+        while name in names or name in _TAKEN or name == function:
             name += "_"
         names.append(name)
     return names
@@ -121,7 +139,11 @@ def _parts(
             if match.result in there and not taken & match.nodes:
                 taken |= match.nodes
                 name = _function_name(full, match, [part.name for part in parts])
-                parts.append(OperatorPart(name=name, writer=writer, match=match, scaled=there[match.result]))
+                small = there[match.result]
+                extents = extents_of(full, match, small)
+                parts.append(
+                    OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)
+                )
     return parts
 
 

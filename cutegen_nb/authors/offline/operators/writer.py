@@ -13,6 +13,7 @@ from cutegen_nb.authors.offline.operators.cut import CutProblem, cut
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorText, OperatorWriter
 from cutegen_nb.authors.offline.operators.product import ProductOperator
 from cutegen_nb.authors.offline.operators.registry import OPERATOR_WRITERS
+from cutegen_nb.authors.offline.operators.tails import FUSE_TAIL, FUSE_TAIL_STRATEGY, with_tails
 from cutegen_nb.authors.offline.writers import WrittenKernel
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.library import Library, library_option, library_words
@@ -24,7 +25,8 @@ class OperatorsWriter:
     """Writer of graphs as a sequence of kernels: operators, products, loops over elements and rows.
 
     The first file computes each operator and each run of loops by a kernel of its own. Strategies of the
-    costliest operator come first, then those of the others, and last those of the loops.
+    costliest operator come first, then those of the others; then element-wise work moves into the operators'
+    kernels, and last come the strategies of the loops that remain.
     """
 
     def __init__(self, writers: tuple[OperatorWriter, ...] = OPERATOR_WRITERS) -> None:
@@ -37,22 +39,24 @@ class OperatorsWriter:
     def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
         """List the strategies that change any of the kernels, in order. Raises Declined."""
         whole = self._cut(facts, library)
-        found = [item for items in _menus(whole).values() for item in items]
+        fused = with_tails(whole)
         first: dict[str, Strategy] = {}
-        for item in (*found, *loops_menu(whole.program)):
+        for item in (*_offered(whole, fused), *loops_menu(fused.program)):
             first.setdefault(item.name, item)
         return tuple(first.values())
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the file with the strategies in `applied`. Raises Declined."""
         whole = self._cut(facts, problem.library)
-        menus, steps = _menus(whole), sequence(whole.program)
-        offered = {item.name: item for items in (*menus.values(), steps.strategies) for item in items}
+        fused = with_tails(whole)
+        steps = sequence(fused.program)
+        offered = {item.name: item for item in (*steps.strategies, *_offered(whole, fused))}
         unknown = [name for name in applied if name not in offered and name not in KNOWN]
         if unknown:
             raise Declined(
                 f"the offline author does not know the strategy {unknown[0]!r}; its menu lists what it can do"
             )
+        whole = fused if FUSE_TAIL in applied else whole
         chosen, launches = texts(
             whole.program, fold(steps.start, tuple(name for name in applied if name in KNOWN))
         )
@@ -76,9 +80,10 @@ class OperatorsWriter:
         return whole
 
 
-def _menus(whole: CutProblem) -> dict[str, tuple[Strategy, ...]]:
-    """Strategies of each part, the costliest first. Raises Declined."""
-    return {name: whole.parts[name].writer.menu(call) for name, call in whole.calls().items()}
+def _offered(whole: CutProblem, fused: CutProblem) -> list[Strategy]:
+    """Strategies of the parts, the costliest first, and the fusion of their tails. Raises Declined."""
+    found = [item for name, call in whole.calls().items() for item in whole.parts[name].writer.menu(call)]
+    return [*found, *([] if fused is whole else [FUSE_TAIL_STRATEGY])]
 
 
 def _functions(whole: CutProblem, applied: tuple[str, ...]) -> FunctionText:
