@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from cutegen_nb.authors.offline.edits import check_own, is_edited, with_edits
-from cutegen_nb.authors.offline.fused.writer import FusedLoopsWriter
 from cutegen_nb.authors.offline.lineage import lineage, steps_of, words_before
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
@@ -21,7 +20,7 @@ from cutegen_nb.core.round import Prompt, Reply, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 
-WRITERS: tuple[Writer, ...] = (OperatorsWriter(), MatmulWriter(), FusedLoopsWriter())
+WRITERS: tuple[Writer, ...] = (MatmulWriter(), OperatorsWriter())
 """Kernel writers in order of preference; the last one takes every remaining graph."""
 
 

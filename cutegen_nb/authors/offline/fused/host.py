@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from cutegen_nb.authors.offline.fused.loops import Loop, LoopNest
 from cutegen_nb.authors.offline.fused.lowering import Axis, OperandAccess
-from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
-from cutegen_nb.authors.offline.graph.ir import ONE, Buffer, Count, Extent, GraphProgram, Name, Op, elements
+from cutegen_nb.authors.offline.fused.plan import PlannedKernel
+from cutegen_nb.authors.offline.graph.ir import ONE, Count, Extent, GraphProgram, Name, Op, elements
 from cutegen_nb.core.errors import Declined
 
 LARGEST_PRODUCT = 4
 """Largest number of extents tried together when a number has to be recognised as their product."""
 
 
-def extent_names(program: GraphProgram, buffer: Buffer) -> list[str]:
+def extent_names(program: GraphProgram, tensor: str) -> list[str]:
     """Variables for the extents of a tensor: ``x0``, ``x1``, unless a value has that name."""
-    names = [f"{buffer.name}{dim}" for dim in range(len(buffer.shape))]
+    names = [f"{tensor}{dim}" for dim in range(len(program.shape(tensor)))]
     taken = {*program.buffers, *program.ops}
-    return [f"{buffer.name}_dim{dim}" if name in taken else name for dim, name in enumerate(names)]
+    return [f"{tensor}_dim{dim}" if name in taken else name for dim, name in enumerate(names)]
 
 
 class Sizes:
-    """Expressions for extents: ``x1`` is the extent of dimension 1 of `x`."""
+    """Expressions for extents: ``x1`` is the extent of dimension 1 of `x`.
 
-    def __init__(self, plan: KernelPlan) -> None:
-        self.program: GraphProgram = plan.program
+    The steps of a plan are told in order: an expression names tensors only that are there by then.
+    """
+
+    def __init__(self, program: GraphProgram) -> None:
+        self.program = program
+        self.tensors: list[str] = []
         self.by_axis: dict[Axis, str] = {}
         self.by_axes: dict[tuple[Axis, ...], str] = {}
         self.by_dim: dict[tuple[str, int], str] = {}
-        for buffer in self.program.buffers.values():
-            for dim, name in enumerate(extent_names(self.program, buffer)):
-                self.by_dim[buffer.name, dim] = name
-        for kernel in plan.kernels:
-            self._learn(kernel)
+        for name in program.buffers:
+            self.add(name)
 
-    def _learn(self, kernel: PlannedKernel) -> None:
-        loads = sorted(kernel.loads, key=lambda access: access.value not in self.program.buffers)
+    def add(self, tensor: str) -> None:
+        """Take in a tensor whose shape can be read: one that is given, or that a call has made."""
+        self.tensors.append(tensor)
+        for dim, name in enumerate(extent_names(self.program, tensor)):
+            self.by_dim[tensor, dim] = name
+
+    def learn(self, kernel: PlannedKernel) -> None:
+        """Take in the axes of the next kernel. Raises Declined for one whose extent cannot be read."""
+        loads = sorted(kernel.loads, key=lambda access: access.value not in self.tensors)
         for _ in range(2):
             for access in loads:
                 self._learn_access(access)
@@ -76,9 +84,9 @@ class Sizes:
         if extent == ONE:
             return "1"
         dims = [
-            (self.by_dim[buffer.name, dim], size)
-            for buffer in self.program.buffers.values()
-            for dim, size in enumerate(buffer.shape)
+            (self.by_dim[name, dim], size)
+            for name in self.tensors
+            for dim, size in enumerate(self.program.shape(name))
         ]
         # First an exact product of extents, then a constant, then a product over a constant.
         for length in range(1, LARGEST_PRODUCT + 1):
@@ -157,16 +165,14 @@ def written_for(inputs: Iterable[tuple[str, Sequence[Extent]]]) -> str:
     return ", ".join(f"{name} {tuple(extent.full for extent in shape)}" for name, shape in inputs)
 
 
-def allocation(name: str, shape: Sequence[str], dtype: str, plan: KernelPlan) -> str:
+def allocation(name: str, shape: Sequence[str], dtype: str, sizes: Sizes) -> str:
     """Statement that allocates an output or a temporary on the device of the first input."""
-    program = plan.program
-    for buffer in program.buffers.values():
-        if extent_names(program, buffer) == list(shape) and shape:
-            if buffer.dtype == dtype:
-                return f"{name} = torch.empty_like({buffer.name})"
-            return (
-                f"{name} = torch.empty({buffer.name}.shape, dtype=torch.{dtype}, device={buffer.name}.device)"
-            )
+    program = sizes.program
+    for tensor in sizes.tensors:
+        if extent_names(program, tensor) == list(shape) and shape:
+            if program.dtype(tensor) == dtype:
+                return f"{name} = torch.empty_like({tensor})"
+            return f"{name} = torch.empty({tensor}.shape, dtype=torch.{dtype}, device={tensor}.device)"
     first = next(iter(program.buffers))
     extents = ", ".join(shape) + ("," if len(shape) == 1 else "")
     return f"{name} = torch.empty(({extents}), dtype=torch.{dtype}, device={first}.device)"
@@ -176,6 +182,11 @@ def host_view(op: Op, sizes: Sizes) -> str:
     """Statement that views a stored tensor with torch and makes it contiguous. Raises Declined."""
     source = op.args[0]
     assert isinstance(source, Name)
+    if op.op == "permute":
+        # Only a function of PyTorch's takes such a view, and it takes it as it lies in memory.
+        return f"{op.name} = {source.name}.permute({', '.join(map(str, op.dims))})"
+    if op.op == "spread":
+        return f"{op.name} = {str(dict(op.kwargs)['text']).format(*op.operands)}"
     kind = op.op.removeprefix("host_view:")
     rest = op.args[1:]
     if op.op in ("view", "expand"):
@@ -209,16 +220,13 @@ def _bound(value: object, sizes: Sizes) -> str:
     raise Declined(f"the offline author does not write a slice with {value!r} in it")
 
 
-def size_lines(program: GraphProgram, text: Iterable[str], bound: Container[str]) -> list[str]:
-    """Statements that bind the extents used in `text`; `bound` are the tensors with a variable."""
+def size_line(program: GraphProgram, tensor: str, text: Iterable[str], shown_as: str = "") -> list[str]:
+    """Statement that binds those extents of a tensor that `text` uses; none where it uses none.
+
+    `shown_as` is the tensor's expression where it has no variable.
+    """
     words = set(re.findall(r"\w+", "\n".join(text)))
-    lines = []
-    for buffer in program.buffers.values():
-        names = extent_names(program, buffer)
-        if not words.intersection(names):
-            continue
-        shown = [name if name in words else "_" for name in names]
-        # A parameter that only PyTorch reads has no variable in ``forward``.
-        tensor = buffer.name if buffer.name in bound or buffer.name == buffer.text else buffer.text
-        lines.append(f"{', '.join(shown)}{',' if len(shown) == 1 else ''} = {tensor}.shape")
-    return lines
+    shown = [name if name in words else "_" for name in extent_names(program, tensor)]
+    if all(name == "_" for name in shown):
+        return []
+    return [f"{', '.join(shown)}{',' if len(shown) == 1 else ''} = {shown_as or tensor}.shape"]

@@ -1,15 +1,33 @@
-"""Generated module: kernels, launchers and ``ModelNew`` in one file."""
+"""Generated module: kernels, launchers, functions and ``ModelNew`` in one file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cutegen_nb.authors.offline.constructor import Constructor
-from cutegen_nb.authors.offline.fused.host import Sizes, allocation, host_view, size_lines, view, written_for
+from cutegen_nb.authors.offline.fused.host import Sizes, allocation, host_view, size_line, view, written_for
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
+from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op
 from cutegen_nb.authors.offline.templates import IMPORTS, joined, render, wrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionText:
+    """Text of the functions that the plan's calls call."""
+
+    sources: tuple[str, ...] = ()
+    """Kernels, launchers and functions."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Module-level constants by name."""
+    imports: tuple[str, ...] = ()
+    """Import lines besides those of every kernel file."""
+
+
+NO_FUNCTIONS = FunctionText()
+"""Text for a plan without calls of generated functions."""
 
 
 def module_text(
@@ -17,33 +35,35 @@ def module_text(
     texts: Sequence[tuple[PlannedKernel, tuple[KernelText, ...]]],
     title: str,
     built: Constructor,
+    functions: FunctionText = NO_FUNCTIONS,
 ) -> str:
     """Assemble the file. `texts` pairs each kernel of the plan with its launches, in order."""
-    forward = _forward(plan, texts)
+    beside = bool(functions.sources)
+    forward = _forward(plan, texts, launch="launch_loops" if beside else "launch")
     launches = [text for _, group in texts for text in group]
-    constants: dict[str, str] = {}
+    constants: dict[str, str] = dict(functions.constants)
     needed: set[str] = set()
     for text in launches:
         constants.update(text.constants)
         needed |= text.needed
     parts = [render(part, needed=needed).strip("\n") for part in ("joins", "views")]
     sources = [part for part in parts if part]
+    sources += [part.strip("\n") for part in functions.sources]
     sources += [text.source.rstrip("\n") for text in launches]
-    others = sorted({*IMPORTS, *built.imports} - {"import math"})
-    gcd = "import math" in built.imports or any("math." in line for line in forward)
-    imports = [*(["import math", ""] if gcd else []), *others, "from cutlass.cute.runtime import from_dlpack"]
     wide, split = is_wide(plan), any(text.scratch for text in launches)
     inputs = [plan.program.buffers[name] for name in plan.program.arguments if name in plan.program.buffers]
     constants["WRITTEN_FOR"] = repr(written_for((buffer.name, buffer.shape) for buffer in inputs))
-    if not wide:
+    if launches and not wide:
         constants["IN_32_BITS"] = "range(2**31 - 2**28)  # a loop's last step may lead past the end"
     return render(
         "module",
         wide=wide,
         split=split,
         given="given" if split else "tensors",
+        beside=beside,
+        loops=bool(launches),
         title=title,
-        imports=joined(imports),
+        imports=joined(_imports({*functions.imports, *built.imports}, forward)),
         constants=joined([f"{name} = {value}" for name, value in constants.items()]),
         kernels="\n\n\n".join(sources),
         definitions=built.definitions,
@@ -53,40 +73,83 @@ def module_text(
     )
 
 
-def _forward(plan: KernelPlan, texts: Sequence[tuple[PlannedKernel, tuple[KernelText, ...]]]) -> list[str]:
-    program = plan.program
-    sizes = Sizes(plan)
-    used = {access.value for kernel, _ in texts for access in kernel.loads}
-    used |= {operand for op in plan.host_views for operand in op.operands}
-    bindings: list[str] = []
-    bound: set[str] = set()
-    for buffer in program.buffers.values():
-        if buffer.name in used or buffer.made or buffer.name == next(iter(program.buffers)):
-            as_bytes = ".view(torch.uint8)" if buffer.dtype == "bool" else ""
-            bound.add(buffer.name)
-            bindings.append(f"{buffer.name} = dense({buffer.text}){as_bytes}")
-    work: list[str] = []
+def _imports(more: set[str], forward: Sequence[str]) -> list[str]:
+    """Import lines of the file: Python's own first, then whole modules, then names of modules."""
+    own = ["import math"] if "import math" in more or any("math." in line for line in forward) else []
+    named = "from cutlass.cute.runtime import from_dlpack"
+    others = sorted(
+        {*IMPORTS, *more, named} - {"import math"}, key=lambda line: (line.startswith("from"), line)
+    )
+    return [*own, *([""] if own else []), *others]
+
+
+def _forward(
+    plan: KernelPlan, texts: Sequence[tuple[PlannedKernel, tuple[KernelText, ...]]], *, launch: str
+) -> list[str]:
+    """Statements of ``forward``: the given tensors, then each step with the views that it takes."""
+    program, sizes = plan.program, Sizes(plan.program)
+    groups = iter(texts)
+    work: list[str | Op] = []
     viewed: set[str] = set()
-    for kernel, group in texts:
-        _add_host_views(plan, kernel, sizes, work, viewed)
-        for store in (*kernel.element_stores, *kernel.row_stores):
+    for step in plan.steps:
+        if isinstance(step, Op):
+            _add_host_views(plan, set(step.operands), sizes, work, viewed)
+            work += [_call_of(step), step]
+            sizes.add(step.name)
+            continue
+        sizes.learn(step)
+        _add_host_views(plan, {access.value for access in step.loads}, sizes, work, viewed)
+        for store in (*step.element_stores, *step.row_stores):
             name = store.access.value
             shape = [sizes.by_dim[name, dim] for dim in range(len(program.shape(name)))]
             dtype = plan.dtype(name)
-            work.append(allocation(name, shape, "uint8" if dtype == "bool" else dtype, plan))
-        for text in group:
-            work += _launch(kernel, text, sizes)
+            work.append(allocation(name, shape, "uint8" if dtype == "bool" else dtype, sizes))
+        for text in next(groups)[1]:
+            work += _launch(step, text, sizes, launch)
+    _add_host_views(plan, set(program.outputs), sizes, work, viewed)
+    work.append(_returned(program))
+    lines = [line for line in work if isinstance(line, str)]
+    made = [
+        line
+        for item in work
+        for line in ([item] if isinstance(item, str) else size_line(program, item.name, lines))
+    ]
+    return [*_bindings(plan, lines), *made]
+
+
+def _bindings(plan: KernelPlan, text: Sequence[str]) -> list[str]:
+    """Statements that make the given tensors dense, and that bind the extents that `text` uses."""
+    program = plan.program
+    used = {access.value for kernel in plan.kernels for access in kernel.loads}
+    used |= {operand for op in plan.host_views for operand in op.operands}
+    used |= {operand for op in program.ops.values() if op.call for operand in op.operands}
+    bound = {*used, next(iter(program.buffers))}
+    lines, extents = [], []
+    for buffer in program.buffers.values():
+        if buffer.name in bound:
+            as_bytes = ".view(torch.uint8)" if buffer.dtype == "bool" else ""
+            lines.append(f"{buffer.name} = dense({buffer.text}){as_bytes}")
+        extents += size_line(program, buffer.name, text, "" if buffer.name in bound else buffer.text)
+    return [*lines, *extents]
+
+
+def _call_of(op: Op) -> str:
+    assert op.call is not None
+    return f"{op.name} = {op.call.text.format(*op.operands)}"
+
+
+def _returned(program: GraphProgram) -> str:
     results = [
         f"{name}.view(torch.bool)" if program.dtype(name) == "bool" else name for name in program.outputs
     ]
-    work.append(f"return {', '.join(results)}" if len(results) == 1 else f"return ({', '.join(results)})")
-    return [*bindings, *size_lines(program, work, bound), *work]
+    return f"return {', '.join(results)}" if len(results) == 1 else f"return ({', '.join(results)})"
 
 
 def _add_host_views(
-    plan: KernelPlan, kernel: PlannedKernel, sizes: Sizes, work: list[str], viewed: set[str]
+    plan: KernelPlan, names: set[str], sizes: Sizes, work: list[str | Op], viewed: set[str]
 ) -> None:
-    wanted = {access.value for access in kernel.loads}
+    """Add the statements for those of the views named, and for what they view."""
+    wanted = set(names)
     for op in reversed(plan.host_views):
         if op.name in wanted:
             wanted.update(op.operands)
@@ -96,7 +159,7 @@ def _add_host_views(
             work.append(host_view(op, sizes))
 
 
-def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes) -> list[str]:
+def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) -> list[str]:
     """Statements that view each tensor for the kernel's loops, and launch the kernel."""
     lines = _scratch_lines(text, sizes)
     shown = {t: view(t.access, text.nest, sizes) for t in text.tensors}
@@ -112,7 +175,7 @@ def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes) -> list[str]:
             "# The length of a vector, which must not cross the end of the fastest dimension, comes last."
         ]
         numbers.append(f"math.gcd({sizes.loop(loop)}, {widest})")
-    call = _call(text.name, list(shown.values()), numbers, parts)
+    call = _call(method, [text.name, _group(list(shown.values())), *numbers], parts)
     if "\n" not in call:
         return [*lines, *comment, call]
     names: list[str] = []
@@ -122,7 +185,7 @@ def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes) -> list[str]:
             continue
         names.append(_view_name(tensor, set(names)))
         lines.append(f"{names[-1]} = {words}")
-    return [*lines, *comment, *_call(text.name, names, numbers, parts).splitlines()]
+    return [*lines, *comment, *_call(method, [text.name, _group(names), *numbers], parts).splitlines()]
 
 
 CTAS_WANTED = 1056
@@ -152,9 +215,9 @@ def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
     return lines
 
 
-def _call(name: str, tensors: list[str], numbers: list[str], parts: list[str]) -> str:
-    items = [name, _group(tensors), *numbers, *([f"parts={_group(parts)}"] if parts else [])]
-    return f"self.launch({wrapped(items, len('self.launch()'))})"
+def _call(method: str, items: list[str], parts: list[str]) -> str:
+    items = [*items, *([f"parts={_group(parts)}"] if parts else [])]
+    return f"self.{method}({wrapped(items, len(f'self.{method}()'))})"
 
 
 def _group(items: list[str]) -> str:

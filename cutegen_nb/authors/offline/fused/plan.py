@@ -1,8 +1,9 @@
-"""Kernel fusion plan: the kernels of a program, with the loads, reductions and stores of each.
+"""Kernel fusion plan: the kernels of a program, with the loads, reductions and stores of each, and its calls.
 
 Reductions over the same dimensions of the same shape share a kernel where one needs the other only as a
 number of its own row. Element-wise work joins the kernel whose rows it runs over. Values that cannot join are
-stored between kernels.
+stored between kernels. A call (of a generated function or of PyTorch's) is a step of its own between the
+kernels: what it takes is stored before it.
 """
 
 from __future__ import annotations
@@ -75,16 +76,21 @@ class PlannedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelPlan:
-    """Kernels in the order of their launches."""
+    """Kernels and calls in their order in ``forward``."""
 
     program: GraphProgram
-    """Program that the kernels compute."""
-    kernels: tuple[PlannedKernel, ...]
-    """The kernels; at least one."""
+    """Program that they compute."""
+    steps: tuple[PlannedKernel | Op, ...]
+    """Kernels, and operations that are calls; at least one."""
     host_views: tuple[Op, ...]
     """Views of memory that the host makes, in order."""
     temporaries: tuple[str, ...]
-    """Operations stored between kernels that are no output."""
+    """Operations stored between kernels that are no output, and that no call takes."""
+
+    @property
+    def kernels(self) -> tuple[PlannedKernel, ...]:
+        """The kernels among the steps."""
+        return tuple(step for step in self.steps if isinstance(step, PlannedKernel))
 
     def dtype(self, name: str) -> str:
         """Dtype in memory; a value stored between kernels keeps its precision: an fp16 sum stays fp32."""
@@ -126,8 +132,14 @@ class _Planner:
         self.fuse = fuse
         self.merge = merge
         self.host_views: set[str] = set()
-        self.targets = {name for name in program.outputs if not program.ops[name].reduction}
-        self.drafts: list[_Draft] = []
+        self.calls = {op.name for op in program.ops.values() if op.call}
+        self.targets: set[str] = set()
+        for name in program.outputs:
+            self._keep(name)
+        for call in self.calls:
+            for name in program.ops[call].operands:
+                self._keep(name, program.ops[call])
+        self.drafts: list[_Draft | Op] = []
         self.producer: dict[str, int] = {}
 
     def plan(self) -> KernelPlan:
@@ -139,20 +151,34 @@ class _Planner:
                 self._store_operand_of(problem.value)
         raise Declined("the offline author found no order of kernels for this graph")
 
+    def _keep(self, name: str, call: Op | None = None) -> None:
+        """Have a value in memory: for a call, or as an output."""
+        if name in self.program.buffers or name in self.calls or self.program.ops[name].reduction:
+            return
+        op = self.program.ops[name]
+        strided = call is not None and call.call is not None and not call.call.function
+        if op.op in ("view", "spread") or op.op.startswith("host_view") or (strided and op.op == "permute"):
+            source = op.args[0]
+            assert isinstance(source, Name)
+            self.host_views.add(name)
+            self._keep(source.name, call)
+        else:
+            self.targets.add(name)
+
     def _store_operand_of(self, view: str) -> None:
         op = self.program.ops[view]
         source = op.args[0]
         assert isinstance(source, Name)
         self.host_views.add(view)
         self.targets.discard(view)
-        if source.name in self.program.buffers or source.name in self.host_views:
+        if source.name in self.program.buffers or source.name in self.host_views | self.calls:
             return
         if not self.program.ops[source.name].reduction:
             self.targets.add(source.name)
 
     @property
     def stored(self) -> frozenset[str]:
-        return frozenset(self.host_views | self.targets)
+        return frozenset(self.host_views | self.targets | self.calls)
 
     def _attempt(self) -> KernelPlan:
         self.drafts, self.producer = [], {}
@@ -161,22 +187,31 @@ class _Planner:
                 source = op.args[0]
                 assert isinstance(source, Name)
                 self.producer[op.name] = self.producer.get(source.name, -1)
+            elif op.call:
+                self.drafts.append(op)
+                self.producer[op.name] = len(self.drafts) - 1
             elif op.reduction:
                 self._place_reduction(op)
             elif op.name in self.targets:
                 self._place_target(op)
-        kernels = tuple(self._build(draft) for draft in self.drafts)
-        read = {access.value for kernel in kernels for access in kernel.loads}
-        read |= {a.name for v in self.host_views for a in self.program.ops[v].args if isinstance(a, Name)}
-        wanted = read | set(self.program.outputs)
-        kernels = tuple(
-            _with_results(kernel, draft, wanted, self)
-            for kernel, draft in zip(kernels, self.drafts, strict=True)
+        kernels = {
+            at: self._build(draft) for at, draft in enumerate(self.drafts) if isinstance(draft, _Draft)
+        }
+        read = {access.value for kernel in kernels.values() for access in kernel.loads}
+        read |= {a for view in self.host_views for a in self.program.ops[view].operands}
+        taken = {name for call in self.calls for name in self.program.ops[call].operands}
+        wanted = read | taken | set(self.program.outputs)
+        steps = tuple(
+            draft if isinstance(draft, Op) else _with_results(kernels[at], draft, wanted, self)
+            for at, draft in enumerate(self.drafts)
         )
-        kept = [name for name in self.program.ops if name in self.producer and name in wanted]
-        temporaries = tuple(n for n in kept if n not in self.program.outputs and n not in self.host_views)
         views = tuple(op for op in self.program.ops.values() if op.name in self.host_views)
-        return KernelPlan(program=self.program, kernels=kernels, host_views=views, temporaries=temporaries)
+        for view in reversed(views):
+            taken.update(view.operands if view.name in taken else ())
+        own = {*self.program.outputs, *self.host_views, *self.calls, *taken}
+        kept = [name for name in self.program.ops if name in self.producer and name in wanted]
+        temporaries = tuple(name for name in kept if name not in own)
+        return KernelPlan(program=self.program, steps=steps, host_views=views, temporaries=temporaries)
 
     def _place_reduction(self, op: Op) -> None:
         source = op.args[0]
@@ -184,6 +219,8 @@ class _Planner:
         shape = self.program.shape(source.name)
         for position in reversed(range(len(self.drafts))):
             draft = self.drafts[position]
+            if not isinstance(draft, _Draft):
+                continue
             if draft.shape == shape and draft.reduced == op.dims and draft.reductions:
                 draft.reductions.append(op.name)
                 if self._sound(draft, position):
@@ -197,7 +234,7 @@ class _Planner:
     def _place_target(self, op: Op) -> None:
         for position in reversed(range(len(self.drafts))):
             draft = self.drafts[position]
-            if not self._fits(draft, op.shape):
+            if not isinstance(draft, _Draft) or not self._fits(draft, op.shape):
                 continue
             draft.targets.append(op.name)
             if self._sound(draft, position):

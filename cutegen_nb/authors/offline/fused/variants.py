@@ -53,6 +53,10 @@ _STEPS: dict[str, dict[str, object]] = {
 """Changes of the variant by strategy name."""
 
 
+KNOWN = frozenset(_STEPS)
+"""Names of all strategies for loops."""
+
+
 def fold(start: KernelVariant, applied: tuple[str, ...]) -> KernelVariant:
     """Apply strategies by name to a variant, oldest first. Raises Declined for an unknown name."""
     variant = start

@@ -68,13 +68,24 @@ Operand = object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostCall:
+    """Call in ``forward`` that makes a tensor: of a generated function, or of PyTorch's."""
+
+    text: str
+    """Expression with ``{}`` for each tensor operand: ``conv(self.launch, {}, {})``."""
+    function: str = ""
+    """Name of the generated function, which takes dense tensors; empty for one of PyTorch's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
     """One operation with one output."""
 
     name: str
     """Name, unique in the program."""
     op: str
-    """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand`` or ``host_view``."""
+    """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``,
+    ``spread`` for a view that a function takes, or ``call`` for a tensor that a call in ``forward`` makes."""
     args: tuple[Operand, ...]
     """Positional operands."""
     kwargs: tuple[tuple[str, Operand], ...] = ()
@@ -85,6 +96,8 @@ class Op:
     """dtype of the output."""
     dims: tuple[int, ...] = ()
     """Reduced dimensions of a reduction; order of a permute."""
+    call: HostCall | None = None
+    """Call of ``forward`` that makes the value; None for any other operation."""
 
     @property
     def reduction(self) -> str:
@@ -100,7 +113,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """A tensor in memory that kernels read: an input, a parameter, a buffer, or a result of PyTorch's."""
+    """A tensor in memory that kernels read: an input, a parameter or a buffer."""
 
     name: str
     """Name in the program and in ``forward``."""
@@ -110,8 +123,6 @@ class Buffer:
     """torch's dtype name without the prefix."""
     text: str
     """Expression for the tensor in ``forward``: ``x`` or ``self.bn.weight``."""
-    made: bool = False
-    """True if PyTorch makes the tensor in ``forward``, as the problem's library policy allows."""
 
 
 class Values:
@@ -135,7 +146,7 @@ class GraphProgram(Values):
     """Reference as operations in topological order."""
 
     buffers: dict[str, Buffer]
-    """Tensors in memory: inputs in the order of ``forward``'s arguments, parameters, what PyTorch makes."""
+    """Tensors in memory: inputs in the order of ``forward``'s arguments, then parameters."""
     ops: dict[str, Op]
     """Operations by name, in order; only those that an output depends on."""
     outputs: tuple[str, ...]

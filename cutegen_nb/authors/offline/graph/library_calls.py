@@ -1,34 +1,39 @@
-"""Calls of PyTorch that a problem's library policy allows, as expressions of ``forward``."""
+"""Calls of PyTorch that a problem's library policy allows, as calls of ``forward``."""
 
 from __future__ import annotations
 
-from cutegen_nb.authors.offline.graph.ir import Name, Shape, Values
+from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.graph.ir import HostCall
 from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import Argument, Node, Ref
+from cutegen_nb.core.library import Library, family_of
 
 LIBRARY_CALLS = frozenset({"addmm", "addmv", "baddbmm", "bmm", "convolution", "dot", "mm", "mv"})
 """ATen operations by short name that are functions of ``torch`` with the same operands."""
+PLACES = frozenset({"dtype", "device", "layout", "memory_format", "pin_memory", "non_blocking"})
+"""Keyword operands that say where and how a result is stored, not its value."""
 
 
-def host_expression(values: Values, name: str, caller: str) -> str:
-    """Return an input, a parameter or a view of one as an expression of ``forward``.
+def is_left(node: Node, library: Library) -> bool:
+    """Return whether the policy leaves a node to PyTorch, and the author can call it there."""
+    return short_name(node.op) in LIBRARY_CALLS and family_of(node.op) in library
 
-    Raises Declined where a kernel makes the value: the author lets PyTorch work before its kernels only.
+
+def library_call(node: Node, small: Node) -> tuple[HostCall, tuple[Ref, ...]]:
+    """Call of PyTorch for a node, and its tensor operands.
+
+    Raises Declined where a number changes with the problem's size.
     """
-    buffer = values.buffers.get(name)
-    if buffer is not None:
-        return name if buffer.made else buffer.text
-    op = values.ops[name]
-    source = op.args[0] if op.args else None
-    if isinstance(source, Name) and op.op == "permute":
-        return f"{host_expression(values, source.name, caller)}.permute({', '.join(map(str, op.dims))})"
-    if isinstance(source, Name) and op.op == "view":
-        return f"{host_expression(values, source.name, caller)}.reshape({_extents(op.shape, caller)})"
-    raise Declined(f"the offline author leaves {caller} to PyTorch only where no kernel comes before it")
+    if (node.args, node.kwargs) != (small.args, small.kwargs):
+        raise Declined(f"{node.op} takes a number that depends on the problem's size")
+    values = [_text(value) for value in node.args]
+    values += [f"{key}={_text(value)}" for key, value in node.kwargs if key not in PLACES]
+    call = HostCall(text=f"torch.{short_name(node.op)}({', '.join(values)})")
+    given = (*node.args, *(value for key, value in node.kwargs if key not in PLACES))
+    return call, tuple(value for value in given if isinstance(value, Ref))
 
 
-def _extents(shape: Shape, caller: str) -> str:
-    """Extents of a view: numbers, and -1 for the one that depends on the problem's size."""
-    sizes = [extent.full if extent.full == extent.scaled else -1 for extent in shape]
-    if sizes.count(-1) > 1:
-        raise Declined(f"{caller} takes a view whose extents depend on the problem's size")
-    return ", ".join(map(str, sizes))
+def _text(value: Argument) -> str:
+    if isinstance(value, Ref):
+        return "{}"
+    return str(list(value)) if isinstance(value, tuple) else repr(value)

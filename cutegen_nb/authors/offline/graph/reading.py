@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.expressions.pointwise import is_pointwise, short_name
 from cutegen_nb.authors.offline.graph.ir import (
@@ -13,30 +14,29 @@ from cutegen_nb.authors.offline.graph.ir import (
     Count,
     Extent,
     GraphProgram,
+    HostCall,
     Name,
     Op,
     Operand,
     Shape,
 )
-from cutegen_nb.authors.offline.graph.library_calls import LIBRARY_CALLS, host_expression
+from cutegen_nb.authors.offline.graph.library_calls import PLACES, is_left, library_call
 from cutegen_nb.authors.offline.graph.reductions import REDUCERS, AtenCall, Building
 from cutegen_nb.core.errors import Declined
-from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
-from cutegen_nb.core.library import Library, family_of, library_option
+from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec, Value
+from cutegen_nb.core.library import Library
 from cutegen_nb.core.problem import ProblemFacts
 
 _VIEWS = frozenset({"view", "_unsafe_view", "reshape", "flatten", "squeeze", "unsqueeze", "view_copy"})
 """ATen operations that reinterpret a shape in memory order."""
 _HOST_VIEWS = frozenset({"select", "slice", "narrow", "diagonal", "unfold"})
 """ATen operations whose views torch makes on the host."""
-_MOVES = frozenset({"view", "permute", "expand", "host_view"})
-"""Operations that compute nothing."""
+_MOVES = frozenset({"view", "permute", "expand"})
+"""Operations of the program that compute nothing, beside host views."""
 _FILLS = {"full": None, "zeros": 0, "ones": 1, "scalar_tensor": None}
 """Operations that fill a tensor with a value; None takes the value from the operands."""
 _TAKES_COUNT = frozenset({"add", "sub", "mul", "div"})
 """Point-wise operations that accept a number made of extents."""
-_PLACES = frozenset({"dtype", "device", "layout", "memory_format", "pin_memory", "non_blocking"})
-"""Keyword operands that say where and how a result is stored, not its value."""
 _RESERVED = frozenset({
     "torch", "cutlass", "cute", "self", "cuda", "math", "dense", "i", "j", "v", "row", "rows", "col", "cols",
     "chunk", "chunks", "lane", "warp", "split", "splits", "span", "share", "first", "last", "part",
@@ -50,17 +50,47 @@ _TEMPORARY = re.compile(r"(t|u|row|count|number|out)\d*$")
 """Names that generated statements use for temporaries."""
 
 
-def read(facts: ProblemFacts, library: Library = ()) -> GraphProgram:
-    """Read a problem's graph as a program. Raises Declined, naming the unsupported operation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """Node whose value a generated function makes, together with the nodes before it that only it needs."""
 
-    Convolutions and products of the families in `library` become tensors that PyTorch makes.
-    """
+    name: str
+    """Name of the function in the generated module."""
+    operands: tuple[Ref, ...]
+    """Tensors that the function takes, in order."""
+    output: int = 0
+    """Position of the value among the node's outputs."""
+
+    @property
+    def call(self) -> HostCall:
+        """Call of the function in ``forward``."""
+        return function_call(self.name, len(self.operands))
+
+
+def function_call(name: str, operands: int) -> HostCall:
+    """Call of a generated function with a number of operands."""
+    return HostCall(text=f"{name}({', '.join(['self.launch', *['{}'] * operands])})", function=name)
+
+
+def check_alike(facts: ProblemFacts) -> None:
+    """Raise Declined where the reference does other operations at the scaled size."""
     full, scaled = facts.full.graph, facts.scaled.graph
     if [(n.name, n.op) for n in full.nodes] != [(n.name, n.op) for n in scaled.nodes]:
         raise Declined("the reference traces to different operations at the full and at the scaled size")
     if full.scalars != scaled.scalars:
         raise Declined("forward takes a number that depends on the problem's size")
-    return _Reader(full, scaled, library).program()
+
+
+def read(
+    facts: ProblemFacts, library: Library = (), functions: Mapping[str, FunctionCall] | None = None
+) -> GraphProgram:
+    """Read a problem's graph as a program. Raises Declined, naming the unsupported operation.
+
+    Convolutions and products of the families in `library` become calls of PyTorch, and the nodes named by
+    `functions` calls of generated functions.
+    """
+    check_alike(facts)
+    return _Reader(facts.full.graph, facts.scaled.graph, library, functions or {}).program()
 
 
 def identifier(name: str) -> str:
@@ -71,24 +101,30 @@ def identifier(name: str) -> str:
 
 
 class _Reader(Building):
-    def __init__(self, full: Graph, scaled: Graph, library: Library) -> None:
-        super().__init__(identifier)
-        self.library = library
+    def __init__(
+        self, full: Graph, scaled: Graph, library: Library, functions: Mapping[str, FunctionCall]
+    ) -> None:
+        super().__init__(identifier, taken=frozenset(item.name for item in functions.values()))
+        self.library, self.functions = library, functions
         self.full, self.scaled = full, scaled
         self.names: dict[tuple[str, int], str] = {}
-        self.needed = _needed(full)
+        self.needed = _needed(full, functions)
 
     def program(self) -> GraphProgram:
         arguments = self._inputs()
         for node, small in zip(self.full.nodes, self.scaled.nodes, strict=True):
-            if node.name in self.needed:
-                (self._made if self._is_left(node) else self._node)(node, small)
-        if all(getattr(self.buffers.get(self._value(ref)), "made", False) for ref in self.full.outputs):
-            option = library_option(self.library)
-            raise Declined(f"--library {option} leaves no part of this problem to a kernel: take it away")
+            if node.name not in self.needed:
+                continue
+            if node.name in self.functions:
+                function = self.functions[node.name]
+                self._called(node, small, function.call, function.operands, function.output)
+            elif is_left(node, self.library):
+                self._called(node, small, *library_call(node, small))
+            else:
+                self._node(node, small)
         outputs = self._outputs()
         return GraphProgram(
-            buffers=self.buffers, ops=_reachable(self.ops, outputs), outputs=outputs, arguments=arguments
+            buffers=self.buffers, ops=reachable(self.ops, outputs), outputs=outputs, arguments=arguments
         )
 
     def _inputs(self) -> tuple[str, ...]:
@@ -101,31 +137,33 @@ class _Reader(Building):
                 continue
             value, small = next(tensors)
             name = self.fresh(identifier(value.name))
-            self._buffer(value.name, name, _paired(value.spec, small.spec), value.spec.dtype, name)
+            self._buffer(value, name, _paired(value.spec, small.spec), name)
             arguments.append(name)
+        last = [value.path.rpartition(".")[2] for value in self.full.parameters]
+        given = [value.name for value in self.full.inputs]
         for value, small in zip(self.full.parameters, self.scaled.parameters, strict=True):
-            name = self.fresh(identifier(value.path.rpartition(".")[2] or value.name))
+            word = value.path.rpartition(".")[2]
+            # Of several biases each has the name of its layer too: conv_bias, bn_bias.
+            several = [*last, *given].count(word) > 1
+            name = self.fresh(identifier(value.path if several else word or value.name))
             shape = _paired(value.spec, small.spec)
-            self._buffer(value.name, name, shape, value.spec.dtype, f"self.{value.path}")
+            self._buffer(value, name, shape, f"self.{value.path}")
         if any(value.name in self.needed for value in self.full.constants):
             raise Declined("the offline author does not write tensors that forward makes from numbers")
         if not self.buffers:
             raise Declined("the reference reads no tensor, so there is nothing for a kernel to do")
         return tuple(arguments)
 
-    def _buffer(  # noqa: PLR0913 - what a buffer is
-        self, value: str, name: str, shape: Shape, dtype: str, text: str, *, made: bool = False
-    ) -> None:
-        self.names[value, 0] = name
-        self.buffers[name] = Buffer(name=name, shape=shape, dtype=dtype, text=text, made=made)
+    def _buffer(self, value: Value, name: str, shape: Shape, text: str) -> None:
+        self.names[value.name, 0] = name
+        self.buffers[name] = Buffer(name=name, shape=shape, dtype=value.spec.dtype, text=text)
 
     def _outputs(self) -> tuple[str, ...]:
         """Names of the returned values, renamed to ``out``, or ``out0``, ``out1`` … for several."""
         names = [self._value(ref) for ref in self.full.outputs]
         for position, name in enumerate(dict.fromkeys(names)):
             label = "out" if len(set(names)) == 1 else f"out{position}"
-            moves = name in self.buffers or self.ops[name].op.partition(":")[0] in _MOVES
-            if moves:
+            if self._needs_copy(name):
                 # A kernel must write each output, even an output that is only a view of another value.
                 copied = self.add("clone", (Name(name),), self.shape(name), self.dtype(name))
                 self._rename(copied, label)
@@ -133,6 +171,17 @@ class _Reader(Building):
                 self._rename(name, label)
             names = [label if item == name else item for item in names]
         return tuple(names)
+
+    def _needs_copy(self, name: str) -> bool:
+        """Return whether an output is a given tensor, or a view that is not one of a call's own result."""
+        if name in self.buffers:
+            return True
+        op = self.ops[name]
+        if op.op != "view":
+            return op.op in _MOVES or op.op.startswith("host_view")
+        while op.op == "view" and isinstance(op.args[0], Name) and op.args[0].name in self.ops:
+            op = self.ops[op.args[0].name]
+        return op.call is None
 
     def _rename(self, old: str, new: str) -> None:
         def renamed(value: Operand) -> Operand:
@@ -162,7 +211,7 @@ class _Reader(Building):
             name=node.name,
             args=tuple(self._operand(arg, other) for arg, other in zip(node.args, small.args, strict=True)),
             kwargs=tuple(
-                (key, self._operand(value, kept.get(key))) for key, value in node.kwargs if key not in _PLACES
+                (key, self._operand(value, kept.get(key))) for key, value in node.kwargs if key not in PLACES
             ),
             shape=_paired(node.outputs[0], small.outputs[0]),
             dtypes=tuple(spec.dtype for spec in node.outputs),
@@ -170,26 +219,13 @@ class _Reader(Building):
         for index, name in enumerate(self._read(call)):
             self.names[node.name, index] = name
 
-    def _is_left(self, node: Node) -> bool:
-        """Return whether the policy leaves a node to PyTorch, and the author can call it there."""
-        return short_name(node.op) in LIBRARY_CALLS and family_of(node.op) in self.library
-
-    def _made(self, node: Node, small: Node) -> None:
-        """Read a node as a tensor that PyTorch makes in ``forward``."""
-        if (node.args, node.kwargs) != (small.args, small.kwargs):
-            raise Declined(f"{node.op} takes a number that depends on the problem's size")
-        values = [self._text(value, node) for value in node.args]
-        values += [f"{key}={self._text(value, node)}" for key, value in node.kwargs if key not in _PLACES]
-        text = f"torch.{short_name(node.op)}({', '.join(values)})"
-        name = self.fresh(identifier(node.name))
-        shape = _paired(node.outputs[0], small.outputs[0])
-        self._buffer(node.name, name, shape, node.outputs[0].dtype, text, made=True)
-
-    def _text(self, value: Argument, node: Node) -> str:
-        """Return an operand of PyTorch's operator as an expression of ``forward``."""
-        if isinstance(value, Ref):
-            return host_expression(self, self._value(value), node.op)
-        return str(list(value)) if isinstance(value, tuple) else repr(value)
+    def _called(
+        self, node: Node, small: Node, call: HostCall, operands: tuple[Ref, ...], output: int = 0
+    ) -> None:
+        """Read a node as a tensor that a call in ``forward`` makes."""
+        args = tuple(Name(self._value(ref)) for ref in operands)
+        shape, dtype = _paired(node.outputs[output], small.outputs[output]), node.outputs[output].dtype
+        self.names[node.name, output] = self.add("call", args, shape, dtype, name=node.name, call=call)
 
     def _operand(self, value: Argument, small: Argument) -> Operand:
         if isinstance(value, Ref):
@@ -251,17 +287,20 @@ def _refs(argument: Argument) -> list[Ref]:
     return []
 
 
-def _needed(graph: Graph) -> set[str]:
+def _needed(graph: Graph, functions: Mapping[str, FunctionCall]) -> set[str]:
     """Names of the values that the outputs depend on, without updates of running statistics."""
     needed = {ref.name for ref in graph.outputs}
     for node in reversed(graph.nodes):
-        if node.name in needed:
+        if node.name in functions:
+            needed.update(ref.name for ref in functions[node.name].operands if node.name in needed)
+        elif node.name in needed:
             for argument in (*node.args, *(value for _, value in node.kwargs)):
                 needed.update(ref.name for ref in _refs(argument))
     return needed
 
 
-def _reachable(ops: dict[str, Op], outputs: tuple[str, ...]) -> dict[str, Op]:
+def reachable(ops: dict[str, Op], outputs: tuple[str, ...]) -> dict[str, Op]:
+    """Keep the operations that an output depends on."""
     wanted = set(outputs)
     for op in reversed(ops.values()):
         if op.name in wanted:

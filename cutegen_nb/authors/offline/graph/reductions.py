@@ -44,15 +44,15 @@ class AtenCall:
 class Building(Values):
     """Builder of a program; equal operations are kept once."""
 
-    def __init__(self, identifier: Callable[[str], str]) -> None:
+    def __init__(self, identifier: Callable[[str], str], taken: frozenset[str]) -> None:
         self.buffers: dict[str, Buffer] = {}
         self.ops: dict[str, Op] = {}
-        self._identifier = identifier
+        self._identifier, self._taken = identifier, taken
         self._known: dict[object, str] = {}
 
     def fresh(self, name: str) -> str:
         """Return `name`, with underscores appended until no value has it."""
-        while name in self.buffers or name in self.ops:
+        while name in self.buffers or name in self.ops or name in self._taken:
             name += "_"
         return name
 

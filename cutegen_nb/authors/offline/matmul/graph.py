@@ -17,7 +17,6 @@ from cutegen_nb.authors.offline.matmul.sizes import Sizes, SymbolicSize, sizes_o
 from cutegen_nb.authors.offline.matmul.views import FLOATS, Arrangement, View, arrangement_of, moved
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec
-from cutegen_nb.core.problem import ProblemFacts
 
 PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "linear"})
 """Supported matrix products, by ATen's short name."""
@@ -66,12 +65,11 @@ def has_product(graph: Graph) -> bool:
     return any(short_name(node.op) in PRODUCTS for node in graph.nodes)
 
 
-def read_product(facts: ProblemFacts, texts: Mapping[str, str]) -> MatrixProduct:
-    """Read the graph as one product; `texts` holds the expression in ``forward`` of each input and parameter.
+def read_product(full: Graph, scaled: Graph, texts: Mapping[str, str]) -> MatrixProduct:
+    """Read a graph as one product; `texts` holds the expression on the host of each input and parameter.
 
     Raises Declined, naming what is not supported.
     """
-    full, scaled = facts.full.graph, facts.scaled.graph
     if [(node.name, node.op) for node in full.nodes] != [(node.name, node.op) for node in scaled.nodes]:
         raise Declined("the reference traces to different operations at the full and at the scaled size")
     return _Reader(full, scaled, texts).product()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.constructor import Constructor
 from cutegen_nb.authors.offline.expressions.expressions import ValueType, body
 from cutegen_nb.authors.offline.graph.reading import identifier
 from cutegen_nb.authors.offline.matmul.graph import MatrixProduct, read_product
+from cutegen_nb.authors.offline.matmul.prefix import with_prefix
 from cutegen_nb.authors.offline.matmul.sizes import Sizes
 from cutegen_nb.authors.offline.templates import IMPORTS, render
 from cutegen_nb.core.graph import Graph
@@ -87,18 +88,14 @@ def _fresh(name: str, texts: Mapping[str, str]) -> str:
 
 def product_of(facts: ProblemFacts) -> MatrixProduct:
     """Read the problem as one product. Raises Declined, naming what is not supported."""
-    return read_product(facts, names_of(facts.full.graph).texts)
+    return read_product(facts.full.graph, facts.scaled.graph, names_of(facts.full.graph).texts)
 
 
 def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor, title: str) -> str:
     """Write the whole file, with the constructor `built` from the problem. Raises Declined."""
     names = names_of(facts.full.graph)
-    product = read_product(facts, names.texts)
+    product = read_product(facts.full.graph, facts.scaled.graph, names.texts)
     lines, values = body({"result": product.result})
-    used = {extra.register for extra in product.extras}
-    loads = [f"{x.register} = {x.name}[m, n, l].to(cutlass.{ValueType.F32.value})" for x in product.extras]
-    extras = [extra.name for extra in product.extras]
-    assert len(used) == len(extras), "every extra has a register of its own"
     text = " ".join([product.a, product.b, product.like, *(size.text for size in product.output_sizes),
                      *(extra.text for extra in product.extras)])  # fmt: skip
     inputs = facts.full.graph.inputs
@@ -107,21 +104,63 @@ def source_of(facts: ProblemFacts, variant: MatmulVariant, *, built: Constructor
     return render(
         "matmul/module",
         title=title, written_for=written_for,
-        level=variant.level, vectors=variant.vectors, pipelined=variant.pipelined, split=variant.split,
-        unrolled=variant.unrolled, tf32=product.operand_dtype == "float32",
-        outside=product.triangle.outside if variant.skipping and product.triangle else "",
-        extras=extras,
-        extra_parameters="".join(f", {name}: cute.Tensor" for name in extras),
-        extra_torch_parameters="".join(f", {name}: torch.Tensor" for name in extras),
-        extra_arguments="".join(f", {name}" for name in extras),
-        extra_views=product.extras,
-        lines=[*loads, *lines], value=_typed(values["result"]),
         imports=_imports(built.imports, variant.level), definitions=built.definitions, init=built.init,
         signature=", ".join(("self", *names.signature)),
         bindings=[f"{name} = {path}.detach()" for name, path in names.bindings.items() if name in mentioned],
-        shape=_tuple(product.output_sizes), dtype=product.output_dtype, like=product.like,
-        a=product.a, b=product.b, d=product.d,
+        **_values(product, variant, lines, values["result"]),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductFunction:
+    """Function that computes a product in a module with other kernels."""
+
+    name: str
+    """Name of the function; every name at module level begins with it."""
+    parameters: tuple[str, ...]
+    """Tensors that the function takes, in order."""
+    lines: tuple[str, ...]
+    """Statements of the epilogue, beside those that read the product's extras."""
+    value: str
+    """Expression of an output element."""
+
+
+def function_of(product: MatrixProduct, variant: MatmulVariant, function: ProductFunction) -> str:
+    """Write the kernels of a product and the function that launches them."""
+    text = render(
+        "matmul/function",
+        name=function.name, parameters=", ".join(function.parameters),
+        **_values(product, variant, function.lines, function.value),
+    )  # fmt: skip
+    return with_prefix(text, function.name, "product")
+
+
+def more_imports(variant: MatmulVariant) -> tuple[str, ...]:
+    """Import lines that a variant needs besides those of every kernel file."""
+    return _MORE_IMPORTS.get(variant.level, ())
+
+
+def _values(
+    product: MatrixProduct, variant: MatmulVariant, lines: Sequence[str], value: str
+) -> dict[str, object]:
+    """Values for the templates of the kernels and of their launch; `lines` and `value` are the epilogue."""
+    extras = [extra.name for extra in product.extras]
+    used = {extra.register for extra in product.extras}
+    assert len(used) == len(extras), "every extra has a register of its own"
+    loads = [f"{x.register} = {x.name}[m, n, l].to(cutlass.{ValueType.F32.value})" for x in product.extras]
+    return {
+        "level": variant.level, "vectors": variant.vectors, "pipelined": variant.pipelined,
+        "split": variant.split, "unrolled": variant.unrolled, "tf32": product.operand_dtype == "float32",
+        "outside": product.triangle.outside if variant.skipping and product.triangle else "",
+        "extras": extras,
+        "extra_parameters": "".join(f", {name}: cute.Tensor" for name in extras),
+        "extra_torch_parameters": "".join(f", {name}: torch.Tensor" for name in extras),
+        "extra_arguments": "".join(f", {name}" for name in extras),
+        "extra_views": product.extras,
+        "lines": [*loads, *lines], "value": _typed(value),
+        "shape": _tuple(product.output_sizes), "dtype": product.output_dtype, "like": product.like,
+        "a": product.a, "b": product.b, "d": product.d,
+    }  # fmt: skip
 
 
 def _imports(built: tuple[str, ...], level: str) -> list[str]:

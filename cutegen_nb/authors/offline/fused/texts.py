@@ -1,70 +1,47 @@
-"""Writer for element-wise graphs, reductions, softmax, norms and losses."""
+"""Kernels of a program as text in a chosen variant, and the strategies that change that text."""
 
 from __future__ import annotations
 
 import math
 
-from cutegen_nb.authors.offline.constructor import constructor
 from cutegen_nb.authors.offline.fused.emit_elementwise import emit_elementwise
 from cutegen_nb.authors.offline.fused.emit_joining import emit_joining
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel
 from cutegen_nb.authors.offline.fused.emit_strided import StridedVectors
 from cutegen_nb.authors.offline.fused.kernel_text import KernelRequest, KernelText
 from cutegen_nb.authors.offline.fused.loops import loop_nest
-from cutegen_nb.authors.offline.fused.module import module_text
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel, plan
 from cutegen_nb.authors.offline.fused.rows_text import is_strided
-from cutegen_nb.authors.offline.fused.strategies import ladder
+from cutegen_nb.authors.offline.fused.strategies import StrategySequence, ladder
 from cutegen_nb.authors.offline.fused.variants import VECTORISE, KernelVariant, fold
 from cutegen_nb.authors.offline.graph.ir import GraphProgram
-from cutegen_nb.authors.offline.graph.reading import read
-from cutegen_nb.authors.offline.writers import WrittenKernel
-from cutegen_nb.core.library import Library, library_words
-from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.strategy import Strategy
-
-
-class FusedLoopsWriter:
-    """Writer of kernels that are loops over elements and rows."""
-
-    def accepts(self, facts: ProblemFacts, library: Library = ()) -> bool:  # noqa: ARG002 - it is the last one asked
-        """Accept every graph: ``menu`` and ``write`` raise Declined for one that is not supported."""
-        return True
-
-    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
-        """List the strategies that change the graph's kernels, in order. Raises Declined."""
-        program = read(facts, library)
-        steps = ladder(plan(program))
-        kept: list[Strategy] = []
-        before = _texts(program, steps.start)
-        for strategy in steps.strategies:
-            variant = fold(steps.start, (*(item.name for item in kept), strategy.name))
-            after = _texts(program, variant)
-            if _differ(before, after) and not (strategy.name == VECTORISE and _no_vectors(after)):
-                kept.append(strategy)
-                before = after
-        return tuple(kept)
-
-    def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
-        """Write the kernels with the strategies applied. Raises Declined."""
-        program = read(facts, problem.library)
-        steps = ladder(plan(program))
-        variant = fold(steps.start, applied)
-        chosen, texts = _texts(program, variant)
-        steps_taken = f": {', '.join(dict.fromkeys(applied))}" if applied else ", in its simplest form"
-        made = any(buffer.made for buffer in program.buffers.values())
-        beside = f" {library_words(problem.library)}" if made else ""
-        title = f"{problem.name} in CuTe DSL{beside}{steps_taken}."
-        source = module_text(chosen, texts, title, constructor(problem))
-        return WrittenKernel(source=source, rationale=steps.rationale(applied))
-
 
 Texts = tuple[KernelPlan, list[tuple[PlannedKernel, tuple[KernelText, ...]]]]
 """Plan, and the launches of each of its kernels."""
 
 
-def _texts(program: GraphProgram, variant: KernelVariant) -> Texts:
-    """Plan for a variant, and the launches of each of its kernels."""
+def sequence(program: GraphProgram) -> StrategySequence:
+    """Strategies for the loops of a program, and the variant that they start from. Raises Declined."""
+    return ladder(plan(program))
+
+
+def menu(program: GraphProgram) -> tuple[Strategy, ...]:
+    """List the strategies that change the loops of a program, in order. Raises Declined."""
+    steps = sequence(program)
+    kept: list[Strategy] = []
+    before = texts(program, steps.start)
+    for strategy in steps.strategies:
+        variant = fold(steps.start, (*(item.name for item in kept), strategy.name))
+        after = texts(program, variant)
+        if _differ(before, after) and not (strategy.name == VECTORISE and _no_vectors(after)):
+            kept.append(strategy)
+            before = after
+    return tuple(kept)
+
+
+def texts(program: GraphProgram, variant: KernelVariant) -> Texts:
+    """Plan for a variant, and the launches of each of its kernels. Raises Declined."""
     chosen = plan(program, fuse=not variant.split, merge=variant.one_pass)
     return chosen, [
         (kernel, _emitted(KernelRequest(kernel=kernel, plan=chosen, variant=variant, name=name)))

@@ -1,0 +1,157 @@
+"""Cut of a problem into the parts that operators' kernels compute and a program of loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op, elements
+from cutegen_nb.authors.offline.graph.library_calls import is_left
+from cutegen_nb.authors.offline.graph.reading import FunctionCall, check_alike, identifier, read
+from cutegen_nb.authors.offline.operators.extents import Templates, extents_of
+from cutegen_nb.authors.offline.operators.operator import (
+    OperandTensor,
+    OperatorCall,
+    OperatorMatch,
+    OperatorTail,
+    OperatorWriter,
+)
+from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import Graph
+from cutegen_nb.core.library import Library
+from cutegen_nb.core.problem import ProblemFacts
+
+_FUNCTIONS = {
+    "convolution": "conv",
+    **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "mv", "addmv"), "product"),
+}
+"""Name of the generated function by the short name of the node whose value it makes; others keep theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPart:
+    """Part of a problem that one operator's kernel computes."""
+
+    name: str
+    """Name of the generated function."""
+    writer: OperatorWriter
+    """Writer of the kernel."""
+    match: OperatorMatch
+    """Nodes, operands and attributes at the full size."""
+    scaled: OperatorMatch
+    """The same at the scaled size."""
+    extents: Templates | None
+    """Expressions for the extents of the result; None where the host cannot tell them beforehand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutProblem:
+    """Problem as a program whose calls are the operators' parts."""
+
+    program: GraphProgram
+    """Loops, with a call for each part and for each node that is left to PyTorch."""
+    parts: Mapping[str, OperatorPart]
+    """Parts by the name of their function."""
+    tails: Mapping[str, OperatorTail]
+    """Element-wise work fused into a part's kernel, by the name of its function."""
+
+    def calls(self) -> dict[str, OperatorCall]:
+        """Requests for the kernels of the parts, the costliest first, by the name of the function."""
+        ops = [op for op in self.program.ops.values() if op.call and op.call.function]
+        ops.sort(key=self._cost, reverse=True)
+        return {call.name: call for call in map(self.call, ops)}
+
+    def call(self, op: Op) -> OperatorCall:
+        """Request for the kernel of one call of the program."""
+        part = self.part_of(op)
+        tail = self.tails.get(part.name)
+        # The tail's tensors come after the part's own.
+        own = op.operands[: len(part.match.operands)]
+        return OperatorCall(
+            name=part.name,
+            operands=tuple(
+                OperandTensor(name=name, shape=self.program.shape(value), dtype=self.program.dtype(value))
+                for name, value in zip(parameter_names(own, part.name), own, strict=True)
+            ),
+            attributes=part.match.attributes,
+            scaled_attributes=part.scaled.attributes,
+            shape=op.shape,
+            dtype=op.dtype,
+            tail=tail,
+        )
+
+    def part_of(self, op: Op) -> OperatorPart:
+        """Part that a call of the program computes."""
+        assert op.call is not None
+        return self.parts[op.call.function]
+
+    def fresh(self, name: str) -> str:
+        """Return `name`, with underscores appended until no value and no function has it."""
+        while name in self.program.buffers or name in self.program.ops or name in self.parts:
+            name += "_"
+        return name
+
+    def _cost(self, op: Op) -> int:
+        """Estimate of the work: an output of a product or a convolution meets many elements of the weight."""
+        second = elements(self.program.shape(op.operands[1])).full if len(op.operands) > 1 else 1
+        return elements(op.shape).full * second
+
+
+_TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
+"""Names that generated functions have for their own."""
+
+
+def parameter_names(values: tuple[str, ...], function: str) -> list[str]:
+    """Parameter names for values: their own, unless one is taken twice or by the function."""
+    names: list[str] = []
+    for value in values:
+        name = value
+        while name in names or name in _TAKEN or name == function:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Library) -> CutProblem:
+    """Cut a problem. Raises Declined, naming the operation that neither loops nor an operator compute."""
+    check_alike(facts)
+    parts = _parts(facts.full.graph, facts.scaled.graph, writers, library)
+    functions = {
+        part.match.result.name: FunctionCall(
+            name=part.name, operands=part.match.operands, output=part.match.result.index
+        )
+        for part in parts
+    }
+    program = read(facts, library, functions)
+    return CutProblem(program=program, parts={part.name: part for part in parts}, tails={})
+
+
+def _parts(
+    full: Graph, scaled: Graph, writers: tuple[OperatorWriter, ...], library: Library
+) -> list[OperatorPart]:
+    """Find the parts, each node in one at most; the writers are asked in order."""
+    taken = {node.name for node in full.nodes if is_left(node, library)}
+    parts: list[OperatorPart] = []
+    for writer in writers:
+        there = {match.result: match for match in writer.matches(scaled)}
+        for match in writer.matches(full):
+            if match.result in there and not taken & match.nodes:
+                taken |= match.nodes
+                name = _function_name(full, match, [part.name for part in parts])
+                small = there[match.result]
+                extents = extents_of(full, match, small)
+                parts.append(
+                    OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)
+                )
+    return parts
+
+
+def _function_name(graph: Graph, match: OperatorMatch, others: list[str]) -> str:
+    node = graph.node(match.result.name)
+    if node is None:
+        raise Declined(f"an operator's kernel would compute {match.result.name}, which is given")
+    short = short_name(node.op)
+    name = identifier(_FUNCTIONS.get(short, short.removesuffix("_with_indices").strip("_")))
+    number = sum(other == name or other.startswith(f"{name}_") for other in others)
+    return f"{name}_{number + 1}" if number else name
