@@ -26,6 +26,8 @@ COOPERATIVE_TOO_LARGE = 720
 """``cudaErrorCooperativeLaunchTooLarge``."""
 _MOST_CLUSTER_CTAS = 8
 """Most CTAs of a portable cluster: every GPU with clusters supports this size."""
+_MOST_CLUSTER_CTAS_ON = {"sm_90": 16, "sm_100": 16, "sm_103": 16}
+"""Most CTAs of a cluster by architecture, with the attribute for it, which the DSL sets on every kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ def refusal(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> Refus
     """
     what = f"Kernel {kernel.name}"
     architecture = kernel.architecture if device is None else device.architecture
-    found = _by_extents(what, launch) or _by_memory(what, kernel, launch, architecture)
+    found = _by_extents(what, launch, architecture) or _by_memory(what, kernel, launch, architecture)
     if found is not None:
         return found
     smem_bytes = kernel.static_smem_bytes + launch.dynamic_smem_bytes
@@ -99,8 +101,9 @@ def refusal(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> Refus
     return None
 
 
-def _by_extents(what: str, launch: Launch) -> Refusal | None:
+def _by_extents(what: str, launch: Launch, architecture: str) -> Refusal | None:
     message = ""
+    most_ctas = _MOST_CLUSTER_CTAS_ON.get(architecture.rstrip("af"), _MOST_CLUSTER_CTAS)
     if min(*launch.grid, *launch.block, *launch.cluster) < 1:
         message = (
             f"{what}: grid {launch.grid}, block {launch.block} and cluster {launch.cluster} must have no "
@@ -119,11 +122,8 @@ def _by_extents(what: str, launch: Launch) -> Refusal | None:
         )
     elif any(size % step for size, step in zip(launch.grid, launch.cluster, strict=True)):
         message = f"{what}: grid {launch.grid} is no multiple of cluster {launch.cluster}. Round the grid up."
-    elif launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > _MOST_CLUSTER_CTAS:
-        message = (
-            f"{what}: cluster {launch.cluster}; every GPU with clusters has {_MOST_CLUSTER_CTAS} CTAs "
-            "at most."
-        )
+    elif launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > most_ctas:
+        message = f"{what}: cluster {launch.cluster}; {architecture} has {most_ctas} CTAs at most."
     return Refusal(code=INVALID_CONFIGURATION, message=message) if message else None
 
 

@@ -177,12 +177,12 @@ class RowKernel(RowsText):
     def _pass(self, group: tuple[State, ...]) -> list[str]:
         exprs = {state.parts[0].name: state.expr for state in group}
         before, inside = self.hoist.split(exprs, self.varying)
-        lines = [line for state in group if state.shift for line in self._shift(state)]
+        lines = [line for state in group if state.shift for line in self.shift_lines(state)]
         lines += definitions(before)
         for state in group:
             lines += state.starts
         statements, values = expression_lines(inside)
-        placed = any(state.needs_place for state in group) or self._uses_column(inside)
+        placed = any(state.needs_place for state in group) or self.uses_column(inside)
         if placed and self.vectors:
             statements.insert(0, "col = chunk * VEC + j")
         sums = [state for state in group if self.in_blocks and state.is_float_sum]
@@ -191,7 +191,7 @@ class RowKernel(RowsText):
             taking = state.of_block() if state in sums else state
             takes += taking.take(values[state.parts[0].name])
         lines += self._loop(self.wanted(inside, varying=True), [*statements, *takes], [], sums)
-        lines += self._across(group)
+        lines += self.across_lines(group)
         if self.partial:
             return lines
         for state in group:
@@ -200,10 +200,11 @@ class RowKernel(RowsText):
         return lines
 
     @staticmethod
-    def _uses_column(exprs: dict[str, Expr]) -> bool:
+    def uses_column(exprs: dict[str, Expr]) -> bool:
+        """Return whether an expression needs an element's column."""
         return any(COLUMN in leaves(expr) for expr in exprs.values())
 
-    def _shift(self, state: State) -> list[str]:
+    def shift_lines(self, state: State) -> list[str]:
         """Statements that load the row's first element, the shift of its deviations."""
         first = state.expr.args[0]  # type: ignore[union-attr]
         loads = self.wanted({"": first}, varying=True)
@@ -215,7 +216,7 @@ class RowKernel(RowsText):
             f"{state.shift} = {values['']}",
         ]
 
-    def _across(self, group: tuple[State, ...]) -> list[str]:
+    def across_lines(self, group: tuple[State, ...]) -> list[str]:
         """Statements that merge the accumulators of a row's threads."""
         if self.lanes == "thread":
             return []
@@ -250,7 +251,7 @@ class RowKernel(RowsText):
             before, inside = self.hoist.split(exprs, self.varying)
             lines += definitions(before)
             statements, values = expression_lines(inside)
-            if self.vectors and self._uses_column(inside):
+            if self.vectors and self.uses_column(inside):
                 statements.insert(0, "col = chunk * VEC + j")
             for tensor in self.element_stores:
                 value = tensor.rounded(called(tensor, values[tensor.register]))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.fused.loops import loop_nest
 from cutegen_nb.authors.offline.fused.lowering import Axis
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
+from cutegen_nb.authors.offline.fused.residence import residence
 from cutegen_nb.authors.offline.fused.rows_text import is_strided
 from cutegen_nb.authors.offline.fused.variants import (
+    CLUSTER,
     COALESCED,
     CTA_PER_ROW,
     GRID_STRIDE,
     IN_FLIGHT,
+    ON_CHIP,
     ONE_PASS,
     SIMPLEST,
     SPLIT,
@@ -22,6 +25,12 @@ from cutegen_nb.authors.offline.fused.variants import (
 )
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
+
+
+HOPPER = ("sm_90",)
+"""Architectures with clusters of CTAs for which kernels are written."""
+BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
+"""Architectures of the strategies that a cluster replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,21 @@ ROWS = {
         "element).",
         "-gmem_load_sectors",
     ),
+    ON_CHIP: _strategy(
+        ON_CHIP,
+        "Copy each row to the CTA's shared memory once, all copies under way together, and take its "
+        "statistics and its outputs from there.",
+        "-gmem_load_sectors",
+    ),
+    CLUSTER: replace(
+        _strategy(
+            CLUSTER,
+            "Divide each row over the CTAs of a cluster, which copy it to their shared memory once and "
+            "join their statistics through each other's.",
+            "-gmem_load_sectors",
+        ),
+        architectures=HOPPER,
+    ),
     SPLIT: _strategy(
         SPLIT,
         "Share each row among several CTAs whose partial results a second kernel joins, so that "
@@ -137,8 +161,8 @@ ROWS = {
 
 FEW_ROWS = 512
 """Number of rows below which most of a GPU's threads are idle when a thread or a warp takes a row."""
-VERY_FEW_ROWS = 16
-"""Number of rows below which most of a GPU's SMs are idle even when a CTA takes a row."""
+FEW_CTAS = 64
+"""Number of CTAs below which most of a GPU's SMs are idle."""
 LONG_ROW = 2048
 """Number of columns from which a row keeps a CTA busy."""
 FEW_THREADS = 65536
@@ -149,7 +173,7 @@ def ladder(plan: KernelPlan) -> StrategySequence:
     """Choose the strategies for the plan's largest reduction, or for its element-wise kernels."""
     reducing = [kernel for kernel in plan.kernels if kernel.reductions]
     if reducing:
-        return _row_ladder(max(reducing, key=lambda kernel: _size((*kernel.rows, *kernel.cols))))
+        return _row_ladder(max(reducing, key=lambda kernel: _size((*kernel.rows, *kernel.cols))), plan)
     uncoalesced = any(len(loop_nest(kernel, merge=False).all) > 1 for kernel in plan.kernels)
     names = ([COALESCED] if uncoalesced else []) + [VECTORISE, IN_FLIGHT, GRID_STRIDE]
     start = SIMPLEST if uncoalesced else KernelVariant(coalesced=True)
@@ -160,17 +184,32 @@ def _size(axes: tuple[Axis, ...]) -> int:
     return elements([axis.extent for axis in axes]).full
 
 
-def _row_ladder(kernel: PlannedKernel) -> StrategySequence:
+def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     rows, cols = _size(kernel.rows), _size(kernel.cols)
     # Each pass reads the rows once; stores of elements read them once more.
     rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
     once = [ONE_PASS] if rereads else []
     if is_strided(kernel, loop_nest(kernel)):
         names = [*once, VECTORISE, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT]
-        return StrategySequence(KernelVariant(coalesced=True), tuple(ROWS[name] for name in names))
+        return _sequence(KernelVariant(coalesced=True), names)
+    room = residence(kernel, plan)
+    kept = room is not None and rows * room.ctas >= FEW_CTAS
     if rows < FEW_ROWS:
-        alone = rows < VERY_FEW_ROWS
-        names = [COALESCED, VECTORISE, *once, *([] if alone else [SPLIT]), IN_FLIGHT]
-        return StrategySequence(KernelVariant(lanes="cta", split=alone), tuple(ROWS[name] for name in names))
-    names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
-    return StrategySequence(SIMPLEST, tuple(ROWS[name] for name in names))
+        # Too few rows for the GPU: several CTAs share each from the start, unless a cluster will keep it.
+        start = KernelVariant(lanes="cta", coalesced=True, split=not kept)
+        names = [VECTORISE, *once, IN_FLIGHT]
+    else:
+        start = SIMPLEST
+        names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
+    if room is None or not kept:
+        return _sequence(start, names)
+    if room.in_cta:
+        return _sequence(start, [*(name for name in names if name not in (ONE_PASS, IN_FLIGHT)), ON_CHIP])
+    others = [name for name in (ONE_PASS, SPLIT, IN_FLIGHT) if name in names or rows < FEW_ROWS]
+    steps = _sequence(start, [*(name for name in names if name not in others), CLUSTER])
+    elsewhere = tuple(replace(ROWS[name], architectures=BUT_HOPPER) for name in others)
+    return StrategySequence(start, (*steps.strategies, *elsewhere))
+
+
+def _sequence(start: KernelVariant, names: list[str]) -> StrategySequence:
+    return StrategySequence(start, tuple(ROWS[name] for name in names))

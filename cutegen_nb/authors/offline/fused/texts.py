@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from cutegen_nb.authors.offline.fused.emit_elementwise import emit_elementwise
 from cutegen_nb.authors.offline.fused.emit_joining import emit_joining
+from cutegen_nb.authors.offline.fused.emit_resident import ResidentRows
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel
 from cutegen_nb.authors.offline.fused.emit_strided import StridedVectors
 from cutegen_nb.authors.offline.fused.kernel_text import KernelRequest, KernelText
 from cutegen_nb.authors.offline.fused.loops import loop_nest
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel, plan
+from cutegen_nb.authors.offline.fused.residence import residence
 from cutegen_nb.authors.offline.fused.rows_text import is_strided
 from cutegen_nb.authors.offline.fused.strategies import StrategySequence, ladder
 from cutegen_nb.authors.offline.fused.variants import VECTORISE, KernelVariant, fold
@@ -30,14 +33,19 @@ def menu(program: GraphProgram) -> tuple[Strategy, ...]:
     """List the strategies that change the loops of a program, in order. Raises Declined."""
     steps = sequence(program)
     kept: list[Strategy] = []
-    before = texts(program, steps.start)
     for strategy in steps.strategies:
-        variant = fold(steps.start, (*(item.name for item in kept), strategy.name))
-        after = texts(program, variant)
+        chain = tuple(item.name for item in kept if _together(item, strategy))
+        before = texts(program, fold(steps.start, chain))
+        after = texts(program, fold(steps.start, (*chain, strategy.name)))
         if _differ(before, after) and not (strategy.name == VECTORISE and _no_vectors(after)):
             kept.append(strategy)
-            before = after
     return tuple(kept)
+
+
+def _together(one: Strategy, other: Strategy) -> bool:
+    """Return whether some architecture is offered both strategies."""
+    either = one.architectures and other.architectures
+    return not either or bool(set(one.architectures) & set(other.architectures))
 
 
 def texts(program: GraphProgram, variant: KernelVariant) -> Texts:
@@ -81,6 +89,11 @@ def _kernel_names(chosen: KernelPlan) -> list[str]:
 def _emitted(request: KernelRequest) -> tuple[KernelText, ...]:
     if not request.kernel.reductions:
         return (emit_elementwise(request),)
+    room = residence(request.kernel, request.plan) if request.variant.on_chip else None
+    if room is not None:
+        # A row that is not kept whole is read again as seldom as possible: its reductions are merged.
+        variant = replace(request.variant, one_pass=not room.whole)
+        return (ResidentRows(RowKernel(replace(request, variant=variant), strided=False), room).text(),)
     strided = is_strided(request.kernel, loop_nest(request.kernel))
     rows = RowKernel(request, strided=strided)
     vectors = strided and request.variant.vectors and not rows.cached

@@ -15,6 +15,8 @@ WARP_PER_ROW = "warp-per-row"
 CTA_PER_ROW = "cta-per-row"
 ONE_PASS = "one-pass"  # noqa: S105 - no password
 SPLIT = "split-reduction"
+ON_CHIP = "row-in-shared-memory"
+CLUSTER = "row-in-cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class KernelVariant:
     """True if a row is read once: kept in registers, or its reductions merged."""
     split: bool = False
     """True if several CTAs share a row."""
+    on_chip: bool = False
+    """True if shared memory keeps a row between its passes."""
 
 
 SIMPLEST = KernelVariant()
@@ -49,6 +53,8 @@ _STEPS: dict[str, dict[str, object]] = {
     CTA_PER_ROW: {"coalesced": True, "lanes": "cta"},
     ONE_PASS: {"one_pass": True},
     SPLIT: {"split": True},
+    ON_CHIP: {"coalesced": True, "lanes": "cta", "vectors": True, "on_chip": True},
+    CLUSTER: {"coalesced": True, "lanes": "cta", "vectors": True, "on_chip": True},
 }
 """Changes of the variant by strategy name."""
 

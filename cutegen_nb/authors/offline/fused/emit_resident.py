@@ -1,0 +1,227 @@
+"""Code generation for rows kept on the chip: in shared memory of one CTA, or of the CTAs of a cluster."""
+
+from __future__ import annotations
+
+import math
+
+from cutegen_nb.authors.offline.expressions.expressions import Expr
+from cutegen_nb.authors.offline.fused.accumulators import State
+from cutegen_nb.authors.offline.fused.emit_rows import RowKernel, called, shared
+from cutegen_nb.authors.offline.fused.kernel_text import KernelText
+from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
+from cutegen_nb.authors.offline.fused.residence import Residence
+from cutegen_nb.authors.offline.fused.resident_text import AlignedVectors, PeeledVectors
+from cutegen_nb.authors.offline.fused.rows_text import definitions, expression_lines
+from cutegen_nb.authors.offline.templates import indented, joined, render, signature
+
+_DOCS = {
+    True: "The CTAs of a cluster share a row and keep it in their shared memory: it is read once.",
+    False: "One CTA a row, which keeps the row in shared memory: it is read once.",
+}
+
+
+class ResidentRows:
+    """Variant of a row kernel that copies its part of a row to shared memory and works from there.
+
+    Each thread copies its own vectors asynchronously and reads no others, so the copies need no barrier. Of a
+    row that is too long for the chip a part is kept; the rest is read again, in reverse, while L2 has it.
+    """
+
+    def __init__(self, base: RowKernel, room: Residence) -> None:
+        self.base, self.room = base, room
+        self.cluster = not room.in_cta
+        held = {access.register for access in room.held}
+        self.held = [tensor for tensor in base.loads if tensor.register in held]
+        odd = math.gcd(base.nest.cols[-1].extent.full, base.widest) < base.widest
+        self.vectors = (PeeledVectors if odd and PeeledVectors.fits(base) else AlignedVectors)(base, self.held)
+        self.met = False
+
+    # ------------------------------------------------------------------ loops
+
+    def _loop(
+        self, exprs: dict[str, Expr], inner: list[str], stores: list[Operand], *, first: bool = False
+    ) -> list[str]:
+        """Loop over this thread's vectors; the first pass waits for each, the last one goes backwards."""
+        loads = self.base.wanted(exprs, varying=True)
+        work = [
+            *self.vectors.copies(loads),
+            "for j in cutlass.range_constexpr(VEC):",
+            *indented(self.vectors.elements(loads, inner)),
+            *self.vectors.stores(stores),
+        ]
+        lines = ["for v in cutlass.range_constexpr(SHARE):"]
+        if stores:
+            comment = "    # Backwards: L2 still has the end of a row that is too long to keep."
+            lines = ["for turn in cutlass.range_constexpr(SHARE):", comment, "    v = SHARE - 1 - turn"]
+        lines.append("    chunk = first + v * STEP")
+        if first:
+            lines += [
+                "    if cutlass.const_expr(v < KEPT):",
+                "        cute.arch.cp_async_wait_group(KEPT - 1 - v)  # vector v has landed, later ones may not",
+            ]
+        return [*lines, f"    if {self.vectors.present}:", *indented(work, 2)]
+
+    def _copy_in(self) -> list[str]:
+        lines = [
+            "# All copies are under way before the first is needed.",
+            "for v in cutlass.range_constexpr(KEPT):",
+            "    chunk = first + v * STEP",
+            f"    if {self.vectors.present}:",
+        ]
+        for tensor in self.held:
+            lines += indented(self.vectors.to_shared(tensor), 2)
+        return [*lines, "    cute.arch.cp_async_commit_group()"]
+
+    # ------------------------------------------------------------------ passes
+
+    def _pass(self, group: tuple[State, ...], *, first: bool) -> list[str]:
+        base = self.base
+        exprs = {state.parts[0].name: state.expr for state in group}
+        before, inside = base.hoist.split(exprs, base.varying)
+        lines = [line for state in group if state.shift for line in base.shift_lines(state)]
+        lines += definitions(before)
+        for state in group:
+            lines += state.starts
+        statements, values = expression_lines(inside)
+        if any(state.needs_place for state in group) or base.uses_column(inside):
+            statements = [*self.vectors.place, *statements]
+        takes = [line for state in group for line in state.take(values[state.parts[0].name])]
+        lines += self._loop(inside, [*statements, *takes], [], first=first)
+        lines += self._across(group)
+        for state in group:
+            count = expression_lines({"count": state.count})[1]["count"] if state.count is not None else ""
+            lines += state.finish(count)
+        return lines
+
+    def _across(self, group: tuple[State, ...]) -> list[str]:
+        if not self.cluster:
+            return self.base.across_lines(group)
+        parts = [part for state in group for part in state.parts]
+        lines = [state.across("32") for state in group]
+        if not self.met:
+            lines.append("cute.arch.cluster_wait()  # the other CTAs have started")
+            self.met = True
+        lines += [
+            "# Lane c of each warp writes the warp's part into CTA c.",
+            "if lane < CTAS:",
+            *(f"    store_to(lane, {shared(part)}, rank * WARPS + warp, {part.name})" for part in parts),
+            "cute.arch.cluster_arrive()",
+            "cute.arch.cluster_wait()",
+            "# Every warp joins the parts for itself, in the same order.",
+            *(f"{part.name} = {shared(part)}[lane % PARTS]" for part in parts),
+            "for part in cutlass.range_constexpr(32, PARTS, 32):",
+        ]
+        lines += [f"    {s.joined([f'{shared(part)}[lane + part]' for part in s.parts])}" for s in group]
+        return [*lines, *(state.across("min(PARTS, 32)") for state in group)]
+
+    # ------------------------------------------------------------------ the end of a row
+
+    def _element_stores(self) -> list[str]:
+        base = self.base
+        if not base.kernel.element_stores:
+            return []
+        exprs: dict[str, Expr] = {s.access.register: s.expr for s in base.kernel.element_stores}
+        before, inside = base.hoist.split(exprs, base.varying)
+        statements, values = expression_lines(inside)
+        if base.uses_column(inside):
+            statements = [*self.vectors.place, *statements]
+        for tensor in base.element_stores:
+            value = tensor.rounded(called(tensor, values[tensor.register]))
+            statements.append(f"{tensor.fragment}[j] = {value}")
+        return [*definitions(before), *self._loop(inside, statements, base.element_stores)]
+
+    def _row_stores(self) -> list[str]:
+        base = self.base
+        if not base.kernel.row_stores:
+            return []
+        exprs = {s.access.register: s.expr for s in base.kernel.row_stores}
+        statements, values = expression_lines(exprs)
+        written = [
+            *statements,
+            *(t.store("row, 0", called(t, values[t.register])) for t in base.row_stores),
+        ]
+        leader = "(rank == 0) & (tidx == 0)" if self.cluster else "tidx == 0"
+        return [f"if {leader}:", *indented(written)]
+
+    # ------------------------------------------------------------------ the whole kernel
+
+    def _setup(self) -> list[str]:
+        base = self.base
+        lines = [
+            f"cols = {base.cols}",
+            *self.vectors.setup,
+            "# Neighbouring threads take neighbouring vectors, and the next ones a step further.",
+            "STEP = CTAS * THREADS" if self.cluster else "STEP = THREADS",
+            "first = rank * THREADS + tidx" if self.cluster else "first = tidx",
+        ]
+        for tensor in self.held:
+            lines.append(f"s{tensor.tensor[1:]} = smem.allocate_tensor({tensor.tensor}.element_type, kept_layout, 16)")
+            lines.append(f"to_s{tensor.tensor[1:]} = copy_atom({tensor.tensor}.element_type, VEC)")
+        fragments = dict.fromkeys([*self.vectors.fragments, *base.element_stores])
+        lines += [
+            f"{tensor.fragment} = cute.make_rmem_tensor(VEC, {tensor.tensor}.element_type)" for tensor in fragments
+        ]
+        return lines
+
+    def _shared(self) -> list[str]:
+        layout = "PARTS" if self.cluster else "WARPS"
+        lines = ["WARPS = THREADS // 32", *(["PARTS = CTAS * WARPS"] if self.cluster else [])]
+        parts = [part for group in self.base.states for state in group for part in state.parts]
+        kinds = [f"smem.allocate_tensor(cutlass.{part.kind.value}, cute.make_layout({layout}))" for part in parts]
+        return [*lines, *(f"{shared(part)} = {kind}" for part, kind in zip(parts, kinds, strict=True))]
+
+    def _sizes(self) -> list[str]:
+        """Launcher statements that divide a row."""
+        room = self.room
+        bits = " + ".join(f"{tensor.tensor}.element_type.width" for tensor in self.held)
+        ctas = "CTAS" if self.cluster else "1"
+        return [
+            *([f"CTAS = {room.ctas}"] if self.cluster else []),
+            f"cols = {self.base.cols}",
+            *self.vectors.sizes,
+            f"threads = cta_threads(chunks, {ctas}, {room.threads})",
+            f"share = cute.ceil_div(chunks, {'CTAS * threads' if self.cluster else 'threads'})",
+            "# Each thread keeps as many of its vectors as fit.",
+            f"kept = min(share, {room.kept_bytes} // (threads * VEC * ({bits}) // 8))",
+        ]
+
+    def text(self) -> KernelText:
+        """Generate kernel and launcher."""
+        base = self.base
+        body = [*self._copy_in(), *(load.load("row, 0") for load in base.loads if not base.varies(load))]
+        for position, group in enumerate(base.states):
+            body += self._pass(group, first=position == 0)
+        body += [*self._element_stores(), *self._row_stores()]
+        names = [tensor.tensor for tensor in base.tensors]
+        inner = ["VEC", *(["CTAS"] if self.cluster else []), "THREADS", "SHARE", "KEPT"]
+        numbers = [*base.counts, *(["VEC"] if self.vectors.from_host else [])]
+        passed = ["VEC", *(["CTAS"] if self.cluster else []), "threads", "share", "kept"]
+        views, needed = base.views()
+        joins = {*base.joins(), "across_lanes", "cta_threads", "copy_atom", *self.vectors.needed}
+        joins |= {s.join for group in base.states for s in group} | ({"store_to"} if self.cluster else set())
+        source = render(
+            "rows_on_chip",
+            name=base.name,
+            params=signature(base.name, names, [*base.counts, *inner])["params"],
+            host_params=signature(base.name, names, numbers)["host_params"],
+            arguments=", ".join([*names, *base.counts, *passed]),
+            doc=_DOCS[self.cluster],
+            views=joined(views),
+            wide=is_wide(base.plan),
+            cluster=self.cluster,
+            grid=f"{base.rows} * CTAS" if self.cluster else base.rows,
+            shared=joined(self._shared()),
+            setup=joined(self._setup()),
+            sizes=joined(self._sizes()),
+            body=joined(body),
+        )
+        return KernelText(
+            name=base.name,
+            source=source,
+            nest=base.nest,
+            tensors=base.tensors,
+            counts=base.counts,
+            needed=needed | joins,
+            constants={},
+            vector=(base.nest.cols[-1], base.widest) if self.vectors.from_host else None,
+        )
