@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
+from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
 
-OPERATOR_WRITERS: tuple[OperatorWriter, ...] = ()
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (WindowsWriter(),)
 """Every writer; where two match the same nodes, the first one keeps them."""

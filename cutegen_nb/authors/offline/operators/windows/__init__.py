@@ -1,0 +1,1 @@
+"""Kernels over sliding windows: pooling, and convolution of each channel by itself."""
