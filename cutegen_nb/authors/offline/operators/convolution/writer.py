@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.operators.convolution.reading import (
-    Convolution,
     attributes_of,
     convolutions,
     has_bias,
@@ -15,12 +13,21 @@ from cutegen_nb.authors.offline.operators.convolution.strategies import (
     MULTISTAGE_STRATEGY,
     TENSOR,
     TENSOR_STRATEGIES,
+    WGMMA,
+    WGMMA_STRATEGIES,
 )
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
-from cutegen_nb.authors.offline.templates import joined, render
+from cutegen_nb.authors.offline.templates import render
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.strategy import Strategy
+
+_HOPPER = ("import cutlass.utils.hopper_helpers as sm90", "from cutlass.tensor_utils import LayoutEnum")
+
+SMALLEST_MMA = 8
+"""Smallest extent of an MMA: those of 16 × 8 × 16 have n = 8."""
+LARGEST_TENSOR = 2**31
+"""Largest number of elements of a tensor for tensor cores: their kernel counts elements in 32 bits."""
 
 
 class ConvolutionWriter:
@@ -34,13 +41,49 @@ class ConvolutionWriter:
         """List the strategies for the convolution's shape. Raises Declined."""
         if call.attributes != call.scaled_attributes:
             raise Declined("the convolution's stride, padding or dilation changes with the problem's size")
-        return ()
+        dtype = "float32" if call.dtype == "float32" else "float16"
+        if not suits_tensor_cores(call):
+            return ()
+        return (WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
+        wgmma = WGMMA in applied
+        if TENSOR not in applied and not wgmma:
+            source = render("convolution/naive", **values_of(call))
+            return OperatorText(source=source, constants=constants_of(call))
+        values = {
+            **values_of(call),
+            **parts_of(call),
+            "pipelined": wgmma or MULTISTAGE in applied,
+            "wgmma": wgmma,
+        }
         return OperatorText(
-            source=render("convolution/naive", **values_of(call)), constants=constants_of(call)
+            source=render("convolution/tensor", **values),
+            constants=constants_of(call),
+            imports=("import math", *(_HOPPER if wgmma else ())),
         )
+
+
+def suits_tensor_cores(call: OperatorCall) -> bool:
+    """Return whether a group has work for an MMA at the full size, and 32 bits count all elements.
+
+    With fewer than 8 output channels, or fewer than 16 products a sum, most of its factors would be zeros.
+    """
+    groups, weight = attributes_of(call).groups, call.operands[1].shape
+    outputs = call.shape[1].full // groups
+    inputs = call.operands[0].shape[1].full // groups
+    depth = inputs * elements(weight[2:]).full
+    few = all(elements(shape).full <= LARGEST_TENSOR for shape in (call.operands[0].shape, call.shape))
+    return outputs >= SMALLEST_MMA and depth >= 2 * SMALLEST_MMA and few and _packed(call) <= LARGEST_TENSOR
+
+
+def _packed(call: OperatorCall) -> int:
+    """Elements of one packed part of the input: the channels of a group fill whole chunks."""
+    x, groups = call.operands[0].shape, attributes_of(call).groups
+    inputs = x[1].full // groups
+    chunk = 8 if inputs > 4 else 4  # noqa: PLR2004 - as the kernel has it
+    return (elements(x).full // x[1].full) * (-(-inputs // chunk) * chunk * groups)
 
 
 def constants_of(call: OperatorCall) -> dict[str, str]:
@@ -78,4 +121,20 @@ def values_of(call: OperatorCall) -> dict[str, object]:
         "tail_lines": list(call.tail.lines) if call.tail else [],
         "tail_value": call.tail.value if call.tail else "acc",
         "dtype": call.dtype,
+    }
+
+
+def parts_of(call: OperatorCall) -> dict[str, object]:
+    """Names of the packed operands' parts: float32 has an upper and a lower one."""
+    split = call.operands[0].dtype == "float32"
+    parts = ("Upper", "Lower") if split else ("Whole",)
+    x_parts, w_parts = [f"m{part}X" for part in parts], [f"m{part}W" for part in parts]
+    return {
+        "split": split,
+        "parts": list(parts),
+        "x_parts": x_parts,
+        "w_parts": w_parts,
+        "x_parts_parameters": ", ".join(f"{item}: cute.Tensor" for item in x_parts),
+        "w_parts_parameters": ", ".join(f"{item}: cute.Tensor" for item in w_parts),
+        "backs": ["mBackX", "mBackW"] if split else [],
     }
