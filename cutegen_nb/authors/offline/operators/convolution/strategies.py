@@ -14,74 +14,76 @@ _BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120",
 """Architectures with mma.sync and without wgmma: on Hopper it would stand in the way of wgmma."""
 
 
-_LESS_WORK = tuple(
-    ExpectedEffect(counter=name, direction=Direction.DOWN)
-    for name in ("gmem_load_sectors", "warp_instructions", "latency_ms")
-)
+_CLASSES = (WorkloadClass.CONVOLUTION, WorkloadClass.FUSED)
 
 _LAYOUT = (
     "Copy the input with its channels last, 16 bytes of them to a chunk, so that a tap of a filter reads "
     "contiguous chunks. The convolution is then a product of pixels by output channels whose rows are "
     "gathered: cp.async fetches the chunks of each tap, zeros where it lies in the padding. "
 )
+_PARTS = (
+    " The copy holds each number as the sum of two of fp16, scaled by a power of two for each image and each "
+    "filter: the three products that count give fp32's accuracy, and fp32 additions collect short sums."
+)
 
-TENSOR_STRATEGIES = {
-    "float32": Strategy(
+
+def _down(*counters: str) -> tuple[ExpectedEffect, ...]:
+    return tuple(ExpectedEffect(counter=name, direction=Direction.DOWN) for name in counters)
+
+
+def _parts(dtype: str) -> str:
+    return _PARTS if dtype == "float32" else ""
+
+
+def _tensor(dtype: str) -> Strategy:
+    """First kernel on tensor cores by mma.sync."""
+    return Strategy(
         name=TENSOR,
-        statement=_LAYOUT
-        + "Multiply on the tensor cores with fp32's accuracy: the copy holds each number as the sum "
-        "of two of fp16, scaled by a power of two for each image and each filter, and the three products "
-        "that count are added, 32 terms at a time, to sums in fp32.",
-        classes=(WorkloadClass.CONVOLUTION, WorkloadClass.FUSED),
-        effects=_LESS_WORK,
+        statement=f"{_LAYOUT}The tensor cores multiply, and sums stay in fp32.{_parts(dtype)}",
+        classes=_CLASSES,
+        effects=_down("gmem_load_sectors", "warp_instructions"),
         architectures=_BUT_HOPPER,
         absent=(Optimisation.TENSOR_CORES,),
-    ),
-    "float16": Strategy(
-        name=TENSOR,
-        statement=_LAYOUT + "Multiply on the tensor cores, 16-bit factors as they are and sums in fp32.",
-        classes=(WorkloadClass.CONVOLUTION, WorkloadClass.FUSED),
-        effects=_LESS_WORK,
-        architectures=_BUT_HOPPER,
+    )
+
+
+def _wgmma(dtype: str) -> Strategy:
+    """Kernel for Hopper, stages included."""
+    return Strategy(
+        name=WGMMA,
+        statement=f"{_LAYOUT}Hopper's tensor cores (wgmma) multiply straight from shared memory while "
+        f"cp.async fetches the next tiles.{_parts(dtype)}",
+        classes=_CLASSES,
+        effects=_down("gmem_load_sectors", "warp_instructions", "latency_ms"),
+        architectures=("sm_90",),
         absent=(Optimisation.TENSOR_CORES,),
-    ),
-}
-"""First kernel on tensor cores by dtype; bfloat16 is as float16."""
+    )
+
+
+TILES_STRATEGY = Strategy(
+    name=TILES,
+    statement="Take the convolution for a product of pixels by output channels: stage tiles of the input, "
+    "gathered tap by tap, and of the weights in shared memory, and give each thread up to 4 × 4 outputs in "
+    "registers, so that a number loaded from global memory serves up to 64 outputs.",
+    classes=_CLASSES,
+    effects=_down("gmem_load_sectors", "warp_instructions"),
+    absent=(Optimisation.SHARED_TILES,),
+    excludes=(Optimisation.TENSOR_CORES,),
+)
+
+TENSOR_STRATEGIES = {dtype: _tensor(dtype) for dtype in ("float32", "float16", "bfloat16")}
+"""First kernel on tensor cores, by dtype."""
+
+WGMMA_STRATEGIES = {dtype: _wgmma(dtype) for dtype in ("float32", "float16", "bfloat16")}
+"""Kernel for Hopper, by dtype."""
 
 MULTISTAGE_STRATEGY = Strategy(
     name=MULTISTAGE,
-    statement="Keep several stages of gathered tiles in shared memory: while one is multiplied, cp.async fetches the "
-    "next, and one barrier a tile is enough.",
-    classes=(WorkloadClass.CONVOLUTION, WorkloadClass.FUSED),
-    effects=tuple(
-        ExpectedEffect(counter=name, direction=Direction.DOWN) for name in ("barriers", "latency_ms")
-    ),
+    statement="Keep several stages of gathered tiles in shared memory: while one is multiplied, cp.async "
+    "fetches the next, and one barrier a tile is enough.",
+    classes=_CLASSES,
+    effects=_down("barriers", "latency_ms"),
     architectures=_BUT_HOPPER,
     absent=(Optimisation.PIPELINED,),
     present=(Optimisation.TENSOR_CORES,),
 )
-
-WGMMA_STRATEGIES = {
-    "float32": Strategy(
-        name=WGMMA,
-        statement=_LAYOUT
-        + "Hopper's tensor cores (wgmma) multiply straight from shared memory while cp.async "
-        "fetches the next tiles. The copy holds each number as the sum of two of fp16, scaled by a power of two "
-        "for each image and each filter: three products give fp32's accuracy, collected in fp32.",
-        classes=(WorkloadClass.CONVOLUTION, WorkloadClass.FUSED),
-        effects=_LESS_WORK,
-        architectures=("sm_90",),
-        absent=(Optimisation.TENSOR_CORES,),
-    ),
-    "float16": Strategy(
-        name=WGMMA,
-        statement=_LAYOUT
-        + "Hopper's tensor cores (wgmma) multiply straight from shared memory while cp.async "
-        "fetches the next tiles.",
-        classes=(WorkloadClass.CONVOLUTION, WorkloadClass.FUSED),
-        effects=_LESS_WORK,
-        architectures=("sm_90",),
-        absent=(Optimisation.TENSOR_CORES,),
-    ),
-}
-"""Kernel for Hopper by dtype; bfloat16 is as float16."""

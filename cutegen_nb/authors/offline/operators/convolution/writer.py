@@ -13,6 +13,8 @@ from cutegen_nb.authors.offline.operators.convolution.strategies import (
     MULTISTAGE_STRATEGY,
     TENSOR,
     TENSOR_STRATEGIES,
+    TILES,
+    TILES_STRATEGY,
     WGMMA,
     WGMMA_STRATEGIES,
 )
@@ -41,16 +43,17 @@ class ConvolutionWriter:
         """List the strategies for the convolution's shape. Raises Declined."""
         if call.attributes != call.scaled_attributes:
             raise Declined("the convolution's stride, padding or dilation changes with the problem's size")
-        dtype = "float32" if call.dtype == "float32" else "float16"
         if not suits_tensor_cores(call):
-            return ()
-        return (WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+            return (TILES_STRATEGY,)
+        dtype = call.operands[0].dtype
+        return (TILES_STRATEGY, WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
         wgmma = WGMMA in applied
         if TENSOR not in applied and not wgmma:
-            source = render("convolution/naive", **values_of(call))
+            level = "tiled" if TILES in applied else "naive"
+            source = render(f"convolution/{level}", **values_of(call))
             return OperatorText(source=source, constants=constants_of(call))
         values = {
             **values_of(call),
@@ -72,10 +75,10 @@ def suits_tensor_cores(call: OperatorCall) -> bool:
     """
     groups, weight = attributes_of(call).groups, call.operands[1].shape
     outputs = call.shape[1].full // groups
-    inputs = call.operands[0].shape[1].full // groups
-    depth = inputs * elements(weight[2:]).full
-    few = all(elements(shape).full <= LARGEST_TENSOR for shape in (call.operands[0].shape, call.shape))
-    return outputs >= SMALLEST_MMA and depth >= 2 * SMALLEST_MMA and few and _packed(call) <= LARGEST_TENSOR
+    depth = call.operands[0].shape[1].full // groups * elements(weight[2:]).full
+    # One more chunk than the input's holds zeros.
+    largest = max(elements(call.operands[0].shape).full, elements(call.shape).full, _packed(call) + 8)
+    return outputs >= SMALLEST_MMA and depth >= 2 * SMALLEST_MMA and largest <= LARGEST_TENSOR
 
 
 def _packed(call: OperatorCall) -> int:
