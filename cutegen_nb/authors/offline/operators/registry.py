@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cutegen_nb.authors.offline.operators.convolution.writer import ConvolutionWriter
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
 
-OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (WindowsWriter(),)
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (WindowsWriter(), ConvolutionWriter())
 """Every writer; where two match the same nodes, the first one keeps them."""
