@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
+from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
 
-OPERATOR_WRITERS: tuple[OperatorWriter, ...] = ()
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (ScanWriter(),)
 """Every writer; where two match the same nodes, the first one keeps them."""
