@@ -40,9 +40,9 @@ WARP_STRATEGY = _strategy(
 
 BLOCK_STRATEGY = _strategy(
     BLOCK,
-    "Give each row to a CTA in chunks of four 128-bit vectors a thread: a thread adds up its vectors, lanes scan "
-    "the sums through registers, warps through one exchange in shared memory, and a running total goes from "
-    "chunk to chunk.",
+    "Give each row to a CTA in chunks of four 128-bit vectors a thread: a thread adds up its vectors, lanes "
+    "scan the sums through registers, warps through one exchange in shared memory, and a running total goes "
+    "from chunk to chunk.",
     "gmem_requests warp_instructions",
     absent=(Optimisation.VECTORS,),
 )
@@ -57,16 +57,16 @@ PREFETCH_STRATEGY = _strategy(
 
 SPLIT_STRATEGY = _strategy(
     SPLIT,
-    "Split each row over several CTAs, since there are too few rows to fill the GPU: a first kernel finds the "
-    "total of each part, and a second one scans the parts, each from the totals before it.",
+    "Split each row over several CTAs, since there are too few rows to fill the GPU: a first kernel finds "
+    "the total of each part, and a second one scans the parts, each from the totals before it.",
     "latency_ms",
     absent=(Optimisation.SPLIT,),
 )
 
 COLUMNS_STRATEGY = _strategy(
     COLUMNS,
-    "Give 32 neighbouring columns to a CTA: lanes take columns, each warp eight elements along the scan with all "
-    "loads in flight, and warps exchange their totals through shared memory.",
+    "Give 32 neighbouring columns to a CTA: lanes take columns, each warp eight elements along the scan with "
+    "all loads in flight, and warps exchange their totals through shared memory.",
     "latency_ms",
     absent=(Optimisation.ROWS_SHARED,),
 )

@@ -46,8 +46,8 @@ class ScanWriter:
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel of the furthest strategy in `applied`."""
-        return OperatorText(source=render(f"scans/{_template(applied)}", **_values(call, applied)), constants={},
-                            imports=("import math",))  # fmt: skip
+        source = render(f"scans/{_template(applied)}", **_values(call, applied))
+        return OperatorText(source=source, constants={}, imports=("import math",))
 
 
 def _attributes(call: OperatorCall) -> ScanAttributes:
@@ -85,7 +85,8 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
 
     return {
         "name": call.name, "NAME": call.name.upper(), "tail": tail, "extras": extras, "dim": attributes.dim,
-        "params": parameters([*read, "mY", *extras], "cute.Tensor"), "arguments": ", ".join([*read, "mY", *extras]),
+        "params": parameters([*read, "mY", *extras], "cute.Tensor"),
+        "arguments": ", ".join([*read, "mY", *extras]),
         "params_in": parameters(read, "cute.Tensor"), "arguments_in": ", ".join(read),
         "torch_params": parameters(names, "torch.Tensor"),
         "launched": ", ".join([f"{call.operands[0].name}.view(lines)",
