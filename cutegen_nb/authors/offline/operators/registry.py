@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cutegen_nb.authors.offline.operators.attention.writer import AttentionWriter
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
 from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
 
-OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (ScanWriter(),)
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (ScanWriter(), AttentionWriter())
 """Every writer; where two match the same nodes, the first one keeps them."""
