@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from cutegen_nb.authors.offline.operators.attention.writer import AttentionWriter
 from cutegen_nb.authors.offline.operators.convolution.writer import ConvolutionWriter
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
+from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
 
-OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (WindowsWriter(), ConvolutionWriter())
+OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (
+    WindowsWriter(),
+    ConvolutionWriter(),
+    ScanWriter(),
+    AttentionWriter(),
+)
 """Every writer; where two match the same nodes, the first one keeps them."""

@@ -1,0 +1,205 @@
+"""Search for attention in a traced graph: softmax(Q · Kᵀ · scale + mask) · V as the trace spells it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.operators.operator import OperatorMatch
+from cutegen_nb.core.graph import Argument, Graph, Node, Ref
+
+_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "clone", "expand"})
+_FLOATS = frozenset({"float32", "float16", "bfloat16"})
+_NO_KEY = -math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionAttributes:
+    """Kind of attention."""
+
+    scale: float
+    """Factor of the scores."""
+    causal: bool = False
+    """True if a query has no weight for later keys."""
+    masked: bool = False
+    """True if the fourth operand is added to the scores."""
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Walk from the output of an attention back to its operands; collects the nodes on the way."""
+
+    graph: Graph
+    nodes: set[str] = field(default_factory=set)
+
+    def through(self, value: Argument, *ops: str) -> Node | None:
+        """Return the node that makes `value`, past views, if it is of one of these kinds."""
+        node = self.past_views(value)
+        if node is None or short_name(node.op) not in ops:
+            return None
+        self.nodes.add(node.name)
+        return node
+
+    def past_views(self, value: Argument) -> Node | None:
+        """Return the node that makes `value`, past views that change no number."""
+        while isinstance(value, Ref):
+            node = self.graph.node(value.name)
+            if node is None or short_name(node.op) not in _VIEWS or _spreads(self.graph, node):
+                return node
+            self.nodes.add(node.name)
+            value = node.args[0]
+        return None
+
+    def operand(self, value: Argument) -> Ref | None:
+        """Return the operand behind the views of `value` that only put batches together."""
+        while isinstance(value, Ref):
+            node = self.graph.node(value.name)
+            if node is None or short_name(node.op) not in _VIEWS or not isinstance(node.args[0], Ref):
+                return value
+            before, after = self.graph.spec(node.args[0]).shape, node.outputs[0].shape
+            if before[-2:] != after[-2:] or _spreads(self.graph, node):
+                return value
+            self.nodes.add(node.name)
+            value = node.args[0]
+        return None
+
+
+def attentions_of(graph: Graph) -> tuple[OperatorMatch, ...]:
+    """Find every attention of a graph."""
+    found = (_attention(graph, node) for node in graph.nodes if short_name(node.op) == "bmm")
+    return tuple(match for match in found if match is not None)
+
+
+def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
+    walk = _Walk(graph)
+    walk.nodes.add(product.name)
+    scores = _softmax_of(walk, product.args[0])
+    if scores is None:
+        return None
+    causal, scores = _causal(walk, scores)
+    mask, scores = _mask(walk, scores)
+    scale, scores = _scale(walk, scores)
+    first = walk.through(scores, "bmm")
+    if first is None:
+        return None
+    q, k, v = walk.operand(first.args[0]), _keys(walk, first.args[1]), walk.operand(product.args[1])
+    if q is None or k is None or v is None or not _fit(graph, (q, k, v), product.outputs[0].dtype):
+        return None
+    result = _result(graph, product, graph.spec(q).shape[:-1], walk.nodes)
+    if result is None or not _closed(graph, walk.nodes, result):
+        return None
+    return OperatorMatch(
+        nodes=frozenset(walk.nodes),
+        result=result,
+        operands=(q, k, v) if mask is None else (q, k, v, mask),
+        attributes=AttentionAttributes(scale=scale, causal=causal, masked=mask is not None),
+    )
+
+
+def _softmax_of(walk: _Walk, value: Argument) -> Argument:
+    """Return x of exp(x - amax(x)) / sum(exp(x - amax(x)))."""
+    quotient = walk.through(value, "div")
+    if quotient is None:
+        return None
+    weights, total = walk.through(quotient.args[0], "exp"), walk.through(quotient.args[1], "sum")
+    difference = walk.through(weights.args[0], "sub") if weights else None
+    if weights is None or total is None or difference is None or total.args[0] != Ref(weights.name):
+        return None
+    largest = walk.through(difference.args[1], "amax")
+    if largest is None or largest.args[0] != difference.args[0]:
+        return None
+    last = len(weights.outputs[0].shape) - 1
+    along = all(node.args[1] in ((last,), (-1,)) for node in (largest, total))
+    return difference.args[0] if along else None
+
+
+def _causal(walk: _Walk, value: Argument) -> tuple[bool, Argument]:
+    """Take ``where(tril(ones), scores, -inf)`` along."""
+    node = walk.graph.node(value.name) if isinstance(value, Ref) else None
+    if node is None or short_name(node.op) != "where" or node.args[2] != _NO_KEY:
+        return False, value
+    triangle = walk.graph.node(node.args[0].name) if isinstance(node.args[0], Ref) else None
+    if triangle is None or short_name(triangle.op) != "tril" or len(triangle.args) > 1:
+        return False, value
+    ones = walk.graph.node(triangle.args[0].name) if isinstance(triangle.args[0], Ref) else None
+    if ones is None or short_name(ones.op) != "full" or ones.args[1] is not True:
+        return False, value
+    walk.nodes |= {node.name, triangle.name, ones.name}
+    return True, node.args[1]
+
+
+def _mask(walk: _Walk, value: Argument) -> tuple[Ref | None, Argument]:
+    """Take the addition of a mask along."""
+    node = walk.graph.node(value.name) if isinstance(value, Ref) else None
+    if node is None or short_name(node.op) != "add" or node.kwargs:
+        return None, value
+    scores, mask = node.args[:2]
+    if not isinstance(mask, Ref) or not isinstance(scores, Ref):
+        return None, value
+    if walk.graph.spec(mask).dtype not in _FLOATS or walk.graph.spec(scores).shape != node.outputs[0].shape:
+        return None, value
+    walk.nodes.add(node.name)
+    return mask, scores
+
+
+def _scale(walk: _Walk, value: Argument) -> tuple[float, Argument]:
+    """Take the scores' factor along."""
+    node = walk.past_views(value)
+    if node is None or short_name(node.op) not in ("mul", "div") or not isinstance(node.args[1], int | float):
+        return 1.0, value
+    walk.nodes.add(node.name)
+    number = float(node.args[1])
+    return (number if short_name(node.op) == "mul" else 1 / number), node.args[0]
+
+
+def _keys(walk: _Walk, value: Argument) -> Ref | None:
+    """Return K where `value` is its transpose in the last two dimensions."""
+    node = walk.past_views(value)
+    if node is None or short_name(node.op) != "permute" or not isinstance(node.args[1], tuple):
+        return None
+    rank = len(node.outputs[0].shape)
+    order = tuple(int(dim) % rank for dim in node.args[1] if isinstance(dim, int))
+    if order != (*range(rank - 2), rank - 1, rank - 2):
+        return None
+    walk.nodes.add(node.name)
+    return walk.operand(node.args[0])
+
+
+def _fit(graph: Graph, operands: tuple[Ref, ...], dtype: str) -> bool:
+    """Return whether operands have one dtype of floats, and the same batches."""
+    specs = [graph.spec(ref) for ref in operands]
+    q, k, v = (spec.shape for spec in specs)
+    same = {spec.dtype for spec in specs} == {dtype} and dtype in _FLOATS
+    return same and len(q) > 2 and q[:-2] == k[:-2] == v[:-2] and (q[-1], k[-2]) == (k[-1], v[-2])  # noqa: PLR2004
+
+
+def _result(graph: Graph, product: Node, rows: tuple[int, ...], nodes: set[str]) -> Ref | None:
+    """Return the output in the shape of the query: of the product itself, or of a view of it."""
+    if product.outputs[0].shape[:-1] == rows:
+        return Ref(product.name)
+    for node in graph.nodes:
+        same = short_name(node.op) in _VIEWS and node.args[0] == Ref(product.name)
+        if same and node.outputs[0].shape == (*rows, product.outputs[0].shape[-1]):
+            nodes.add(node.name)
+            return Ref(node.name)
+    return None
+
+
+def _closed(graph: Graph, nodes: set[str], result: Ref) -> bool:
+    """Return whether no value inside but the result is used outside."""
+    inner = nodes - {result.name}
+    used = {ref.name for node in graph.nodes if node.name not in nodes for ref in _refs(node.args)}
+    return not inner & (used | {ref.name for ref in graph.outputs})
+
+
+def _refs(argument: Argument) -> list[Ref]:
+    if isinstance(argument, Ref):
+        return [argument]
+    return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []
+
+
+def _spreads(graph: Graph, node: Node) -> bool:
+    """Return whether a node repeats elements."""
+    source = node.args[0]
+    return isinstance(source, Ref) and graph.spec(source).elements != node.outputs[0].elements

@@ -1,0 +1,1 @@
+"""Scans: cumulative sums and products, with the flips, shifts and masks around them."""
