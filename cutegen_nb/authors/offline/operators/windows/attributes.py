@@ -12,7 +12,7 @@ Kind = Literal["max", "avg", "conv"]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Windows along one axis, which begin at ``-padding``, ``stride - padding`` …"""
+    """Windows along one axis. The first begins `padding` elements before the input."""
 
     window: int = 1
     """Taps of a window."""
@@ -22,11 +22,6 @@ class Axis:
     """Elements added on both sides, which are neutral to the reduction."""
     dilation: int = 1
     """Elements from one tap to the next."""
-
-    @property
-    def is_trivial(self) -> bool:
-        """True if each window is one element of the input."""
-        return self == Axis()
 
     @property
     def span(self) -> int:
@@ -47,12 +42,8 @@ class Window:
     """Reduction."""
     spatial: int
     """Spatial dimensions of the tensors: their last ones."""
-    depth: Axis = Axis()
-    """Third dimension from the end."""
-    height: Axis = Axis()
-    """Second dimension from the end."""
-    width: Axis = Axis()
-    """Last dimension."""
+    axes: tuple[Axis, Axis, Axis] = (Axis(), Axis(), Axis())
+    """Windows along depth, height and width, which are the last three dimensions."""
     rank: int = 3
     """Spatial dimensions that have an extent: at most `spatial`."""
     ceil: bool = False
@@ -65,11 +56,6 @@ class Window:
     """Outputs along each spatial dimension, where windows follow from them."""
     bias: bool = False
     """True if a bias is added to each channel."""
-
-    @property
-    def axes(self) -> tuple[Axis, Axis, Axis]:
-        """The three axes, depth first."""
-        return self.depth, self.height, self.width
 
     @property
     def taps(self) -> int:

@@ -34,7 +34,9 @@ class MarchPlan:
         Tap i of output o is slice o · stride + i · dilation; of an output that began `age` steps ago it is
         slice i · dilation - age · stride of the present step.
         """
-        pairs = [(tap, *divmod(tap * self.march.dilation, self.march.stride)) for tap in range(self.march.window)]
+        pairs = [
+            (tap, *divmod(tap * self.march.dilation, self.march.stride)) for tap in range(self.march.window)
+        ]
         slices = max(phase for _, _, phase in pairs) + 1
         return tuple(
             tuple((tap, age) for tap, age, phase in pairs if phase == number) for number in range(slices)
@@ -56,13 +58,15 @@ class MarchPlan:
             "pipelined": self.pipelined,
             "slices": len(self.taps),
             "unrolled": self.cross.window * self.along.window <= _MOST_UNROLLED or window.kind == "conv",
-            "most": 256 if window.rank == 2 else 1024,
+            "most": _OUTPUTS[window.rank],
             "stage_bytes": STAGE_BYTES,
         }
 
 
 STAGE_BYTES = 36 * 1024
 """Shared memory of one stage: with two of them, three CTAs share an SM of 228 KiB."""
+_OUTPUTS = {1: 1024, 2: 256, 3: 1024}
+"""Most outputs of a tile, by the number of spatial dimensions: one a thread where each has other weights."""
 _MOST_UNROLLED = 64
 """Taps of a slice that are unrolled; more are a loop."""
 _MOST_SLICES = 32
@@ -75,10 +79,9 @@ _MOST_OPEN = 16
 
 def march_plan(window: Window, *, staged: bool, pipelined: bool) -> MarchPlan:
     """Choose the axis of the march: depth, height, or planes where windows have one dimension."""
-    march, cross = {1: (Axis(), Axis()), 2: (window.height, Axis()), 3: (window.depth, window.height)}[
-        window.rank
-    ]
-    return MarchPlan(march=march, cross=cross, along=window.width, staged=staged, pipelined=pipelined)
+    depth, height, width = window.axes
+    march, cross = {1: (Axis(), Axis()), 2: (height, Axis()), 3: (depth, height)}[window.rank]
+    return MarchPlan(march=march, cross=cross, along=width, staged=staged, pipelined=pipelined)
 
 
 def fits_march(window: Window, dtype: str) -> bool:

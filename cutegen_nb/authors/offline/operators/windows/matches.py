@@ -12,6 +12,8 @@ from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
 
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 """dtypes that the kernels read; all reduce in float32."""
+_MOST_AXES = 3
+"""Spatial dimensions that the kernels know."""
 _VIEWS = frozenset({"view", "unsqueeze", "squeeze", "reshape"})
 """Operations that insert or remove the dimension of one which PyTorch's 1-D pooling adds."""
 
@@ -27,7 +29,9 @@ def _match(graph: Graph, node: Node) -> OperatorMatch | None:
     source = node.args[0] if node.args else None
     if read is None or not isinstance(source, Ref) or _uses_further_outputs(graph, node):
         return None
-    operands = tuple(arg for arg in node.args[:3] if isinstance(arg, Ref)) if read is _convolution else (source,)
+    operands = (
+        tuple(arg for arg in node.args[:3] if isinstance(arg, Ref)) if read is _convolution else (source,)
+    )
     specs = [graph.spec(ref) for ref in operands]
     if any(spec.dtype not in _FLOATS or 0 in spec.shape for spec in specs):
         return None
@@ -43,7 +47,7 @@ def _match(graph: Graph, node: Node) -> OperatorMatch | None:
 
 def _without_views(graph: Graph, match: OperatorMatch, window: Window) -> OperatorMatch | None:
     """Take in the views around a pooling of one dimension, which PyTorch computes in two."""
-    if window.kind == "conv" or window.spatial != 2 or window.rank != 1:
+    if window.kind == "conv" or (window.spatial, window.rank) != (2, 1):
         return None
     before = graph.node(match.operands[0].name)
     users = _users(graph, match.result)
@@ -77,11 +81,7 @@ def _refs(argument: Argument) -> list[Ref]:
 
 
 def _users(graph: Graph, ref: Ref) -> list[Node]:
-    return [
-        node
-        for node in graph.nodes
-        if ref in _refs((*node.args, *(value for _, value in node.kwargs)))
-    ]
+    return [node for node in graph.nodes if ref in _refs((*node.args, *(value for _, value in node.kwargs)))]
 
 
 def _uses_further_outputs(graph: Graph, node: Node) -> bool:
@@ -110,9 +110,11 @@ def _numbers(argument: Argument, count: int, default: int) -> tuple[int, ...]:
     return numbers or (default,) * count
 
 
-def _axes(*parts: tuple[int, ...]) -> dict[str, Axis]:
+def _axes(*parts: tuple[int, ...]) -> tuple[Axis, Axis, Axis]:
+    """Axes from window, stride, padding and dilation of each; the missing ones are trivial."""
     axes = [Axis(*values) for values in zip(*parts, strict=True)]
-    return dict(zip(("depth", "height", "width")[-len(axes) :], axes, strict=True))
+    depth, height, width = [Axis()] * (_MOST_AXES - len(axes)) + axes
+    return depth, height, width
 
 
 def _operand(node: Node, place: int, name: str) -> Argument:
@@ -131,7 +133,7 @@ def _max_pooling(node: Node, _: list[TensorSpec]) -> Window:
     padding = _numbers(_operand(node, 3, "padding"), count, 0)
     dilation = _numbers(_operand(node, 4, "dilation"), count, 1)
     ceil = bool(_operand(node, 5, "ceil_mode"))
-    return Window(kind="max", spatial=count, ceil=ceil, **_axes(window, stride, padding, dilation))
+    return Window(kind="max", spatial=count, ceil=ceil, axes=_axes(window, stride, padding, dilation))
 
 
 def _mean_pooling(node: Node, _: list[TensorSpec]) -> Window:
@@ -147,7 +149,7 @@ def _mean_pooling(node: Node, _: list[TensorSpec]) -> Window:
         ceil=bool(_operand(node, 4, "ceil_mode")),
         include_pad=include_pad is None or bool(include_pad),
         divisor=divisor if isinstance(divisor, int) else 0,
-        **_axes(window, stride, padding, (1,) * count),
+        axes=_axes(window, stride, padding, (1,) * count),
     )
 
 
@@ -168,7 +170,7 @@ def _convolution(node: Node, specs: list[TensorSpec]) -> Window | None:
         return None
     stride, padding, dilation = (_numbers(node.args[place], count, 1) for place in (3, 4, 5))
     axes = _axes(weight[2:], stride, padding, dilation)
-    return Window(kind="conv", spatial=count, bias=isinstance(node.args[2], Ref), **axes)
+    return Window(kind="conv", spatial=count, bias=isinstance(node.args[2], Ref), axes=axes)
 
 
 _READERS: dict[str, Callable[[Node, list[TensorSpec]], Window | None]] = {
