@@ -9,7 +9,8 @@ from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
-_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "clone", "expand"})
+_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "clone", "expand", "_to_copy"})
+"""Operations that change no number, but for conversions, which the kernel does in float32."""
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 _NO_KEY = -math.inf
 
