@@ -8,13 +8,13 @@ ATTENTION = "F.scaled_dot_product_attention(q, k, v)"
 CAUSAL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
 QUICK = {
     "odd lengths in float32": ("torch.softmax(q @ k.transpose(-2, -1) / 8, -1) @ v", (2, 21, 70, 64, 33), ""),
-    "causal in half precision": (CAUSAL, (2, 70, 70, 64, 64), ".half()"),
+    "causal in half precision": (CAUSAL, ("1, 2", 70, 70, 64, 64), ".half()"),
 }
 LONG = {
     "odd lengths and columns": (ATTENTION, (2, 65, 129, 33, 35), ""),
     "odd columns in half precision": (ATTENTION, (2, 65, 129, 33, 35), ".half()"),
-    "causal in bfloat16": (CAUSAL, (2, 130, 130, 128, 128), ".bfloat16()"),
-    "causal with more columns": (CAUSAL, (1, 70, 70, 256, 512), ""),
+    "causal in bfloat16": (CAUSAL, ("1, 2", 130, 130, 128, 128), ".bfloat16()"),
+    "causal with more columns": (CAUSAL, ("1, 1", 70, 70, 256, 512), ""),
     "a wide head in float32": (ATTENTION, (1, 9, 40, 1024, 1024), ""),
     "a wide head in half precision": (ATTENTION, (1, 9, 40, 1000, 1000), ".half()"),
 }
