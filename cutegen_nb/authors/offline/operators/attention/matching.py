@@ -9,7 +9,8 @@ from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
-_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "clone", "expand"})
+_VIEWS = frozenset({"view", "_unsafe_view", "reshape", "clone", "expand", "_to_copy"})
+"""Operations that change no number, but for conversions, which the kernel does in float32."""
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 _NO_KEY = -math.inf
 
@@ -24,6 +25,8 @@ class AttentionAttributes:
     """True if a query has no weight for later keys."""
     masked: bool = False
     """True if the fourth operand is added to the scores."""
+    safe: bool = False
+    """True if a query without keys has the output 0; else it has NaN."""
 
 
 @dataclass(slots=True)
@@ -35,34 +38,32 @@ class _Walk:
 
     def through(self, value: Argument, *ops: str) -> Node | None:
         """Return the node that makes `value`, past views, if it is of one of these kinds."""
-        node = self.past_views(value)
+        made, passed = self.past_views(value)
+        node = self.graph.node(made.name) if isinstance(made, Ref) else None
         if node is None or short_name(node.op) not in ops:
             return None
-        self.nodes.add(node.name)
+        self.nodes |= {node.name, *passed}
         return node
 
-    def past_views(self, value: Argument) -> Node | None:
-        """Return the node that makes `value`, past views that change no number."""
-        while isinstance(value, Ref):
-            node = self.graph.node(value.name)
-            if node is None or short_name(node.op) not in _VIEWS or _spreads(self.graph, node):
-                return node
-            self.nodes.add(node.name)
-            value = node.args[0]
-        return None
-
     def operand(self, value: Argument) -> Ref | None:
-        """Return the operand behind the views of `value` that only put batches together."""
+        """Return the tensor behind the views of `value`, which are taken along."""
+        made, passed = self.past_views(value)
+        self.nodes |= passed
+        return made if isinstance(made, Ref) else None
+
+    def past_views(self, value: Argument) -> tuple[Argument, set[str]]:
+        """Return the value behind views that only put batches together, and the names of the views."""
+        passed: set[str] = set()
         while isinstance(value, Ref):
             node = self.graph.node(value.name)
             if node is None or short_name(node.op) not in _VIEWS or not isinstance(node.args[0], Ref):
-                return value
-            before, after = self.graph.spec(node.args[0]).shape, node.outputs[0].shape
-            if before[-2:] != after[-2:] or _spreads(self.graph, node):
-                return value
-            self.nodes.add(node.name)
+                break
+            before, after = self.graph.spec(node.args[0]), node.outputs[0]
+            if before.shape[-2:] != after.shape[-2:] or before.elements != after.elements:
+                break
+            passed.add(node.name)
             value = node.args[0]
-        return None
+        return value, passed
 
 
 def attentions_of(graph: Graph) -> tuple[OperatorMatch, ...]:
@@ -74,17 +75,23 @@ def attentions_of(graph: Graph) -> tuple[OperatorMatch, ...]:
 def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
     walk = _Walk(graph)
     walk.nodes.add(product.name)
-    scores = _softmax_of(walk, product.args[0])
-    if scores is None:
+    softmax = _softmax_of(walk, product.args[0])
+    if softmax is None:
         return None
+    safe, scores = softmax
     causal, scores = _causal(walk, scores)
     mask, scores = _mask(walk, scores)
     scale, scores = _scale(walk, scores)
     first = walk.through(scores, "bmm")
     if first is None:
         return None
-    q, k, v = walk.operand(first.args[0]), _keys(walk, first.args[1]), walk.operand(product.args[1])
+    (of_q, query), (of_k, key) = (_scale(walk, value) for value in first.args[:2])
+    q, k, v = walk.operand(query), _keys(walk, key), walk.operand(product.args[1])
     if q is None or k is None or v is None or not _fit(graph, (q, k, v), product.outputs[0].dtype):
+        return None
+    if mask is not None and not _expands(
+        graph.spec(mask).shape, (*graph.spec(q).shape[:-1], graph.spec(k).shape[-2])
+    ):
         return None
     result = _result(graph, product, graph.spec(q).shape[:-1], walk.nodes)
     if result is None or not _closed(graph, walk.nodes, result):
@@ -93,11 +100,31 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
         nodes=frozenset(walk.nodes),
         result=result,
         operands=(q, k, v) if mask is None else (q, k, v, mask),
-        attributes=AttentionAttributes(scale=scale, causal=causal, masked=mask is not None),
+        attributes=AttentionAttributes(
+            scale=scale * of_q * of_k, causal=causal, masked=mask is not None, safe=safe
+        ),
     )
 
 
-def _softmax_of(walk: _Walk, value: Argument) -> Argument:
+def _softmax_of(walk: _Walk, value: Argument) -> tuple[bool, Argument] | None:
+    """Return x of exp(x - amax(x)) / sum(exp(x - amax(x))), and True if 0 takes the place of 0 / 0."""
+    choice = walk.through(value, "where")
+    if choice is None:
+        scores = _quotient(walk, value)
+        return None if scores is None else (False, scores)
+    scores = _quotient(walk, choice.args[2]) if choice.args[1] == 0 else None
+    # not any(not (x == -inf)): no key of the row has a weight.
+    empty, bound = choice.args[0], None
+    for op in ("logical_not", "any", "logical_not", "eq"):
+        node = walk.through(empty, op)
+        if node is None:
+            return None
+        empty = node.args[0]
+        bound = node.args[1] if op == "eq" else None
+    return (True, scores) if scores is not None and (empty, bound) == (scores, _NO_KEY) else None
+
+
+def _quotient(walk: _Walk, value: Argument) -> Argument:
     """Return x of exp(x - amax(x)) / sum(exp(x - amax(x)))."""
     quotient = walk.through(value, "div")
     if quotient is None:
@@ -144,25 +171,25 @@ def _mask(walk: _Walk, value: Argument) -> tuple[Ref | None, Argument]:
 
 
 def _scale(walk: _Walk, value: Argument) -> tuple[float, Argument]:
-    """Take the scores' factor along."""
-    node = walk.past_views(value)
-    if node is None or short_name(node.op) not in ("mul", "div") or not isinstance(node.args[1], int | float):
+    """Take a multiplication by a number along."""
+    made, passed = walk.past_views(value)
+    node = walk.graph.node(made.name) if isinstance(made, Ref) else None
+    number = node.args[1] if node is not None and short_name(node.op) in ("mul", "div") else None
+    if node is None or isinstance(number, bool) or not isinstance(number, int | float):
         return 1.0, value
-    walk.nodes.add(node.name)
-    number = float(node.args[1])
-    return (number if short_name(node.op) == "mul" else 1 / number), node.args[0]
+    walk.nodes |= {node.name, *passed}
+    return (float(number) if short_name(node.op) == "mul" else 1 / number), node.args[0]
 
 
 def _keys(walk: _Walk, value: Argument) -> Ref | None:
     """Return K where `value` is its transpose in the last two dimensions."""
-    node = walk.past_views(value)
-    if node is None or short_name(node.op) != "permute" or not isinstance(node.args[1], tuple):
+    node = walk.through(value, "permute")
+    if node is None or not isinstance(node.args[1], tuple):
         return None
     rank = len(node.outputs[0].shape)
     order = tuple(int(dim) % rank for dim in node.args[1] if isinstance(dim, int))
     if order != (*range(rank - 2), rank - 1, rank - 2):
         return None
-    walk.nodes.add(node.name)
     return walk.operand(node.args[0])
 
 
@@ -172,6 +199,14 @@ def _fit(graph: Graph, operands: tuple[Ref, ...], dtype: str) -> bool:
     q, k, v = (spec.shape for spec in specs)
     same = {spec.dtype for spec in specs} == {dtype} and dtype in _FLOATS
     return same and len(q) > 2 and q[:-2] == k[:-2] == v[:-2] and (q[-1], k[-2]) == (k[-1], v[-2])  # noqa: PLR2004
+
+
+def _expands(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Return whether a tensor of this shape expands to `target`."""
+    ends = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(
+        one in (1, other) for one, other in zip(shape, ends, strict=True)
+    )
 
 
 def _result(graph: Graph, product: Node, rows: tuple[int, ...], nodes: set[str]) -> Ref | None:
@@ -197,9 +232,3 @@ def _refs(argument: Argument) -> list[Ref]:
     if isinstance(argument, Ref):
         return [argument]
     return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []
-
-
-def _spreads(graph: Graph, node: Node) -> bool:
-    """Return whether a node repeats elements."""
-    source = node.args[0]
-    return isinstance(source, Ref) and graph.spec(source).elements != node.outputs[0].elements

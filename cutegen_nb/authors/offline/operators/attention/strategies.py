@@ -45,8 +45,8 @@ TILE_STRATEGIES = {
 
 PIPELINE_STRATEGY = _strategy(
     PIPELINE,
-    "Keep two stages of tiles in shared memory: while one is multiplied, cp.async fills the other, across the "
-    "softmax too, and one barrier a step is enough.",
+    "Keep two stages of tiles in shared memory: while one is multiplied, cp.async fills the other, across "
+    "the softmax too, and one barrier a step is enough.",
     "barriers latency_ms",
     absent=Optimisation.PIPELINED,
     present=(Optimisation.TENSOR_CORES,),

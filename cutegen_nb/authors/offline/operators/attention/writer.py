@@ -49,11 +49,13 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     kind = "Causal attention" if attributes.causal else "Attention"
     return {
         "name": call.name, "NAME": call.name.upper(), "q": operands[0], "k": operands[1], "v": operands[2],
-        "mask": operands[3] if attributes.masked else "", "causal": attributes.causal, "dtype": call.dtype,
+        "mask": operands[3] if attributes.masked else "", "causal": attributes.causal,
+        "safe": attributes.safe, "dtype": call.dtype,
         "params": ", ".join(f"{item}: cute.Tensor" for item in tensors), "arguments": ", ".join(tensors),
         "torch_params": ", ".join(f"{item}: torch.Tensor" for item in operands),
         "launched": ", ".join(tensors), "tf32": call.dtype == "float32", "pipelined": PIPELINE in applied,
-        "scale": _scale(call), "summary": f"{kind}: softmax(Q · Kᵀ · scale) · V over the last two dimensions.",
+        "scale": _scale(call),
+        "summary": f"{kind}: softmax(Q · Kᵀ · scale) · V over the last two dimensions.",
     }  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""The offline author's attention on the simulator: every strategy, odd sizes, masks and wide heads."""
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ATTENTION = "F.scaled_dot_product_attention(q, k, v)"
+CAUSAL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+QUICK = {
+    "odd lengths in float32": ("torch.softmax(q @ k.transpose(-2, -1) / 8, -1) @ v", (2, 21, 70, 64, 33), ""),
+    "causal in half precision": (CAUSAL, ("1, 2", 70, 70, 64, 64), ".half()"),
+}
+LONG = {
+    "odd lengths and columns": (ATTENTION, (2, 65, 129, 33, 35), ""),
+    "odd columns in half precision": (ATTENTION, (2, 65, 129, 33, 35), ".half()"),
+    "causal in bfloat16": (CAUSAL, ("1, 2", 130, 130, 128, 128), ".bfloat16()"),
+    "causal with more columns": (CAUSAL, ("1, 1", 70, 70, 256, 512), ""),
+    "a wide head in float32": (ATTENTION, (1, 9, 40, 1024, 1024), ""),
+    "a wide head in half precision": (ATTENTION, (1, 9, 40, 1000, 1000), ".half()"),
+}
+
+
+def problem(expression, sizes, suffix, arguments="q, k, v", more=""):
+    batch, queries, keys, depth, columns = sizes
+    shapes = ((queries, depth), (keys, depth), (keys, columns))
+    inputs = ", ".join(f"torch.randn({batch}, {rows}, {width}){suffix}" for rows, width in shapes)
+    return f"""
+import torch
+import torch.nn.functional as F
+
+def reference({arguments}):
+    return {expression}
+
+def get_inputs():
+    return [{inputs}{more}]
+"""
+
+
+def check(offline_simulator, source, steps=None):
+    answer = offline_simulator.ask("attention", source, steps=steps)
+    assert "revisions" in answer, answer
+    wrong = [
+        (entry["applied"], entry["verdict"]) for entry in answer["revisions"] if entry["verdict"] != "right"
+    ]
+    assert not wrong
+    return answer["revisions"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_strategies_attend_as_torch_does(offline_simulator, name):
+    revisions = check(offline_simulator, problem(*QUICK[name]))
+    assert revisions[-1]["applied"][-1] == "attention-pipeline"
+    assert revisions[-1]["counters"]["sectors"] < revisions[0]["counters"]["sectors"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_every_strategy_is_right_at_odd_and_at_wide_sizes(offline_simulator, name, step):
+    check(offline_simulator, problem(*LONG[name]), steps=[step])
+
+
+@pytest.mark.long
+def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulator):
+    expression = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"
+    source = problem(expression, ("2, 3", 20, 30, 64, 64), "", "q, k, v, mask", ", torch.randn(20, 30)")
+    assert len(check(offline_simulator, source)) == 3
