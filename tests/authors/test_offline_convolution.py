@@ -49,7 +49,7 @@ CASES = {
     "three_dimensions": ("Conv3d(3, 4, (3, 2, 1), padding=(1, 0, 2))", "torch.randn(2, 3, 5, 6, 7)", ""),
     "several_tiles": ("Conv2d(40, 136, 3, padding=1)", "torch.randn(2, 40, 12, 13)", ""),
     "pointwise": ("Conv2d(64, 32, 1)", "torch.randn(2, 64, 8, 9)", ""),
-    "same_padding": ("Conv2d(6, 9, (2, 4), padding='same')", "torch.randn(1, 6, 7, 8)", ""),
+    "same_padding": ("Conv2d(6, 9, (3, 5), padding='same')", "torch.randn(1, 6, 7, 8)", ""),
     "output_padding": ("ConvTranspose1d(6, 5, 5, stride=2, padding=1, output_padding=1, dilation=3)",
                        "torch.randn(2, 6, 11)", ""),
     "empty_phases": ("ConvTranspose2d(16, 24, 3, stride=5, padding=1, dilation=2)",

@@ -137,7 +137,5 @@ def parts_of(call: OperatorCall) -> dict[str, object]:
         "parts": list(parts),
         "x_parts": x_parts,
         "w_parts": w_parts,
-        "x_parts_parameters": ", ".join(f"{item}: cute.Tensor" for item in x_parts),
-        "w_parts_parameters": ", ".join(f"{item}: cute.Tensor" for item in w_parts),
         "backs": ["mBackX", "mBackW"] if split else [],
     }
