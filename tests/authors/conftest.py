@@ -12,16 +12,16 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DEADLINE_S = 120
-DEFAULTS = {"steps": None, "largest_offset": 2**31, "library": [], "words": ""}
+DEFAULTS = {"steps": None, "largest_offset": 2**31, "library": [], "words": "", "room": 0}
 
 
 class SimulatorChild:
-    def __init__(self):
-        self.process = None
+    def __init__(self, architecture="sm_80"):
+        self.process, self.architecture = None, architecture
 
     def _start(self):
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(HERE / "simulator_child.py")],
+            [sys.executable, "-W", "ignore", str(HERE / "simulator_child.py"), self.architecture],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -61,5 +61,12 @@ class SimulatorChild:
 @pytest.fixture(scope="session")
 def offline_simulator():
     child = SimulatorChild()
+    yield child
+    child.close()
+
+
+@pytest.fixture(scope="session")
+def hopper_simulator():
+    child = SimulatorChild("sm_90a")
     yield child
     child.close()

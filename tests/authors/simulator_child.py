@@ -1,9 +1,10 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
-Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str}``. Answers
-with one entry for each revision the offline author can write, or those after the numbers of strategies in ``steps``
+Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str,
+"room": int}``. Answers with one entry for each revision the offline author can write, or those after the numbers of strategies in ``steps``
 (negative ones count from the end): ``{"applied": […], "verdict": "right" | sentence, "counters": {…}, "refused": […]}``,
-or with ``{"declined": sentence}``. ``words`` are a person's, carried out on each revision.
+or with ``{"declined": sentence}``. ``words`` are a person's, carried out on each revision. ``room``
+are the bytes of a row that a CTA may keep, 0 for as many as it has.
 """
 
 import importlib.util
@@ -24,7 +25,7 @@ import torch  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
-from cutegen_nb.authors.offline.fused import operands  # noqa: E402
+from cutegen_nb.authors.offline.fused import operands, residence  # noqa: E402
 from cutegen_nb.authors.offline.requests import followed, settings_in  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
 from cutegen_nb.core.library import LibraryFamily  # noqa: E402
@@ -36,6 +37,7 @@ from cutegen_nb.evaluator.problem.trace import trace_facts  # noqa: E402
 
 torch.set_num_threads(1)
 SIMULATION = install(ARCHITECTURE)
+HALF_OF_AN_SM, WHOLE_SM = residence.HALF_OF_AN_SM, residence.WHOLE_SM
 
 
 def widened(value):
@@ -98,6 +100,8 @@ def answer(request, folder):
     )
     facts = trace_facts(problem)
     operands.LARGEST_OFFSET = request["largest_offset"]
+    residence.HALF_OF_AN_SM = request["room"] or HALF_OF_AN_SM
+    residence.WHOLE_SM = request["room"] or WHOLE_SM
     entries = []
     try:
         writer = next(item for item in WRITERS if item.accepts(facts, library))

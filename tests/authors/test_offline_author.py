@@ -198,9 +198,9 @@ def test_what_would_be_the_same_file_or_undo_another_s_work_is_declined(changes,
         ("torch.softmax(x, 1)", "cta-per-row vectorise-128 one-pass"),
         ("torch.softmax(x[:, :64], 1)", "warp-per-row vectorise-128 one-pass"),
         ("torch.softmax(x.half(), 0)", "one-pass vectorise-128 split-reduction vectors-in-flight"),
-        ("nn.functional.layer_norm(x.half(), x.shape)", "coalesced vectorise-128 one-pass vectors-in-flight"),
+        ("nn.functional.layer_norm(x.half(), x.shape)", "vectorise-128 one-pass vectors-in-flight"),
         ("x.sum(1)", "cta-per-row vectorise-128 vectors-in-flight"),
-        ("x.mean()", "coalesced vectorise-128 vectors-in-flight"),
+        ("x.mean()", "vectorise-128 vectors-in-flight"),
     ],
 )
 def test_the_menu_follows_from_what_is_reduced_and_where_it_lies(value, names):

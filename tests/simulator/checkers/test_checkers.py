@@ -367,7 +367,7 @@ WAIT: ld.volatile.global.b32 %r40, [%rd90]; setp.lt.u32 %p1, %r40, 131072; @%p1 
         ({"grid": (1, 70000, 1)}, "grid"),
         ({"smem": 228 * 1024}, "232,448 at most"),
         ({"registers": 128, "block": 1024}, "too many resources requested"),
-        ({"cluster": (16, 1, 1), "grid": 16}, "cluster"),
+        ({"cluster": (32, 1, 1), "grid": 32}, "CTAs at most"),
         ({"cluster": (2, 1, 1), "grid": 3}, "no multiple of cluster"),
     ],
 )

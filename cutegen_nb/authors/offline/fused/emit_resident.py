@@ -10,10 +10,14 @@ from cutegen_nb.authors.offline.fused.emit_rows import RowKernel, called, shared
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
 from cutegen_nb.authors.offline.fused.residence import Residence
-from cutegen_nb.authors.offline.fused.resident_text import AlignedVectors, PeeledVectors
+from cutegen_nb.authors.offline.fused.resident_text import AlignedVectors, PeeledVectors, by_reciprocals
 from cutegen_nb.authors.offline.fused.rows_text import definitions, expression_lines
 from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
+MOST_IN_FLIGHT = 4
+"""Largest number of vectors of a tensor that a thread loads before it uses the first."""
+VECTORS_IN_REGISTERS = 8
+"""Vectors of 128 bits that a thread holds at once, in 32 of its 64 registers."""
 _DOCS = {
     True: "The CTAs of a cluster share a row and keep it in their shared memory: it is read once.",
     False: "One CTA a row, which keeps the row in shared memory: it is read once.",
@@ -33,8 +37,16 @@ class ResidentRows:
         held = {access.register for access in room.held}
         self.held = [tensor for tensor in base.loads if tensor.register in held]
         odd = math.gcd(base.nest.cols[-1].extent.full, base.widest) < base.widest
-        self.vectors = (PeeledVectors if odd and PeeledVectors.fits(base) else AlignedVectors)(base, self.held)
+        kind = PeeledVectors if odd and PeeledVectors.fits(base) else AlignedVectors
+        self.vectors = kind(base, self.held, self._batch())
         self.met = False
+
+    def _batch(self) -> int:
+        """Vectors in flight of a thread: 1 where all copies to shared memory are in flight anyway."""
+        loads = [tensor for tensor in self.base.loads if self.base.varies(tensor)]
+        if self.room.whole and len(loads) == len(self.held):
+            return 1
+        return max(1, min(MOST_IN_FLIGHT, VECTORS_IN_REGISTERS // len(loads)))
 
     # ------------------------------------------------------------------ loops
 
@@ -44,22 +56,37 @@ class ResidentRows:
         """Loop over this thread's vectors; the first pass waits for each, the last one goes backwards."""
         loads = self.base.wanted(exprs, varying=True)
         work = [
-            *self.vectors.copies(loads),
             "for j in cutlass.range_constexpr(VEC):",
             *indented(self.vectors.elements(loads, inner)),
             *self.vectors.stores(stores),
         ]
-        lines = ["for v in cutlass.range_constexpr(SHARE):"]
-        if stores:
-            comment = "    # Backwards: L2 still has the end of a row that is too long to keep."
-            lines = ["for turn in cutlass.range_constexpr(SHARE):", comment, "    v = SHARE - 1 - turn"]
-        lines.append("    chunk = first + v * STEP")
-        if first:
-            lines += [
-                "    if cutlass.const_expr(v < KEPT):",
-                "        cute.arch.cp_async_wait_group(KEPT - 1 - v)  # vector v has landed, later ones may not",
-            ]
-        return [*lines, f"    if {self.vectors.present}:", *indented(work, 2)]
+        waits = [
+            "if cutlass.const_expr(v < KEPT):",
+            "    cute.arch.cp_async_wait_group(KEPT - 1 - v)  # vector v has landed, later ones may not",
+        ]
+        copies = self.vectors.copies(loads)
+        backwards = bool(stores)
+        head = ["# Backwards: L2 still has the end of a row that is too long to keep."] if backwards else []
+        before = waits if first else []
+        present = f"if {self.vectors.present}:"
+        if self.vectors.batch == 1:
+            number = (
+                "cutlass.range_constexpr(SHARE - 1, -1, -1)"
+                if backwards
+                else "cutlass.range_constexpr(SHARE)"
+            )
+            inside = ["chunk = first + v * STEP", *before, present, *indented([*copies, *work])]
+            return [*head, f"for v in {number}:", *indented(inside)]
+        place = ["v = SHARE - 1 - batch - u" if backwards else "v = batch + u", "chunk = first + v * STEP"]
+        vectors = "for u in cutlass.range_constexpr(min(BATCH, SHARE - batch)):"
+        return [
+            *head,
+            "for batch in cutlass.range_constexpr(0, SHARE, BATCH):",
+            f"    {vectors}",
+            *indented([*place, *before, present, *indented(copies)], 2),
+            f"    {vectors}",
+            *indented([*place, present, *indented(work)], 2),
+        ]
 
     def _copy_in(self) -> list[str]:
         lines = [
@@ -122,13 +149,14 @@ class ResidentRows:
             return []
         exprs: dict[str, Expr] = {s.access.register: s.expr for s in base.kernel.element_stores}
         before, inside = base.hoist.split(exprs, base.varying)
+        inside, inverse = by_reciprocals(inside, base.varying)
         statements, values = expression_lines(inside)
         if base.uses_column(inside):
             statements = [*self.vectors.place, *statements]
         for tensor in base.element_stores:
             value = tensor.rounded(called(tensor, values[tensor.register]))
             statements.append(f"{tensor.fragment}[j] = {value}")
-        return [*definitions(before), *self._loop(inside, statements, base.element_stores)]
+        return [*definitions(before), *inverse, *self._loop(inside, statements, base.element_stores)]
 
     def _row_stores(self) -> list[str]:
         base = self.base
@@ -146,20 +174,30 @@ class ResidentRows:
     # ------------------------------------------------------------------ the whole kernel
 
     def _setup(self) -> list[str]:
-        base = self.base
+        base, batch = self.base, self.vectors.batch
         lines = [
             f"cols = {base.cols}",
+            *(
+                [f"BATCH = {batch}  # vectors that a thread loads before it uses the first"]
+                if batch > 1
+                else []
+            ),
             *self.vectors.setup,
             "# Neighbouring threads take neighbouring vectors, and the next ones a step further.",
             "STEP = CTAS * THREADS" if self.cluster else "STEP = THREADS",
             "first = rank * THREADS + tidx" if self.cluster else "first = tidx",
         ]
         for tensor in self.held:
-            lines.append(f"s{tensor.tensor[1:]} = smem.allocate_tensor({tensor.tensor}.element_type, kept_layout, 16)")
+            lines.append(
+                f"s{tensor.tensor[1:]} = smem.allocate_tensor({tensor.tensor}.element_type, kept_layout, 16)"
+            )
             lines.append(f"to_s{tensor.tensor[1:]} = copy_atom({tensor.tensor}.element_type, VEC)")
-        fragments = dict.fromkeys([*self.vectors.fragments, *base.element_stores])
+        fragments = dict.fromkeys(self.vectors.fragments, "(VEC, BATCH)" if batch > 1 else "VEC")
+        fragments |= dict.fromkeys(self.vectors.scalars, "BATCH" if batch > 1 else "1")
+        fragments |= dict.fromkeys(base.element_stores, "VEC")
         lines += [
-            f"{tensor.fragment} = cute.make_rmem_tensor(VEC, {tensor.tensor}.element_type)" for tensor in fragments
+            f"{tensor.fragment} = cute.make_rmem_tensor({shape}, {tensor.tensor}.element_type)"
+            for tensor, shape in fragments.items()
         ]
         return lines
 
@@ -167,7 +205,9 @@ class ResidentRows:
         layout = "PARTS" if self.cluster else "WARPS"
         lines = ["WARPS = THREADS // 32", *(["PARTS = CTAS * WARPS"] if self.cluster else [])]
         parts = [part for group in self.base.states for state in group for part in state.parts]
-        kinds = [f"smem.allocate_tensor(cutlass.{part.kind.value}, cute.make_layout({layout}))" for part in parts]
+        kinds = [
+            f"smem.allocate_tensor(cutlass.{part.kind.value}, cute.make_layout({layout}))" for part in parts
+        ]
         return [*lines, *(f"{shared(part)} = {kind}" for part, kind in zip(parts, kinds, strict=True))]
 
     def _sizes(self) -> list[str]:

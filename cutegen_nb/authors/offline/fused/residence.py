@@ -59,7 +59,7 @@ class Residence:
 
 
 def residence(kernel: PlannedKernel, plan: KernelPlan) -> Residence | None:
-    """Find how a kernel's rows may be kept on the chip; None where nothing is read twice or a row is too long."""
+    """Find how to keep a kernel's rows on the chip; None where nothing is read twice or a row is too long."""
     nest = loop_nest(kernel)
     if not kernel.reductions or is_strided(kernel, nest):
         return None
@@ -75,7 +75,7 @@ def residence(kernel: PlannedKernel, plan: KernelPlan) -> Residence | None:
 
 
 def _held(kernel: PlannedKernel, nest: LoopNest) -> tuple[OperandAccess, ...]:
-    """Loads along rows and columns that a reduction needs, and a later reduction or a store of elements again."""
+    """Loads over rows and columns that a reduction needs, and a later reduction or a store again."""
     uses = [[leaves(item.expr) for item in group] for group in kernel.passes]
     uses.append([leaves(store.expr) for store in kernel.element_stores])
     users = [frozenset[str]().union(*group) for group in uses]

@@ -26,7 +26,6 @@ from cutegen_nb.authors.offline.fused.variants import (
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
-
 HOPPER = ("sm_90",)
 """Architectures with clusters of CTAs for which kernels are written."""
 BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")

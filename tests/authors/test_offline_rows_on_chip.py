@@ -1,0 +1,82 @@
+"""Rows that stay in shared memory, of one CTA or of a cluster's: menus, results, sectors, registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_nb.authors.offline.author import OfflineAuthor
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.evaluator.problem.trace import trace_facts
+
+PROBLEM = """import torch
+from torch.nn import functional
+def reference(x): return {value}
+def get_inputs(): return [torch.rand({rows}, {cols})]
+"""
+SOFTMAX = "torch.softmax(x, 1)"
+L1_NORM = "x / x.abs().mean(1, keepdim=True)"
+LAYER_NORM = "functional.layer_norm(x, x.shape[1:])"
+
+
+def steps(value, rows, cols):
+    source = PROBLEM.format(value=value, rows=rows, cols=cols)
+    problem = Problem(name="rows", source=source, form=ProblemForm.FUNCTION, function="reference")
+    return {item.name: item.architectures for item in OfflineAuthor().menu(trace_facts(problem))}
+
+
+@pytest.mark.parametrize(
+    ("value", "rows", "cols", "kept_by"),
+    [
+        (SOFTMAX, 4096, 393216, "row-in-cluster"),
+        (SOFTMAX, 4096, 20000, "row-in-shared-memory"),
+        (SOFTMAX, 4096, 8192, ""),
+        (SOFTMAX, 2, 393216, ""),
+        (SOFTMAX, 4096, 2**23, ""),
+        (LAYER_NORM, 16, 2**22, "row-in-cluster"),
+        ("x.sum(1)", 4096, 393216, ""),
+    ],
+)
+def test_a_row_that_is_read_twice_is_kept_where_it_fits(value, rows, cols, kept_by):
+    found = steps(value, rows, cols)
+    assert found.keys() & {"row-in-cluster", "row-in-shared-memory"} == {kept_by} - {""}
+    # One pass over a row is what a GPU without clusters gets in its stead.
+    assert bool(found.get("one-pass")) == (kept_by == "row-in-cluster")
+
+
+def test_the_kept_row_is_within_four_rounds():
+    for value, rows, cols in [(SOFTMAX, 4096, 393216), (L1_NORM, 32768, 65535), (LAYER_NORM, 16, 2**22)]:
+        assert list(steps(value, rows, cols)).index("row-in-cluster") < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "cols"), [(SOFTMAX, 100000), pytest.param(L1_NORM, 100001, marks=pytest.mark.long)]
+)
+def test_a_cluster_reads_each_row_once(hopper_simulator, value, cols):
+    source = PROBLEM.format(value=value, rows=1024, cols=cols)
+    answer = hopper_simulator.ask("rows", source, steps=[-2, -1])
+    before, last = answer["revisions"]
+    assert last["applied"][-1] == "row-in-cluster"
+    assert last["verdict"] == "right"
+    assert last["counters"]["sectors"] < 0.6 * before["counters"]["sectors"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("cols", [80000, 80003])
+@pytest.mark.parametrize("value", [LAYER_NORM, SOFTMAX, L1_NORM])
+def test_a_row_that_does_not_fit_is_kept_in_part(hopper_simulator, value, cols):
+    # A vector for each of 1024 threads; a thread has two.
+    source = PROBLEM.format(value=value, rows=4, cols=cols)
+    answer = hopper_simulator.ask("rows", source, steps=[-1], room=16384)
+    (last,) = answer["revisions"]
+    assert (last["applied"][-1], last["verdict"]) == ("row-in-cluster", "right")
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("cols", [20000, 20001])
+def test_one_cta_keeps_a_row_without_a_cluster(offline_simulator, cols):
+    source = PROBLEM.format(value=SOFTMAX, rows=4096, cols=cols)
+    (last,) = offline_simulator.ask("rows", source, steps=[-1])["revisions"]
+    assert (last["applied"][-1], last["verdict"]) == ("row-in-shared-memory", "right")
