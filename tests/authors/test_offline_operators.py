@@ -91,10 +91,6 @@ IMAGES = {
         model("self.conv(x) + torch.tanh(x)", "conv = nn.Conv2d(a, a, 3, padding=1)", **IMAGE),
         {"elementwise", "conv"}, True,
     ),
-    "a norm over groups": (
-        model("self.norm(torch.nn.functional.gelu(self.conv(x)))", *CONV, "norm = nn.GroupNorm(c, b)", **IMAGE),
-        {"reduce_rows", "conv"}, True,
-    ),
     "two convolutions in a row": (
         model("self.next(self.conv(x))", *CONV, "next = nn.Conv2d(b, c, 1)", **IMAGE), {"conv", "conv_2"}, False
     ),
