@@ -12,7 +12,14 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DEADLINE_S = 120
-DEFAULTS = {"steps": None, "largest_offset": 2**31, "library": [], "words": "", "room": 0}
+DEFAULTS = {
+    "steps": None,
+    "largest_offset": 2**31,
+    "library": [],
+    "words": "",
+    "room": 0,
+    "threads": False,
+}
 
 
 class SimulatorChild:

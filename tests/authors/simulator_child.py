@@ -1,10 +1,12 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
 Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str,
-"room": int}``. Answers with one entry for each revision the offline author can write, or those after the numbers of strategies in ``steps``
-(negative ones count from the end): ``{"applied": […], "verdict": "right" | sentence, "counters": {…}, "refused": […]}``,
-or with ``{"declined": sentence}``. ``words`` are a person's, carried out on each revision. ``room``
-are the bytes of a row that a CTA may keep, 0 for as many as it has.
+"room": int, "threads": bool}``. Answers with one entry for each revision the offline author can write, or
+those after the numbers of strategies in ``steps`` (negative ones count from the end): ``{"applied": […],
+"verdict": "right" | sentence, "counters": {…}, "refused": […]}``, or with ``{"declined": sentence}``. ``words``
+are a person's, carried out on each revision. ``room`` are the bytes of a row that a CTA may keep, 0 for as many
+as it has. With ``threads``, convolutions and maxima over windows are those of ``thread_operators``, and each
+answer has its source.
 """
 
 import importlib.util
@@ -22,10 +24,12 @@ ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
 os.environ.update(prepare_environment(ARCHITECTURE))
 
 import torch  # noqa: E402
+from thread_operators import ThreadOperators  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
 from cutegen_nb.authors.offline.fused import operands, residence  # noqa: E402
+from cutegen_nb.authors.offline.operators.writer import OperatorsWriter  # noqa: E402
 from cutegen_nb.authors.offline.requests import followed, settings_in  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
 from cutegen_nb.core.library import LibraryFamily  # noqa: E402
@@ -104,7 +108,8 @@ def answer(request, folder):
     residence.WHOLE_SM = request["room"] or WHOLE_SM
     entries = []
     try:
-        writer = next(item for item in WRITERS if item.accepts(facts, library))
+        writers = (OperatorsWriter((ThreadOperators(),)),) if request["threads"] else WRITERS
+        writer = next(item for item in writers if item.accepts(facts, library))
         menu = writer.menu(facts, library)
         here = ARCHITECTURE.rstrip("a")
         names = tuple(
@@ -124,7 +129,8 @@ def answer(request, folder):
                 "counters": counters,
                 "refused": asked.refused,
             }
-            entries.append(entry | ({"source": written.source} if verdict != "right" else {}))
+            shown = verdict != "right" or request["threads"]
+            entries.append(entry | ({"source": written.source} if shown else {}))
     except Declined as reason:
         return {"declined": str(reason)}
     return {"revisions": entries}

@@ -43,7 +43,7 @@ def _multiplied(full: Graph, scaled: Graph) -> Templates | None:
 
 
 def _convolved(node: Node, rank: int) -> Templates:
-    """Extents of a convolution: its operands are x, weight, bias, stride, padding, dilation, transposed …"""
+    """Extents of a convolution, plain or transposed, from the operands in ATen's order."""
     stride, padding, dilation, transposed, more, groups = node.args[3:]
     places = []
     for dim in range(rank):

@@ -42,8 +42,8 @@ class OperatorTail:
 
     extras: tuple[OperandTensor, ...]
     """Further tensors, of the output's rank. The host passes them expanded to the output's shape (stride 0
-    where they are broadcast); the kernel reads each at the output's coordinate into a float32 register named
-    ``NAME_value``."""
+    where they are broadcast, though `shape` has 1 there); the kernel reads each at the output's coordinate
+    into a float32 register named ``NAME_value``."""
     lines: tuple[str, ...]
     """Statements in CuTe DSL. They read ``acc``, the float32 value of the operator, and the registers."""
     value: str

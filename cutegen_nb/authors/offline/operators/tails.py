@@ -15,7 +15,7 @@ from cutegen_nb.authors.offline.fused.lowering import (
     OperandAccess,
     SplitNeededError,
 )
-from cutegen_nb.authors.offline.fused.plan import PlannedKernel, plan
+from cutegen_nb.authors.offline.fused.plan import plan
 from cutegen_nb.authors.offline.graph.ir import ONE, GraphProgram, Name, Op
 from cutegen_nb.authors.offline.graph.reading import function_call, reachable
 from cutegen_nb.authors.offline.operators.cut import CutProblem, parameter_names
@@ -56,7 +56,7 @@ def with_tails(whole: CutProblem) -> CutProblem:
 
 
 def _ends(program: GraphProgram, call: Op) -> Iterator[Op]:
-    """Operations up to which all work on a call's result is element-wise and used nowhere else, last first."""
+    """Operations up to which all work on a call's result is element-wise and used only there, last first."""
     users: dict[str, set[str]] = {name: {"returned"} for name in program.outputs}
     for op in program.ops.values():
         for name in op.operands:
@@ -76,75 +76,108 @@ def _ends(program: GraphProgram, call: Op) -> Iterator[Op]:
 
 def _fused(whole: CutProblem, call: Op, end: Op) -> CutProblem | None:
     """Fuse the work up to `end` into a call; None where its kernel cannot take it."""
-    found = _tail(whole, call, end)
-    if found is None:
+    gathering = _Gathering(whole, call, end)
+    tail = gathering.tail()
+    if tail is None:
         return None
-    tail, taken, spreads = found
-    assert call.call is not None
-    function = call.call.function
-    names = (*call.operands, *taken)
-    made = replace(end, op="call", args=tuple(map(Name, names)), kwargs=(), dims=(),
-                   call=function_call(function, len(names)))  # fmt: skip
+    name = whole.part_of(call).name
+    operands = (*call.operands, *gathering.taken)
+    made = replace(
+        end, op="call", args=tuple(map(Name, operands)), kwargs=(), call=function_call(name, len(operands))
+    )
     ops: dict[str, Op] = {}
     for op in whole.program.ops.values():
-        ops.update({spread.name: spread for spread in spreads} if op is end else {})
+        if op is end:
+            ops.update({spread.name: spread for spread in gathering.spreads})
         ops[op.name] = made if op is end else op
     program = replace(whole.program, ops=reachable(ops, whole.program.outputs))
-    fused = replace(whole, program=program, tails={**whole.tails, function: tail})
+    fused = replace(whole, program=program, tails={**whole.tails, name: tail})
     try:
-        whole.parts[function].writer.write(fused.call(made), ())
+        whole.parts[name].writer.write(fused.call(made), ())
     except Declined:
         return None
     return fused
 
 
-def _tail(whole: CutProblem, call: Op, end: Op) -> tuple[OperatorTail, list[str], list[Op]] | None:
-    """Tail, the values that it takes besides the call's own, and the views of those that it makes.
+class _Gathering:
+    """Expression of a tail, with the tensors that it takes besides the call's own."""
 
-    None where a value is not a float tensor in memory before the call, broadcast to its result.
-    """
-    program = whole.program
-    later = _depending(program, call)
-    stored = {store.access.value for step in plan(program).steps if isinstance(step, PlannedKernel)
-              for store in (*step.element_stores, *step.row_stores)}  # fmt: skip
-    stored |= {op.name for op in program.ops.values() if op.call}
-    index = tuple(() if extent.is_one else (Axis(extent),) for extent in end.shape)
-    lowering = ExpressionLowering(program, frozenset(stored - later | {call.name}))
-    try:
-        result = lowering.expr(end.name, index)
-    except (SplitNeededError, NotIndexableError, Declined):
-        return None
-    if lowering.counts:
-        return None
-    parameters = parameter_names(call.operands, whole.part_of(call).name)
-    leaves: dict[str, Leaf] = {}
-    extras: list[OperandTensor] = []
-    taken: list[str] = []
-    spreads: list[Op] = []
-    for access in lowering.accesses.values():
-        if access.value == call.name and access.index == index:
-            leaves[access.register] = Leaf("acc", ValueType.F32)
-            continue
-        if access.value in later or kind_of(program.dtype(access.value)) is not ValueType.F32:
+    def __init__(self, whole: CutProblem, call: Op, end: Op) -> None:
+        self.whole, self.call, self.end = whole, call, end
+        self.index: Index = tuple(() if extent.is_one else (Axis(extent),) for extent in end.shape)
+        self.later = _depending(whole.program, call)
+        self.taken: list[str] = []
+        self.spreads: list[Op] = []
+        self.extras: list[OperandTensor] = []
+
+    def tail(self) -> OperatorTail | None:
+        """Tail; None where a value is no float tensor in memory before the call, broadcast to its result."""
+        stored = _stored(self.whole.program) - self.later | {self.call.name}
+        lowering = ExpressionLowering(self.whole.program, frozenset(stored))
+        try:
+            result = lowering.expr(self.end.name, self.index)
+        except (SplitNeededError, NotIndexableError, Declined):
             return None
-        value = access.value
-        if access.index != index:
-            spread = _spread(whole, call, access, index)
+        leaves = {access.register: self._leaf(access) for access in lowering.accesses.values()}
+        registers = {register: leaf for register, leaf in leaves.items() if leaf is not None}
+        if lowering.counts or len(registers) < len(leaves):
+            return None
+        lines, values = body({"result": _renamed(result, registers)})
+        return OperatorTail(extras=tuple(self.extras), lines=tuple(lines), value=values["result"])
+
+    def _leaf(self, access: OperandAccess) -> Leaf | None:
+        """Register for a value that the tail reads; None for one that it cannot have."""
+        program, value = self.whole.program, access.value
+        if value == self.call.name and access.index == self.index:
+            return Leaf("acc", ValueType.F32)
+        if value in self.later or kind_of(program.dtype(value)) is not ValueType.F32:
+            return None
+        if access.index != self.index:
+            spread = self._spread(access)
             if spread is None:
                 return None
+            self.spreads.append(spread)
             value = spread.name
-            spreads.append(spread)
-        name = parameter_names((*parameters, access.register), "")[-1]
-        parameters.append(name)
-        taken.append(value)
-        leaves[access.register] = Leaf(f"{name}_value", ValueType.F32)
+        self.taken.append(value)
+        others = (*self.call.operands, *(extra.name for extra in self.extras))
+        name = parameter_names((*others, access.register), self.whole.part_of(self.call).name)[-1]
         shape = tuple(
-            extent if axes in access.index else ONE for extent, axes in zip(end.shape, index, strict=True)
+            extent if not axes or axes[0] in access.axes else ONE
+            for extent, axes in zip(self.end.shape, self.index, strict=True)
         )
-        extras.append(OperandTensor(name=name, shape=shape, dtype=program.dtype(access.value)))
-    lines, values = body({"result": _renamed(result, leaves)})
-    tail = OperatorTail(extras=tuple(extras), lines=tuple(lines), value=values["result"])
-    return tail, taken, spreads
+        self.extras.append(OperandTensor(name=name, shape=shape, dtype=program.dtype(access.value)))
+        return Leaf(f"{name}_value", ValueType.F32)
+
+    def _spread(self, access: OperandAccess) -> Op | None:
+        """Host's view of a tensor in the result's shape; None where the host cannot tell that shape."""
+        extents = self.whole.part_of(self.call).extents
+        dims = [at for axis in access.axes for at, axes in enumerate(self.index) if axis in axes]
+        if extents is None or dims != sorted(dims):
+            return None
+        # The tensor itself is operand 0 of the view, the call's operands follow it.
+        operands = [f"{{{at + 1}}}" for at in range(len(self.call.operands))]
+        shape = [text.format(*operands) for text in extents]
+        held = [("-1" if len(dims) == 1 else text) if at in dims else "1" for at, text in enumerate(shape)]
+        name = self.whole.fresh(f"{access.register}_spread")
+        text = f"{{0}}.view({', '.join(held)}).expand({wrapped(shape, len(name) + 40)})"
+        return Op(
+            name=name,
+            op="spread",
+            args=(Name(access.value), *map(Name, self.call.operands)),
+            kwargs=(("text", text),),
+            shape=self.call.shape,
+            dtype=self.whole.program.dtype(access.value),
+        )
+
+
+def _stored(program: GraphProgram) -> set[str]:
+    """Names of the values that are in memory without fusion: stored by loops, or made by calls."""
+    stores = {
+        store.access.value
+        for kernel in plan(program).kernels
+        for store in (*kernel.element_stores, *kernel.row_stores)
+    }
+    return stores | {op.name for op in program.ops.values() if op.call}
 
 
 def _depending(program: GraphProgram, call: Op) -> set[str]:
@@ -154,25 +187,6 @@ def _depending(program: GraphProgram, call: Op) -> set[str]:
         if found.intersection(op.operands):
             found.add(op.name)
     return found
-
-
-def _spread(whole: CutProblem, call: Op, access: OperandAccess, index: Index) -> Op | None:
-    """Host's view of a tensor in the shape of a call's result; None where the host cannot tell that shape."""
-    extents = whole.part_of(call).extents
-    places = [next((at for at, axes in enumerate(index) if axis in axes), -1) for axis in access.axes]
-    if extents is None or places != sorted(places) or -1 in places:
-        return None
-    operands = tuple(f"{{{at + 1}}}" for at in range(len(call.operands)))
-    whole_shape = [text.format(*operands) for text in extents]
-    held = [whole_shape[at] if at in places else "1" for at in range(len(index))]
-    if len(places) == 1:
-        held = ["-1" if at in places else "1" for at in range(len(index))]
-    name = whole.fresh(f"{access.value}_spread")
-    text = f"{{0}}.view({', '.join(held)}).expand({wrapped(whole_shape, len(name) + 40)})"
-    return Op(
-        name=name, op="spread", args=(Name(access.value), *map(Name, call.operands)),
-        kwargs=(("text", text),), shape=call.shape, dtype=whole.program.dtype(access.value),
-    )  # fmt: skip
 
 
 def _renamed(expr: Expr, leaves: Mapping[str, Leaf]) -> Expr:

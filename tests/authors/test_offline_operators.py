@@ -1,0 +1,121 @@
+"""The offline author's graphs of several kernels: operators, products and loops, one after another."""
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MODEL = """
+import torch
+import torch.nn as nn
+
+{sizes}
+
+class Model(nn.Module):
+    def __init__(self, a, b, c):
+        super().__init__()
+{init}
+
+    def forward(self, x):
+{body}
+
+def get_inputs():
+    return [{inputs}]
+
+def get_init_inputs():
+    return [{init_inputs}]
+"""
+
+
+def model(body, *init, sizes, inputs, init_inputs):
+    return MODEL.format(
+        sizes=sizes, inputs=inputs, init_inputs=init_inputs,
+        init="".join(f"        self.{line}\n" for line in init), body=f"        return {body}",
+    )  # fmt: skip
+
+
+MATRIX = {"sizes": "M, K, N = 24, 40, 32", "inputs": "torch.randn(M, K)", "init_inputs": "K, N, 4"}
+IMAGE = {
+    "sizes": "B, C, D, S = 2, 3, 8, 12",
+    "inputs": "torch.randn(B, C, S, S + 1)",
+    "init_inputs": "C, D, 4",
+}
+TWO = ("one = nn.Linear(a, b)", "two = nn.Linear(b, a)")
+CONV = ("conv = nn.Conv2d(a, b, 3, padding=1)",)
+
+PRODUCTS = {
+    "a product and a norm over groups": model(
+        "self.norm(self.one(x))", TWO[0], "norm = nn.GroupNorm(c, b)", **MATRIX
+    ),
+    "a product, a sum of its columns and a softmax": model(
+        "torch.softmax(self.one(x).sum(1, keepdim=True) + x, 1)", TWO[0], **MATRIX
+    ),
+    "two products and a residual": model("x + self.two(torch.relu(self.one(x)))", *TWO, **MATRIX),
+    "a product of computed factors": model(
+        "torch.tanh(x) @ torch.softmax(x.t(), 0).contiguous()", TWO[0], **MATRIX
+    ),
+    "half precision": model(
+        "torch.nn.functional.gelu(self.one(x)) / (1 + self.one(x).float().mean(1, keepdim=True)).half()",
+        f"{TWO[0]}.half()", **{**MATRIX, "inputs": "torch.randn(M, K).half()"},
+    ),
+    "batches with a bias for each row": model(
+        "torch.softmax(torch.bmm(x, x.transpose(1, 2)) * 0.25 + x.sum(2, keepdim=True), -1)",
+        TWO[0], **{**MATRIX, "inputs": "torch.randn(3, M, K)"},
+    ),
+    "rows of several dimensions": model(
+        "torch.sigmoid(self.one(x)).amax((1, 2))", TWO[0], **{**MATRIX, "inputs": "torch.randn(3, M, K)"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_among_other_kernels_are_right(offline_simulator, name):
+    answer = offline_simulator.ask(name, PRODUCTS[name], steps=[0, 1, -1], threads=True)
+    assert "revisions" in answer, answer
+    assert [entry["verdict"] for entry in answer["revisions"]] == ["right"] * len(answer["revisions"])
+
+
+IMAGES = {
+    "a convolution alone": (model("self.conv(x)", *CONV, **IMAGE), {"conv"}, False),
+    "a bias and an activation": (
+        model("torch.relu(self.conv(x) + self.shift) * 2", *CONV, "shift = nn.Parameter(torch.randn(b, 1, 1))", **IMAGE),
+        {"elementwise", "conv"}, True,
+    ),
+    "loops before, between and behind": (
+        model("torch.softmax(self.pool(torch.sigmoid(self.conv(x.abs()))), 1)", *CONV, "pool = nn.MaxPool2d(2)", **IMAGE),
+        {"elementwise_1", "elementwise_2", "reduce_rows", "conv", "max_pool2d"}, True,
+    ),
+    "a residual": (
+        model("self.conv(x) + torch.tanh(x)", "conv = nn.Conv2d(a, a, 3, padding=1)", **IMAGE),
+        {"elementwise", "conv"}, True,
+    ),
+    "two convolutions in a row": (
+        model("self.next(self.conv(x))", *CONV, "next = nn.Conv2d(b, c, 1)", **IMAGE), {"conv", "conv_2"}, False
+    ),
+}  # fmt: skip
+
+
+def kernels(source):
+    """Names of the launchers in a file."""
+    return set(re.findall(r"^def (\w+)_kernel\(", source, re.MULTILINE))
+
+
+@pytest.mark.first(3)
+@pytest.mark.parametrize("name", IMAGES)
+def test_operators_among_loops_are_right_and_take_what_follows_into_their_kernels(offline_simulator, name):
+    source, simplest, fuses = IMAGES[name]
+    answer = offline_simulator.ask(name, source, steps=[0, -1], threads=True)
+    assert "revisions" in answer, answer
+    entries = answer["revisions"]
+    assert [entry["verdict"] for entry in entries] == ["right"] * len(entries)
+    assert kernels(entries[0]["source"]) == simplest
+    assert ("fuse-tail" in entries[-1]["applied"]) == fuses
+    if fuses:
+        assert entries[-1]["counters"]["sectors"] < entries[0]["counters"]["sectors"]
+
+
+def test_what_has_no_rule_is_named(offline_simulator):
+    source = model("torch.fft.fft(self.one(x)).abs()", TWO[0], **MATRIX)
+    assert "fft" in offline_simulator.ask("fft", source)["declined"]
