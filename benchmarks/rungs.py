@@ -1,6 +1,6 @@
 """Every kernel of the offline author's ladders, run and timed on a GPU without the judge.
 
-    python benchmarks/rungs.py FOLDER [--only 19,23-26] [--seconds S] [-o OUT.json]
+    python benchmarks/rungs.py FOLDER [--only 19,23-26] [--ends] [--seconds S] [-o OUT.json]
 
 FOLDER holds KernelBench's files. Each kernel is compared once with PyTorch (relative L2 error, and the
 largest error over the root mean square) and timed by CUDA events with a flushed L2 cache, beside eager
@@ -61,10 +61,11 @@ def problems(folder: Path, only: str) -> Iterator[tuple[str, Problem]]:
             )
 
 
-def fits(strategy: Strategy) -> bool:
-    """Return whether a strategy is for this GPU's architecture."""
+def fits(strategy: Strategy, dtype: str) -> bool:
+    """Return whether a strategy is for this GPU's architecture and the problem's dtype."""
     major, minor = torch.cuda.get_device_capability()
-    return not strategy.architectures or f"sm_{major}{minor}" in strategy.architectures
+    here = not strategy.architectures or f"sm_{major}{minor}" in strategy.architectures
+    return here and (not strategy.dtypes or dtype in strategy.dtypes)
 
 
 def loaded(source: str, name: str, folder: Path) -> Any:
@@ -123,8 +124,8 @@ class Setting:
     folder: Path
 
 
-def rungs(problem: Problem, facts: ProblemFacts, folder: Path) -> Iterator[dict[str, Any]]:
-    """Run eager PyTorch and each rung on the problem's full size."""
+def rungs(problem: Problem, facts: ProblemFacts, folder: Path, *, ends: bool) -> Iterator[dict[str, Any]]:
+    """Run eager PyTorch and each rung on the problem's full size; with `ends` the first and the last one."""
     reference = loaded(problem.source, f"problem_{problem.name}", folder)
     torch.manual_seed(1)
     arguments = [item.cuda() if isinstance(item, torch.Tensor) else item for item in _drawn(reference)]
@@ -142,10 +143,12 @@ def rungs(problem: Problem, facts: ProblemFacts, folder: Path) -> Iterator[dict[
         yield {"rung": "eager", "ms": setting.eager_ms}
         author = OfflineAuthor()
         writer = next(item for item in author._writers if item.accepts(facts))  # noqa: SLF001
-        applied: tuple[str, ...] = ()
-        for name in ("", *(item.name for item in author.menu(facts) if fits(item))):
-            applied = (*applied, name) if name else ()
-            yield _rung(writer.write(problem, facts, applied).source, name, setting)
+        names = [item.name for item in author.menu(facts) if fits(item, facts.dtype)]
+        for count in range(len(names) + 1):
+            if ends and 0 < count < len(names):
+                continue
+            source = writer.write(problem, facts, tuple(names[:count])).source
+            yield _rung(source, names[count - 1] if count else "", setting)
 
 
 def _drawn(reference: Any) -> list[Any]:
@@ -174,13 +177,13 @@ def _rung(source: str, name: str, setting: Setting) -> dict[str, Any]:
     return result
 
 
-def ladder(stem: str, problem: Problem, facts: ProblemFacts, output: Path) -> None:
+def ladder(stem: str, problem: Problem, facts: ProblemFacts, output: Path, *, ends: bool) -> None:
     """Run one problem's ladder in a process of its own; write the rows to `output` as they come."""
     torch.backends.cudnn.allow_tf32 = False
     rows: list[dict[str, Any]] = []
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for row in rungs(problem, facts, Path(folder)):
+            for row in rungs(problem, facts, Path(folder), ends=ends):
                 rows.append(row)
                 output.write_text(json.dumps(rows))
                 _tell(stem, row)
@@ -202,12 +205,16 @@ async def facts_of(chosen: list[tuple[str, Problem]]) -> dict[str, ProblemFacts]
     return found
 
 
-def run_apart(stem: str, problem: Problem, facts: ProblemFacts, most_s: float) -> list[dict[str, Any]]:
+def run_apart(
+    stem: str, problem: Problem, facts: ProblemFacts, most_s: float, *, ends: bool
+) -> list[dict[str, Any]]:
     """Run a ladder in a fork, for at most so many seconds; CUDA starts there, what is imported is shared."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.json"
         rows.write_text("[]")
-        child = multiprocessing.get_context("fork").Process(target=ladder, args=(stem, problem, facts, rows))
+        child = multiprocessing.get_context("fork").Process(
+            target=ladder, args=(stem, problem, facts, rows), kwargs={"ends": ends}
+        )
         child.start()
         child.join(most_s)
         if child.is_alive():
@@ -222,6 +229,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="numbers: 19,23-26")
+    parser.add_argument(
+        "--ends", action="store_true", help="the first and the last kernel of each ladder only"
+    )
     parser.add_argument("--seconds", type=float, default=1e9, help="start no problem after so many")
     parser.add_argument("--each", type=float, default=60.0, help="most seconds of a problem")
     parser.add_argument("-o", "--output", type=Path)
@@ -234,7 +244,7 @@ def main() -> None:
             print(f"time is up before {stem}")
             break
         if stem in facts:
-            results[stem] = run_apart(stem, problem, facts[stem], order.each)
+            results[stem] = run_apart(stem, problem, facts[stem], order.each, ends=order.ends)
             if order.output:
                 order.output.write_text(json.dumps(results, indent=1))
 
