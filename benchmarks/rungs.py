@@ -1,6 +1,7 @@
 """Every kernel of the offline author's ladders, run and timed on a GPU without the judge.
 
     python benchmarks/rungs.py FOLDER [--only 19,23-26] [--ends] [--seconds S] [-o OUT.json]
+    python benchmarks/rungs.py table RESULT.json
 
 FOLDER holds KernelBench's files. Each kernel is compared once with PyTorch (relative L2 error, and the
 largest error over the root mean square) and timed by CUDA events with a flushed L2 cache, beside eager
@@ -16,12 +17,15 @@ import importlib.util
 import json
 import multiprocessing
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +228,42 @@ def run_apart(
         return list(json.loads(rows.read_text()))
 
 
+def table(path: Path) -> str:
+    """Return the recorded ladders in Markdown: a row a problem, then the geometric mean."""
+    kept = json.loads(path.read_text())
+    lines = [
+        f"{kept['device']}, driver {kept['driver']}, torch {kept['versions']['torch']}, {kept['date']}.",
+        "",
+    ]
+    lines += ["| problem | eager ms | first kernel ms | best kernel | ms | × eager | relative L2 error |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    ratios: dict[str, list[float]] = {}
+    for stem, rows in sorted(kept["results"].items(), key=lambda item: _place(item[0])):
+        timed = [row for row in rows[1:] if "ms" in row]
+        if not timed:
+            continue
+        best = min(timed, key=lambda row: row["ms"])
+        ratios.setdefault(stem.partition("/")[0], []).append(best["speedup"])
+        lines.append(
+            f"| {stem} | {rows[0]['ms']:.3g} | {timed[0]['ms']:.3g} | {best['rung']} | {best['ms']:.3g} | "
+            f"{best['speedup']:.2f} | {best['l2']:.1e} |"
+        )
+    for level, found in ratios.items():
+        mean = statistics.geometric_mean(found)
+        lines += ["", f"{level}: {len(found)} problems, geometric mean {mean:.2f} × eager."]
+    return "\n".join(lines)
+
+
+def _place(stem: str) -> tuple[str, int]:
+    level, _, name = stem.rpartition("/")
+    return level, int(name.partition("_")[0])
+
+
 def main() -> None:
     """Run all problems of the folder, print a line a rung."""
+    if sys.argv[1:2] == ["table"]:
+        print(table(Path(sys.argv[2])))
+        return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="numbers: 19,23-26")
@@ -244,9 +282,25 @@ def main() -> None:
             print(f"time is up before {stem}")
             break
         if stem in facts:
-            results[stem] = run_apart(stem, problem, facts[stem], order.each, ends=order.ends)
+            results[f"{order.folder.name}/{stem}"] = run_apart(
+                stem, problem, facts[stem], order.each, ends=order.ends
+            )
             if order.output:
-                order.output.write_text(json.dumps(results, indent=1))
+                order.output.write_text(json.dumps(_record(results), indent=1))
+
+
+def _record(results: dict[str, Any]) -> dict[str, Any]:
+    """Results with device, driver, versions and date; without CUDA, which runs in the forks alone."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device, driver = subprocess.run(query, check=True, capture_output=True, text=True).stdout.split(", ")
+    return {
+        "device": device,
+        "driver": driver.split()[0],
+        "date": datetime.now(tz=UTC).date().isoformat(),
+        "versions": {name: metadata.version(name) for name in ("torch", "nvidia-cutlass-dsl")},
+        "command": " ".join(["benchmarks/rungs.py", *sys.argv[1:]]),
+        "results": results,
+    }
 
 
 def _tell(stem: str, row: dict[str, Any]) -> None:
