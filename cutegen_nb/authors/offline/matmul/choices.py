@@ -62,6 +62,8 @@ SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 8 and 16 × 8 × 16 have n = 8."""
 LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
+MUCH_WORK = 2**35
+"""Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
 
@@ -73,21 +75,26 @@ def strategies_for(product: MatrixProduct) -> tuple[Strategy, ...]:
         return ROW_STRATEGIES
     more = [SKIP_STRATEGY] if product.triangle else []
     more += [SPLIT_STRATEGY] if wants_split(product) else []
+    return (*(() if starts_tiled(product) else (TILE_STRATEGY,)), *_after_tiles(product), *more)
+
+
+def _after_tiles(product: MatrixProduct) -> tuple[Strategy, ...]:
+    """List the strategies that may follow tiles in shared memory, in order."""
     if not suits_tensor_cores(product):
-        return (TILE_STRATEGY, *BLOCK_STRATEGIES, *more)
+        return BLOCK_STRATEGIES
     dtype = "float32" if product.operand_dtype == "float32" else "float16"
     if not suits_wgmma(product):
-        return (TILE_STRATEGY, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY, *more)
+        return (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     # On Hopper mma.sync would stand in the way of wgmma, which is faster.
     others = tuple(
         replace(one, architectures=_BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     )
-    return (TILE_STRATEGY, *HOPPER_STRATEGIES, *others, *more)
+    return (*HOPPER_STRATEGIES, *others)
 
 
 def variant_for(product: MatrixProduct, applied: tuple[str, ...]) -> MatmulVariant:
     """Return the variant with the strategies in `applied`. Raises Declined for an unknown one."""
-    variant = MatmulVariant()
+    variant = MatmulVariant(level="tiled") if starts_tiled(product) else MatmulVariant()
     for name in applied:
         if name not in STEPS:
             raise Declined(
@@ -112,6 +119,15 @@ def _after(variant: MatmulVariant, name: str, product: MatrixProduct) -> MatmulV
     elif variant.level == "tensor":
         step = {**step, "level": "tensor"}
     return taken_to(variant, step)
+
+
+def starts_tiled(product: MatrixProduct) -> bool:
+    """Return whether the first kernel has tiles in shared memory already, since the full size has much work.
+
+    One thread an output took 0.3 s for 137 GFLOP on an H100, so that its verdict took a minute.
+    """
+    work = elements((product.m, product.n, product.k, product.batch)).full
+    return work >= MUCH_WORK and not is_vector_product(product)
 
 
 def is_vector_product(product: MatrixProduct) -> bool:

@@ -46,7 +46,7 @@ class MatmulWriter:
         known = {item.name: item for item in (*BLOCK_STRATEGIES, *ROW_STRATEGIES, *HOPPER_STRATEGIES, *menu)}
         last = known.get(applied[-1]) if applied else None
         return WrittenKernel(
-            source=source, rationale=last.statement if last else "One output element a thread."
+            source=source, rationale=last.statement if last else f"{_WORDS[variant.level].capitalize()}."
         )
 
 

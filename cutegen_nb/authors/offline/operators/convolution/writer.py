@@ -28,6 +28,8 @@ _HOPPER = ("import cutlass.utils.hopper_helpers as sm90", "from cutlass.tensor_u
 
 SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 16 have n = 8."""
+MUCH_WORK = 2**34
+"""Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
 LARGEST_TENSOR = 2**31
 """Largest number of elements of a tensor for tensor cores: their kernel counts elements in 32 bits."""
 
@@ -43,16 +45,17 @@ class ConvolutionWriter:
         """List the strategies for the convolution's shape. Raises Declined."""
         if call.attributes != call.scaled_attributes:
             raise Declined("the convolution's stride, padding or dilation changes with the problem's size")
+        tiles = () if starts_tiled(call) else (TILES_STRATEGY,)
         if not suits_tensor_cores(call):
-            return (TILES_STRATEGY,)
+            return tiles
         dtype = call.operands[0].dtype
-        return (TILES_STRATEGY, WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        return (*tiles, WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
         wgmma = WGMMA in applied
         if TENSOR not in applied and not wgmma:
-            level = "tiled" if TILES in applied else "naive"
+            level = "tiled" if TILES in applied or starts_tiled(call) else "naive"
             source = render(f"convolution/{level}", **values_of(call))
             return OperatorText(source=source, constants=constants_of(call))
         values = {
@@ -66,6 +69,15 @@ class ConvolutionWriter:
             constants=constants_of(call),
             imports=("import math", *(_HOPPER if wgmma else ())),
         )
+
+
+def starts_tiled(call: OperatorCall) -> bool:
+    """Return whether the first kernel has tiles already: one thread an output took up to 1 s on an H100."""
+    weight = call.operands[1].shape
+    # Each input meets each tap of its filters once in a transposed convolution, each output in a plain one.
+    meets = call.operands[0].shape if attributes_of(call).transposed else call.shape
+    taps = elements(weight[1:]).full
+    return elements(meets).full * taps >= MUCH_WORK
 
 
 def suits_tensor_cores(call: OperatorCall) -> bool:
