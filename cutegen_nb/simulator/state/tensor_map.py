@@ -33,9 +33,10 @@ _STRIDE_UNIT = 16
 """Bytes in which strides are counted."""
 _TYPES = {
     0: ("u8", 1), 1: ("u16", 2), 2: ("u32", 4), 3: ("s32", 4), 4: ("u64", 8), 5: ("s64", 8), 6: ("f16", 2),
-    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2),
+    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2), 11: ("b4", 1),
 }  # fmt: skip
-"""Code of an element type → its name, as reductions use it, and its bytes."""
+"""Code of an element type → its name, as reductions use it, and its bytes. Two elements of 4 bits, packed as
+``CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`` has them, are one byte here."""
 _TILED = 0x2
 """Lowest four bits of word 2 in every map of tiles."""
 _TF32 = 1 << 16
@@ -61,6 +62,8 @@ class TensorMap:
     """Elements of the box in each dimension."""
     kind: str
     """Element type: ``f16``, ``u32`` and so on."""
+    per_byte: int
+    """Elements, as coordinates count them, in one of the extents: 2 for elements of 4 bits, else 1."""
     rounds_to_tf32: bool
     """True if loads round float32 elements to tf32."""
     swizzle: int
@@ -96,12 +99,16 @@ class TensorMap:
         high = words[5]
         strides = [words[1 + index] | (high >> 4 * index & 0xF) << 32 for index in range(rank - 1)]
         box = [words[11] >> 24, *(words[12] >> 8 * index & 0xFF for index in range(4))]
+        per_byte = 2 if name == "b4" else 1
+        extents, sides = ([one + 1 for one in given[:rank]] for given in (words[6:11], box))
+        extents[0], sides[0] = -(-extents[0] // per_byte), -(-sides[0] // per_byte)
         return TensorMap(
             address=struct.unpack_from("<Q", data)[0],
-            extents=tuple(extent + 1 for extent in words[6 : 6 + rank]),
+            extents=tuple(extents),
             strides=(size, *(_STRIDE_UNIT * one for one in strides)),
-            box=tuple(extent + 1 for extent in box[:rank]),
+            box=tuple(sides),
             kind=name,
+            per_byte=per_byte,
             rounds_to_tf32=bool(kind & _TF32),
             swizzle=kind >> 13 & 0b11,
         )
