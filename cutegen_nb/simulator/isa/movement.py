@@ -6,6 +6,7 @@ from cutegen_nb.simulator.isa.row import Row
 
 # Parts that several examples share.
 _TILE = "{%r2, %r3, %r4, %r5}, {%r8, %r9, %r10, %r11}, {%r12, %r13}, {%r14, %r15, %r16, %r17};"
+_SCALED = _TILE[:-1] + ", {%r2}, {0, 0}, {%r3}, {0, 1};"
 _SPARSE = ", {%r8, %r9}, {%r10, %r11}, {%r12, %r13, %r14, %r15}, %r16, 0x0;"
 _FENCE = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
 _PRODUCT = (
@@ -65,8 +66,9 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "cvt",
             "sm_100a+",
             "cvt.rn.satfinite.e2m1x2.f32 %rs2, %r3, %r4;",
-            "e2m1x2, e2m3x2, e3m2x2, ue8m0x2, rs",
+            "e2m1x2, e2m3x2, e3m2x2, ue8m0x2",
         ),
+        ("cvt", "sm_100a", "cvt.rs.f16x2.f32 %r2, %r3, %r4, %r5;", "rs"),
         ("cvt.pack", "sm_80", "cvt.pack.sat.s8.s32.b32 %r2, %r3, %r4, %r5;", "u2–u16, s2–s16 from s32"),
         ("mapa", "sm_90", "mapa.shared::cluster.u32 %r2, %r1, 0;"),
         ("getctarank", "sm_90", "getctarank.shared::cluster.u32 %r2, %r1;"),
@@ -247,6 +249,13 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "sm_89",
             "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 " + _TILE,
             "e4m3, e5m2",
+        ),
+        (
+            "mma",
+            "sm_120a",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32"
+            ".e2m1.e2m1.f32.ue4m3 " + _SCALED,
+            "kinds f8f6f4, mxf8f6f4, mxf4, mxf4nvf4",
         ),
         (
             "mma.sp",

@@ -8,7 +8,7 @@ import numpy as np
 
 from cutegen_nb.simulator.numbers import formats, rounding
 from cutegen_nb.simulator.numbers.values import DTYPES, F32, U32, U64, Function, Value
-from cutegen_nb.simulator.ops.arithmetic import integer
+from cutegen_nb.simulator.ops.arithmetic import integer, mixed
 from cutegen_nb.simulator.ops.arithmetic.integer import INTEGERS, compute1, compute2, compute3
 from cutegen_nb.simulator.ops.lowering import Compute, Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx.faults import unsupported
@@ -149,6 +149,8 @@ _UFUNCS: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply
 def _add(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
         return integer.integer_add(instruction, lowering)
+    if mixed.is_mixed(instruction):
+        return mixed.lower_mixed(instruction, lowering)
     return _simple(instruction, lowering)
 
 
@@ -193,6 +195,8 @@ def _simple(instruction: Instruction, lowering: Lowering) -> Operation:
 def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
         return integer.integer_mad(instruction, lowering)
+    if mixed.is_mixed(instruction):
+        return mixed.lower_mixed(instruction, lowering)
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     mode = modifiers.one("rn", "rz", "rm", "rp", default="rn")

@@ -6,29 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutegen_nb.simulator.numbers.values import F32, F64, U32, U64, Array
+from cutegen_nb.simulator.numbers.small_floats import VALUES
+from cutegen_nb.simulator.numbers.values import F64, U32, Array
 from cutegen_nb.simulator.ops.tensor.descriptors import UNIT, MatrixDescriptors
 from cutegen_nb.simulator.ops.warp.fragments import ELEMENTS
 
 _BYTES = 8
 
 
-def _small_float(exponent_bits: int, fraction_bits: int) -> Array:
-    """Values of all codes of a float without infinities and NaN, as float32 (OCP Microscaling Formats)."""
-    codes = np.arange(1 << (1 + exponent_bits + fraction_bits))
-    exponent = codes >> fraction_bits & (1 << exponent_bits) - 1
-    fraction = codes & (1 << fraction_bits) - 1
-    bias = (1 << (exponent_bits - 1)) - 1
-    # Normal: 1.f × 2**(e - bias); subnormal (e = 0): 0.f × 2**(1 - bias).
-    whole = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction).astype(F64)
-    numbers = whole * 2.0 ** (np.maximum(exponent, 1) - bias - fraction_bits)
-    return np.where(codes >> (exponent_bits + fraction_bits) == 1, -numbers, numbers).astype(F32)
-
-
-E2M1: Array = _small_float(2, 1)
-"""Value of each of the 16 codes of e2m1."""
-_E2M3: Array = _small_float(2, 3)
-_E3M2: Array = _small_float(3, 2)
 BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4,
     "s8": 8, "u8": 8,
@@ -39,7 +24,7 @@ BITS = {
 def _nibbles(octets: Array) -> Array:
     """Values of e2m1 elements, two a byte, the low four bits first."""
     codes = np.stack((octets & np.uint8(0xF), octets >> np.uint8(4)), axis=-1)
-    return E2M1[codes.reshape(*octets.shape[:-1], -1)]
+    return VALUES["e2m1"][codes.reshape(*octets.shape[:-1], -1)]
 
 
 def _six_bits(octets: Array, table: Array) -> Array:
@@ -54,7 +39,7 @@ def _unpacked(kind: str, units: Array) -> Array:
     """Values of units of 16 bytes with 16 elements each and padding; (…, units, 16 bytes)."""
     if kind == "e2m1":  # 8 bytes of elements, 8 of padding
         return _nibbles(np.ascontiguousarray(units[..., :8]))
-    table = _E2M3 if kind == "e2m3" else _E3M2  # 12 bytes of elements, 4 of padding
+    table = VALUES[kind]  # 12 bytes of elements, 4 of padding
     return _six_bits(np.ascontiguousarray(units[..., :12]), table)
 
 
@@ -105,17 +90,3 @@ def from_tensor_memory(words: Array, kind: str) -> Array:
     if BITS[kind] == 4:  # noqa: PLR2004 - bits of e2m1
         return _nibbles(rows.view(np.uint8)).astype(F64)
     return ELEMENTS[kind].decode(rows).astype(F64)
-
-
-def scale_values(octets: Array, kind: str) -> Array:
-    """Values of scales, float64: ue8m0 is 2**(code - 127) and NaN for 255; ue4m3 is e4m3 without its sign."""
-    if kind == "ue4m3":
-        padded = np.zeros((*octets.shape, 4), np.uint8)
-        padded[..., 0] = octets & np.uint8(0x7F)
-        return ELEMENTS["e4m3"].decode(padded.reshape(*octets.shape[:-1], -1).view(U32))[..., ::4].astype(F64)
-    exponent = octets.astype(np.int64)
-    values = np.ldexp(1.0, exponent - 127)
-    return np.where(exponent == 255, np.nan, values)  # noqa: PLR2004 - the code of NaN
-
-
-__all__ = ["BITS", "E2M1", "U64", "decoder", "from_shared", "from_tensor_memory", "places_of", "scale_values"]

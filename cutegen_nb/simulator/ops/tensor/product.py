@@ -19,6 +19,7 @@ import numpy as np
 
 from cutegen_nb.simulator.checkers.shared_entries import SharedAccess
 from cutegen_nb.simulator.numbers.formats import F16, U16
+from cutegen_nb.simulator.numbers.small_floats import scale_values
 from cutegen_nb.simulator.numbers.values import F32, F64, S32, S64, U32, Array
 from cutegen_nb.simulator.ops.tensor.descriptors import (
     UNIT,
@@ -32,7 +33,6 @@ from cutegen_nb.simulator.ops.tensor.factors import (
     from_shared,
     from_tensor_memory,
     places_of,
-    scale_values,
 )
 from cutegen_nb.simulator.ops.tensor.places import column_of, lane_of, memory_of
 from cutegen_nb.simulator.ptx.faults import unsupported
