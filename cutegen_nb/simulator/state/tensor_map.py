@@ -6,6 +6,7 @@ that. As 32-bit words:
 
 - 0, 1: global address
 - 2: bits 4 to 6 rank minus 1, 7 to 10 element type, 13 and 14 swizzle, 16 rounding to tf32,
+  19 swizzle in atoms of 32 bytes,
   17 and 18 promotion in L2, 21 set for tensors of 128 KiB or more
 - 3 to 6: strides of dimensions 1 to 4 in units of 16 bytes, lowest 32 bits; 7: four more bits of each
 - 8 to 12: extents of the five dimensions, minus 1
@@ -40,6 +41,9 @@ _TYPES = {
 _TILED = 0x2
 """Lowest four bits of word 2 in every map of tiles."""
 _TF32 = 1 << 16
+_WIDE = 1 << 19
+WIDE_ATOMS = 4
+"""Code here of the swizzle of 128 bytes that moves 32 bytes as a whole."""
 _IGNORED = (0b11 << 17) | (1 << 21)
 """Bits of word 2 that change no value: promotion in L2, and the mark of large tensors."""
 
@@ -67,7 +71,8 @@ class TensorMap:
     rounds_to_tf32: bool
     """True if loads round float32 elements to tf32."""
     swizzle: int
-    """Exponent of the swizzle: 0 for none, 1 for 32 bytes, 2 for 64 bytes, 3 for 128 bytes."""
+    """Exponent of the swizzle: 0 for none, 1 for 32 bytes, 2 for 64 bytes, 3 for 128 bytes; or
+    :data:`WIDE_ATOMS`."""
 
     @property
     def element_bytes(self) -> int:
@@ -90,8 +95,10 @@ class TensorMap:
         kind = words[0]
         rank = (kind >> 4 & 0b111) + 1
         code = kind >> 7 & 0b1111
-        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | _TF32 | _IGNORED
+        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | _TF32 | _WIDE | _IGNORED
         if kind & 0xF != _TILED or kind & ~known or rank > MOST_DIMENSIONS or code not in _TYPES:
+            raise UnknownTensorMap(f"word 2 is {kind:#010x}")
+        if kind & _WIDE and kind >> 13 & 0b11 != 0b11:  # noqa: PLR2004 - the code of 128 bytes
             raise UnknownTensorMap(f"word 2 is {kind:#010x}")
         if words[11] & 0xFFFFFF or words[13]:
             raise UnknownTensorMap(f"words 13 and 15 are {words[11]:#010x} and {words[13]:#010x}")
@@ -110,7 +117,7 @@ class TensorMap:
             kind=name,
             per_byte=per_byte,
             rounds_to_tf32=bool(kind & _TF32),
-            swizzle=kind >> 13 & 0b11,
+            swizzle=WIDE_ATOMS if kind & _WIDE else kind >> 13 & 0b11,
         )
 
 
@@ -123,6 +130,8 @@ def swizzled(addresses: Array, swizzle: int) -> Array:
     """
     if not swizzle:
         return addresses
+    if swizzle == WIDE_ATOMS:  # address bits 5 and 6 by bits 7 and 8
+        return addresses ^ (addresses >> 7 & 0b11) << 5
     line = addresses >> 7 & (1 << swizzle) - 1
     return addresses ^ line << 4
 

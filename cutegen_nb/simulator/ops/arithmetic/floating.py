@@ -292,7 +292,17 @@ def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
             found = plain(np.abs(x), np.abs(y))
             return np.where(np.isnan(found), found, (found.view(U32) | sign).view(F32))
 
+    if len(instruction.operands) > 1 + _ARITY[instruction.opcode] and kind == "f32" and not crossed:
+        return _of_three(instruction, lowering, function, flush=flush)
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+def _of_three(instruction: Instruction, lowering: Lowering, function: Function, *, flush: bool) -> Operation:
+    """Operation of the extreme of three f32 operands."""
+    slots = lowering.sources(instruction, ("f32",) * 3)
+    lowering.tally.flops_each = 2
+    both = _wrapped(lambda x, y, z: function(function(x, y), z), "f32", flush=flush, clamp=False)
+    return lowering.assign(instruction, _direct(both, F32, slots))
 
 
 def _extreme_of(least: bool, propagates: bool, unsigned: np.dtype[Any]) -> Function:  # noqa: FBT001 - a pair

@@ -12,7 +12,7 @@ import numpy as np
 from cutegen_nb.simulator.checkers.shared_entries import SharedAccess
 from cutegen_nb.simulator.numbers.values import U32, U64, Array
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation
-from cutegen_nb.simulator.ops.tensor.descriptors import UNIT, UnknownDescriptor, decode_matrices
+from cutegen_nb.simulator.ops.tensor.descriptors import UNIT, UnknownTensorDescriptor, decode_matrices
 from cutegen_nb.simulator.ops.tensor.places import (
     column_of,
     lane_of,
@@ -93,7 +93,7 @@ class Copy:
         """
         try:
             return decode_matrices(self.descriptors[rows]).rows(self.rows, self.units)
-        except UnknownDescriptor as problem:
+        except UnknownTensorDescriptor as problem:
             raise unsupported(self.instruction, str(problem)) from problem
 
     def _tell(self, lanes: Batch, ctas: Array, rows: Array, places: Array) -> None:

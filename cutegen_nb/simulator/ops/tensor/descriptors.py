@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.simulator.numbers.values import U64, Array
-from cutegen_nb.simulator.state.tensor_map import swizzled
+from cutegen_nb.simulator.state.tensor_map import WIDE_ATOMS, swizzled
 
 UNIT = 16
 """Bytes of a unit, which is contiguous in every layout."""
@@ -26,7 +26,7 @@ _EXPONENT = {0: 0, _WIDE_ATOMS: 3, 2: 3, 4: 2, 6: 1}
 """Code of the swizzle → its exponent: the pattern has 2**exponent units."""
 
 
-class UnknownDescriptor(ValueError):
+class UnknownTensorDescriptor(ValueError):
     """Descriptor of a form that the simulator does not know."""
 
 
@@ -50,7 +50,7 @@ class MatrixDescriptors:
             # ((8, m), (16 B, 2)) : ((16 B, SBO), (1, LBO))
             return self.start + row % _ATOM * UNIT + row // _ATOM * self.stride + along * self.leading
         if self.code == _WIDE_ATOMS:
-            raise UnknownDescriptor("swizzle in atoms of 32 bytes of a K-major operand")
+            raise UnknownTensorDescriptor("swizzle in atoms of 32 bytes of a K-major operand")
         # ((8, m), (16 B, 2)) : ((S, SBO), (1, 16 B))
         span = UNIT << _EXPONENT[self.code]
         return self._swizzled(self.start + row % _ATOM * span + row // _ATOM * self.stride + along * UNIT)
@@ -67,25 +67,23 @@ class MatrixDescriptors:
         return self._swizzled(self.start + far + k % deep * (UNIT * many) + k // deep * self.stride)
 
     def _swizzled(self, places: Array) -> Array:
-        if self.code == _WIDE_ATOMS:  # address bits 5 and 6 by bits 7 and 8
-            return places ^ (places >> 7 & 0b11) << 5
-        return swizzled(places, _EXPONENT[self.code])
+        return swizzled(places, WIDE_ATOMS if self.code == _WIDE_ATOMS else _EXPONENT[self.code])
 
 
 def decode_matrices(values: Array) -> MatrixDescriptors:
     """Decode shared-memory descriptors, uint64 of shape (products,).
 
     Raises:
-        UnknownDescriptor: a base offset, an absolute leading address, or swizzles that differ.
+        UnknownTensorDescriptor: a base offset, an absolute leading address, or swizzles that differ.
     """
     bits = values.astype(U64)
     codes = np.unique(_field(bits, 61, 0b111))
     if _field(bits, 49, 0b111).any():
-        raise UnknownDescriptor("base offset")
+        raise UnknownTensorDescriptor("base offset")
     if _field(bits, 52, 1).any():
-        raise UnknownDescriptor("absolute address of the leading dimension")
+        raise UnknownTensorDescriptor("absolute address of the leading dimension")
     if len(codes) > 1 or int(codes[0]) not in _EXPONENT:
-        raise UnknownDescriptor(f"swizzle {', '.join(str(one) for one in codes)}")
+        raise UnknownTensorDescriptor(f"swizzle {', '.join(str(one) for one in codes)}")
     start, leading, stride = (_field(bits, at, _FIELD)[:, None, None] * UNIT for at in (0, 16, 32))
     return MatrixDescriptors(start, leading, stride, int(codes[0]))
 
@@ -151,7 +149,7 @@ def decode_product(bits: int, kind: str, ctas: int) -> ProductDescriptor:
         ctas: CTAs that take part, 1 or 2.
 
     Raises:
-        UnknownDescriptor: a sparse matrix, a type or a shape that the kind does not have.
+        UnknownTensorDescriptor: a sparse matrix, a type or a shape that the kind does not have.
     """
     scaled, four_bits = kind in SCALED, kind in {"mxf4", "mxf4nvf4"}
     a = _FACTORS[kind].get(bits >> 7 & 0b111)
@@ -159,16 +157,18 @@ def decode_product(bits: int, kind: str, ctas: int) -> ProductDescriptor:
     d = "f32" if scaled else _SUMS.get(bits >> 4 & 0b11, "")
     n, m = (bits >> 17 & 0x3F) << 3, (bits >> 27 & 0b11) << 7 if scaled else (bits >> 24 & 0x1F) << 4
     if bits & 0b100:
-        raise UnknownDescriptor("sparse matrix A")
+        raise UnknownTensorDescriptor("sparse matrix A")
     if four_bits and bits >> 31:
-        raise UnknownDescriptor("K of 96")
+        raise UnknownTensorDescriptor("K of 96")
     if a is None or b is None or (not scaled and d not in _OF_D[kind]):
-        raise UnknownDescriptor(
+        raise UnknownTensorDescriptor(
             f"instruction descriptor {bits:#010x}, which names a type that .kind::{kind} has not"
         )
     least = 8 * ctas
     if m not in _ROWS[ctas] or not 0 < n <= _MOST_COLUMNS or n % least:
-        raise UnknownDescriptor(f"shape of {m} rows and {n} columns on {ctas} CTA{'s' if ctas > 1 else ''}")
+        raise UnknownTensorDescriptor(
+            f"shape of {m} rows and {n} columns on {ctas} CTA{'s' if ctas > 1 else ''}"
+        )
     return ProductDescriptor(
         m=m, n=n, k={"f16": 16, "tf32": 8}.get(kind, 64 if four_bits else 32), a=a, b=b, d=d,
         sign=-1 if (bits >> 13 ^ bits >> 14) & 1 else 1,

@@ -13,7 +13,7 @@ from cutegen_nb.simulator.ops.tensor.descriptors import (
     KINDS,
     SCALED,
     ProductDescriptor,
-    UnknownDescriptor,
+    UnknownTensorDescriptor,
     decode_product,
 )
 from cutegen_nb.simulator.ops.tensor.places import (
@@ -145,7 +145,7 @@ def _blocks(kind: str, vector: str) -> int:
 def _form(instruction: Instruction, parts: _Instruction, bits: int) -> ProductDescriptor:
     try:
         return decode_product(bits, parts.kind, parts.ctas)
-    except UnknownDescriptor as problem:
+    except UnknownTensorDescriptor as problem:
         raise unsupported(instruction, str(problem)) from problem
 
 

@@ -24,7 +24,7 @@ from cutegen_nb.simulator.numbers.values import F32, F64, S32, S64, U32, Array
 from cutegen_nb.simulator.ops.tensor.descriptors import (
     UNIT,
     ProductDescriptor,
-    UnknownDescriptor,
+    UnknownTensorDescriptor,
     decode_matrices,
 )
 from cutegen_nb.simulator.ops.tensor.factors import (
@@ -164,9 +164,9 @@ class Product:
         try:
             where = decode_matrices(descriptors)
             if transposed and BITS[kind] < 8:  # noqa: PLR2004 - bits of a byte
-                raise UnknownDescriptor("MN-major operand of less than 8 bits")  # noqa: TRY301
+                raise UnknownTensorDescriptor("MN-major operand of less than 8 bits")  # noqa: TRY301
             places = places_of(where, count, self.form.k, kind, transposed=transposed)
-        except UnknownDescriptor as problem:
+        except UnknownTensorDescriptor as problem:
             raise unsupported(self.instruction, str(problem)) from problem
         self._check(lanes, rows, places)
         self._tell(lanes, ctas, rows, places)

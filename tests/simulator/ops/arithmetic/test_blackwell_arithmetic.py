@@ -67,3 +67,14 @@ def test_pairs_of_six_bits_and_of_scales(machine):
     floors = [np.exp2(np.floor(np.log2(np.abs(one).astype(np.float64)))) for one in (a, b)]
     assert ((powers & 0xFFFF0000).view(np.float32) == floors[0]).all()
     assert ((powers << 16).view(np.float32) == floors[1]).all()
+
+
+@pytest.mark.parametrize(("name", "best"), [("min", np.minimum), ("max", np.maximum)])
+def test_the_extreme_of_three(machine, name, best):
+    a, b, c = singles(8), singles(9), singles(10)
+    a[3] = np.nan
+    kept = computed(machine, f"{name}.NaN.f32 %r20, %r1, %r2, %r3;", a, b, c).view(np.float32)
+    assert np.isnan(kept[3])
+    assert np.array_equal(kept, best(best(a, b), c), equal_nan=True)
+    dropped = computed(machine, f"{name}.f32 %r20, %r1, %r2, %r3;", a, b, c).view(np.float32)
+    assert dropped[3] == best(b[3], c[3])

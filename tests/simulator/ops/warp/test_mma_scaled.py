@@ -24,7 +24,9 @@ def packed(codes, rows, bits):
     return words
 
 
-def multiplied(machine, name, a, b, c, scales, chosen):  # noqa: PLR0913, PLR0917 - an mma has this many parts
+def multiplied(  # noqa: PLR0913, PLR0917 - an mma has this many parts
+    machine, name, a, b, c, scales, chosen
+):
     """D of one warp: the operands are registers of each thread, the scales words of each thread."""
     given = np.concatenate([a, b, c.view(np.uint32), *scales], axis=1)
     source, out = machine.align(given), machine.align(np.zeros((32, 4), np.float32))
