@@ -127,8 +127,8 @@ FOR_BLACKWELL = {
     ),
     "sm100 dense_gemm_persistent, fp8, 64 rows, transposed": (
         f"{DENSE}_persistent.py",
-        "--mnkl 256,256,128,1 --ab_dtype Float8E4M3FN --c_dtype Float16 --a_major m --b_major n --c_major m "
-        f"--mma_tiler_mn 64,128 --cluster_shape_mn 1,1 {ONCE}",
+        ("--mnkl 256,256,128,1 --ab_dtype Float8E4M3FN --c_dtype Float16 --a_major m --b_major n --c_major m "
+        f"--mma_tiler_mn 64,128 --cluster_shape_mn 1,1 {ONCE}"),
     ),
     "sm100 dense_gemm_persistent, tf32, transposed": (
         f"{DENSE}_persistent.py",
@@ -147,13 +147,13 @@ FOR_BLACKWELL = {
     ),
     "sm100 blockscaled, mxf8": (
         f"{SCALED}_persistent.py",
-        "--mnkl 256,256,512,1 --a_dtype Float8E4M3FN --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
-        f"--sf_vec_size 32 {ONCE}",
+        ("--mnkl 256,256,512,1 --a_dtype Float8E4M3FN --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
+        f"--sf_vec_size 32 {ONCE}"),
     ),
     "sm100 blockscaled in groups, mxf4": (
         f"{BLACKWELL}/blockscaled_grouped_gemm/grouped_blockscaled_gemm.py",
-        f"--num_groups 2 --problem_sizes_mnkl ((128,128,256,1),(256,128,128,1)) {TILES} --c_dtype Float16 "
-        f"--ab_dtype Float4E2M1FN --sf_dtype Float8E8M0FNU --sf_vec_size 32 {ONCE}",
+        (f"--num_groups 2 --problem_sizes_mnkl ((128,128,256,1),(256,128,128,1)) {TILES} --c_dtype Float16 "
+        f"--ab_dtype Float4E2M1FN --sf_dtype Float8E8M0FNU --sf_vec_size 32 {ONCE}"),
     ),
     "sm100 blockwise": (f"{BLACKWELL}/blockwise_gemm/blockwise_gemm.py", f"--mnkl 256,256,256,1 {ONCE}"),
     "sm100 mixed inputs": (f"{BLACKWELL}/mixed_input_gemm/mixed_input_gemm.py", f"--mnkl 128,128,256,1 {ONCE}"),
