@@ -150,6 +150,27 @@ FOR_BLACKWELL = {
         ("--mnkl 256,256,512,1 --a_dtype Float8E4M3FN --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
         f"--sf_vec_size 32 {ONCE}"),
     ),
+    **{
+        f"sm100 blockscaled, {kind} by e4m3": (
+            f"{SCALED}_persistent.py",
+            (f"--mnkl 256,256,512,1 --a_dtype {kind} --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
+            f"--sf_vec_size 32 {ONCE}"),
+        )
+        for kind in ("Float4E2M1FN", "Float6E3M2FN")
+    },
+    "sm100 mla_decode, fp8": (
+        f"{BLACKWELL}/attention/mla/mla_decode_fp8.py", f"--batch_size 1 --seq_len_k 128 {ONCE}",
+    ),
+    "sm100 mamba2": (
+        f"{BLACKWELL}/attention/mamba2_ssd/mamba2_ssd.py", f"--gbehcdln 1,1,2,1,4,64,128,128 {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent_prefetch": (
+        f"{DENSE}_persistent_prefetch.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_alpha_beta_persistent": (
+        f"{DENSE}_alpha_beta_persistent.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_2sm, cute_ext": ("cute_ext/blackwell/dense_gemm_2sm.py", "--mnkl 256,256,128,1"),
     "sm100 blockscaled in groups, mxf4": (
         f"{BLACKWELL}/blockscaled_grouped_gemm/grouped_blockscaled_gemm.py",
         (f"--num_groups 2 --problem_sizes_mnkl ((128,128,256,1),(256,128,128,1)) {TILES} --c_dtype Float16 "

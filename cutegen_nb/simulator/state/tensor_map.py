@@ -34,10 +34,17 @@ _STRIDE_UNIT = 16
 """Bytes in which strides are counted."""
 _TYPES = {
     0: ("u8", 1), 1: ("u16", 2), 2: ("u32", 4), 3: ("s32", 4), 4: ("u64", 8), 5: ("s64", 8), 6: ("f16", 2),
-    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2), 11: ("b4", 1),
+    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2), 11: ("b4", 1), 12: ("b4", 1),
+    13: ("b6", 1),
 }  # fmt: skip
 """Code of an element type → its name, as reductions use it, and its bytes. Two elements of 4 bits, packed as
-``CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`` has them, are one byte here."""
+``CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`` has them, are one byte here. Padded types (``ALIGN16B``) have 16
+elements in 16 bytes of shared memory, so that an element is a byte there."""
+_PADDED_WORDS = {12: 2, 13: 3}
+"""Code of a padded type → 32-bit words of 16 elements in global memory."""
+PADDED_ELEMENTS = 16
+"""Elements of a padded type that lie together."""
+_PACKED = 11
 _TILED = 0x2
 """Lowest four bits of word 2 in every map of tiles."""
 _TF32 = 1 << 16
@@ -68,6 +75,8 @@ class TensorMap:
     """Element type: ``f16``, ``u32`` and so on."""
     per_byte: int
     """Elements, as coordinates count them, in one of the extents: 2 for elements of 4 bits, else 1."""
+    padded_words: int
+    """32-bit words of 16 elements in global memory where TMA pads them to 16 bytes, else 0."""
     rounds_to_tf32: bool
     """True if loads round float32 elements to tf32."""
     swizzle: int
@@ -106,7 +115,7 @@ class TensorMap:
         high = words[5]
         strides = [words[1 + index] | (high >> 4 * index & 0xF) << 32 for index in range(rank - 1)]
         box = [words[11] >> 24, *(words[12] >> 8 * index & 0xFF for index in range(4))]
-        per_byte = 2 if name == "b4" else 1
+        per_byte = 2 if code == _PACKED else 1
         extents, sides = ([one + 1 for one in given[:rank]] for given in (words[6:11], box))
         extents[0], sides[0] = -(-extents[0] // per_byte), -(-sides[0] // per_byte)
         return TensorMap(
@@ -116,6 +125,7 @@ class TensorMap:
             box=tuple(sides),
             kind=name,
             per_byte=per_byte,
+            padded_words=_PADDED_WORDS.get(code, 0),
             rounds_to_tf32=bool(kind & _TF32),
             swizzle=WIDE_ATOMS if kind & _WIDE else kind >> 13 & 0b11,
         )

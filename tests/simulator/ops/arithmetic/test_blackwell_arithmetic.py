@@ -78,3 +78,14 @@ def test_the_extreme_of_three(machine, name, best):
     assert np.array_equal(kept, best(best(a, b), c), equal_nan=True)
     dropped = computed(machine, f"{name}.f32 %r20, %r1, %r2, %r3;", a, b, c).view(np.float32)
     assert dropped[3] == best(b[3], c[3])
+
+
+def test_a_warp_finds_its_extreme_float(machine):
+    a = singles(11)
+    assert (computed(machine, "redux.sync.max.f32 %r20, %r1, -1;", a).view(np.float32) == a.max()).all()
+    magnitude = computed(machine, "redux.sync.min.abs.f32 %r20, %r1, -1;", a).view(np.float32)
+    assert (magnitude == np.abs(a).min()).all()
+    a[7] = np.nan
+    assert np.isnan(computed(machine, "redux.sync.max.NaN.f32 %r20, %r1, -1;", a).view(np.float32)).all()
+    dropped = computed(machine, "redux.sync.max.f32 %r20, %r1, -1;", a).view(np.float32)
+    assert (dropped == np.nanmax(a)).all()
