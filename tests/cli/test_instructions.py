@@ -26,7 +26,7 @@ def test_json_lists_forms_by_architecture_and_what_is_missing(capsys):
 def test_text_names_what_stops_a_kernel(capsys):
     text = answer(capsys, "--arch", "sm_89")
     assert "instruction forms are simulated for sm_89" in text
-    assert text.rstrip().splitlines()[-1].startswith("sm_100a+: ")
+    assert text.rstrip().splitlines()[-1].startswith("sm_100a: ")
 
 
 def test_markdown_is_a_table(capsys):
