@@ -60,7 +60,7 @@ test-long: $(READY) ## The rest of the panel's tests, the lessons, every exploit
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not gpu and not browser" $(PROCESSES) --dist=worksteal
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser" $(PARALLEL) tests/browser
 
-test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere and Hopper through `cutegen-nb simulate`
+test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere, Hopper and Blackwell through `cutegen-nb simulate`
 	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
 
 test-model: $(READY) ## Ten rounds by a real, very small model: slow, not in CI, builds llama.cpp once (ten minutes)

@@ -26,7 +26,7 @@ from cutegen_nb.app.command import Command
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.evaluator.tools.ncu import Detail
-from cutegen_nb.simulator.state.architectures import ARCHITECTURES
+from cutegen_nb.simulator.state.architectures import LARGEST_ARCHITECTURE
 
 SIMULATE_MAGIC = (
     ARCHITECTURE,
@@ -242,7 +242,7 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
         summary="List the PTX instructions that the simulator knows, and those that it does not.",
         example="cutegen-nb instructions --arch sm_80",
         arguments=(
-            ARCHITECTURE.but(default=None, help=f"the architecture (default: {ARCHITECTURES[-1]})"),
+            ARCHITECTURE.but(default=None, help=f"the architecture (default: {LARGEST_ARCHITECTURE})"),
             argument("--markdown", action="store_true", help="print a table for a document"),
             JSON,
         ),

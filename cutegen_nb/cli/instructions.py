@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cutegen_nb.app.output import columns
 from cutegen_nb.cli.answer import PASSED, CommandResult
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.simulator.state.architectures import ARCHITECTURES
+from cutegen_nb.simulator.state.architectures import LARGEST_ARCHITECTURE
 
 if TYPE_CHECKING:
     from cutegen_nb.simulator.isa.instruction_set import InstructionForm
@@ -20,7 +20,7 @@ async def instructions(options: argparse.Namespace, terminal: Terminal) -> Comma
     """List the PTX instructions simulated for ``--arch``, and the unsupported ones of any architecture."""
     from cutegen_nb.simulator.isa.instruction_set import instruction_set  # noqa: PLC0415 - only this command needs it
 
-    architecture = options.arch or ARCHITECTURES[-1]
+    architecture = options.arch or LARGEST_ARCHITECTURE
     rows = instruction_set()
     simulated = [one for one in rows if one.supported and one.on(architecture)]
     missing = [one for one in rows if not one.supported]
@@ -81,7 +81,7 @@ def _short(chapter: str) -> str:
 def _by_architecture(missing: Sequence[InstructionForm]) -> str:
     """List the instructions not simulated, with their forms, by the first architecture that has them."""
     # sm_90 before sm_90a before sm_100.
-    ages = sorted({one.since for one in missing}, key=lambda age: (int(age.strip("sm_a")), age))
+    ages = sorted({one.since for one in missing}, key=lambda age: (int(age.strip("sm_a+")), age))
     lines = []
     for age in ages:
         names = [

@@ -86,6 +86,12 @@ class Counters:
     """Floating-point operations by ``pipe.type`` (``cuda.f32``, ``tensor.f16``). A multiply-add counts two; a
     special function, a minimum or a maximum one. Comparisons, selections, conversions, negations and
     predicated-off threads count none. Integer products of tensor cores are included (``tensor.s8``)."""
+    products: dict[str, int] = field(default_factory=dict)
+    """Matrix products of ``tcgen05.mma`` by shape and type of A: ``128x256x16 f16``."""
+    tensor_load_bytes: int = 0
+    """Bytes that threads loaded from tensor memory into registers."""
+    tensor_store_bytes: int = 0
+    """Bytes that threads stored from registers into tensor memory, and copies into it."""
     gmem_load_bytes: int = 0
     """Bytes requested by loads from global memory, asynchronous copies included."""
     gmem_store_bytes: int = 0

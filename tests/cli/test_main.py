@@ -375,7 +375,7 @@ def test_the_doctor_names_the_profiles_or_what_is_wrong_with_their_file(capsys, 
 
 @pytest.mark.parametrize(
     ("target", "architecture"),
-    [("", None), ("H200", "sm_90a"), ("RTX 4090", "sm_89"), ("A100", "sm_80"), ("B200", None)],
+    [("", None), ("H200", "sm_90a"), ("RTX 4090", "sm_89"), ("A100", "sm_80"), ("B200", "sm_100a")],
 )
 def test_the_simulator_compiles_for_a_target_that_is_named(target, architecture):
     settings = settings_from_environment(device="simulator", target=target)

@@ -1,4 +1,4 @@
-"""CUTLASS's CuTe DSL examples for Ampere and Hopper, unmodified, at small sizes, each with its own check of results on.
+"""CUTLASS's CuTe DSL examples for Ampere, Hopper and Blackwell, unmodified, at small sizes, each with its own check of results on.
 
 They are fetched, not kept here: `make test-cutlass`, or CUTEGEN_CUTLASS=FOLDER of a clone of NVIDIA/cutlass.
 A run counts when the program says PASS (its own check ran, no option skips it) and the simulator executed
@@ -16,6 +16,9 @@ from cutegen_nb.simulator.script.run import Script, Streams, run_program
 
 FOLDER = Path(os.environ.get("CUTEGEN_CUTLASS", ""), "examples", "python", "CuTeDSL")
 AMPERE, HOPPER = "cute/ampere", "cute/hopper/kernel"
+TUTORIAL, BLACKWELL, GEFORCE = (
+    "cute/blackwell/tutorial/tutorial_gemm", "cute/blackwell/kernel", "cute/blackwell_geforce/kernel",
+)  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("CUTEGEN_CUTLASS"),
@@ -101,6 +104,97 @@ FOR_HOPPER = {
         f"{GROUPS} --tensormap_update_mode GMEM",
     ),
 }
+TILES = "--mma_tiler_mn 128,128 --cluster_shape_mn 1,1"
+DENSE, SCALED = f"{BLACKWELL}/dense_gemm/dense_gemm", f"{BLACKWELL}/blockscaled_gemm/dense_blockscaled_gemm"
+FOR_BLACKWELL = {
+    "fp16_gemm_0": (f"{TUTORIAL}/fp16_gemm_0.py", "--mnk 256,512,128"),
+    **{
+        f"fp16_gemm_{number}": (f"{TUTORIAL}/fp16_gemm_{number}.py", "--mnk 512,512,128")
+        for number in ("1", "2", "3", "3_1", "4", "5", "6")
+    },
+    "nvfp4_gemm_0": (f"{TUTORIAL}/nvfp4_gemm_0.py", "--mnkl 128,256,512,1"),
+    "sm100 dense_gemm": (f"{DENSE}.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}"),
+    "sm100 dense_gemm_software_pipeline": (
+        f"{DENSE}_software_pipeline.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent by two CTAs": (
+        f"{DENSE}_persistent.py",
+        f"--mnkl 512,256,128,1 --mma_tiler_mn 256,128 --cluster_shape_mn 2,1 --use_2cta_instrs {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent, 64 rows a CTA of two": (
+        f"{DENSE}_persistent.py",
+        f"--mnkl 256,256,128,1 --mma_tiler_mn 128,128 --cluster_shape_mn 2,1 --use_2cta_instrs {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent, fp8, 64 rows, transposed": (
+        f"{DENSE}_persistent.py",
+        ("--mnkl 256,256,128,1 --ab_dtype Float8E4M3FN --c_dtype Float16 --a_major m --b_major n --c_major m "
+        f"--mma_tiler_mn 64,128 --cluster_shape_mn 1,1 {ONCE}"),
+    ),
+    "sm100 dense_gemm_persistent, tf32, transposed": (
+        f"{DENSE}_persistent.py",
+        f"--mnkl 256,256,128,1 --ab_dtype TFloat32 --c_dtype Float32 --a_major m {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent, int8": (
+        f"{DENSE}_persistent.py",
+        f"--mnkl 256,256,128,1 --ab_dtype Int8 --acc_dtype Int32 --c_dtype Int32 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent_dynamic": (
+        f"{DENSE}_persistent_dynamic.py", f"--mnkl 512,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 blockscaled, nvf4 by two CTAs": (
+        f"{SCALED}_persistent.py",
+        f"--mnkl 512,256,512,1 --mma_tiler_mn 256,128 --cluster_shape_mn 2,1 {ONCE}",
+    ),
+    "sm100 blockscaled, mxf8": (
+        f"{SCALED}_persistent.py",
+        ("--mnkl 256,256,512,1 --a_dtype Float8E4M3FN --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
+        f"--sf_vec_size 32 {ONCE}"),
+    ),
+    **{
+        f"sm100 blockscaled, {kind} by e4m3": (
+            f"{SCALED}_persistent.py",
+            (f"--mnkl 256,256,512,1 --a_dtype {kind} --b_dtype Float8E4M3FN --sf_dtype Float8E8M0FNU "
+            f"--sf_vec_size 32 {ONCE}"),
+        )
+        for kind in ("Float4E2M1FN", "Float6E3M2FN")
+    },
+    "sm100 mla_decode, fp8": (
+        f"{BLACKWELL}/attention/mla/mla_decode_fp8.py", f"--batch_size 1 --seq_len_k 128 {ONCE}",
+    ),
+    "sm100 mamba2": (
+        f"{BLACKWELL}/attention/mamba2_ssd/mamba2_ssd.py", f"--gbehcdln 1,1,2,1,4,64,128,128 {ONCE}",
+    ),
+    "sm100 dense_gemm_persistent_prefetch": (
+        f"{DENSE}_persistent_prefetch.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_alpha_beta_persistent": (
+        f"{DENSE}_alpha_beta_persistent.py", f"--mnkl 256,256,128,1 {TILES} {ONCE}",
+    ),
+    "sm100 dense_gemm_2sm, cute_ext": ("cute_ext/blackwell/dense_gemm_2sm.py", "--mnkl 256,256,128,1"),
+    "sm100 blockscaled in groups, mxf4": (
+        f"{BLACKWELL}/blockscaled_grouped_gemm/grouped_blockscaled_gemm.py",
+        (f"--num_groups 2 --problem_sizes_mnkl ((128,128,256,1),(256,128,128,1)) {TILES} --c_dtype Float16 "
+        f"--ab_dtype Float4E2M1FN --sf_dtype Float8E8M0FNU --sf_vec_size 32 {ONCE}"),
+    ),
+    "sm100 blockwise": (f"{BLACKWELL}/blockwise_gemm/blockwise_gemm.py", f"--mnkl 256,256,256,1 {ONCE}"),
+    "sm100 mixed inputs": (f"{BLACKWELL}/mixed_input_gemm/mixed_input_gemm.py", f"--mnkl 128,128,256,1 {ONCE}"),
+    "sm100 grouped": (
+        f"{BLACKWELL}/grouped_gemm/grouped_gemm.py",
+        f"--num_groups 2 --problem_sizes_mnkl ((128,128,128,1),(256,128,64,1)) {TILES} --iterations 0",
+    ),
+    "sm100 fmha": (
+        f"{BLACKWELL}/attention/fmha/fmha.py", f"--q_shape 1,128,2,64 --k_shape 1,128,2,64 {ONCE}",
+    ),
+    "sm100 mla_decode": (
+        f"{BLACKWELL}/attention/mla/mla_decode_fp16.py", f"--batch_size 1 --seq_len_k 128 {ONCE}",
+    ),
+    "sm100 rmsnorm": (f"{BLACKWELL}/rmsnorm/rmsnorm.py", "--M 64 --N 512"),
+    "sm120 dense_gemm": (f"{GEFORCE}/dense_gemm/dense_gemm.py", f"--mnkl 256,256,128,1 {ONCE}"),
+    "sm120 blockscaled": (
+        f"{GEFORCE}/blockscaled_gemm/dense_blockscaled_gemm_persistent_cooperative.py",
+        f"--mnkl 128,128,256,1 {ONCE}",
+    ),
+}  # fmt: skip
 
 
 def simulated(path, words, **how):
@@ -118,6 +212,18 @@ def test_the_program_passes_its_own_check_on_launches_that_we_executed(name):
     assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
     assert output.rstrip().endswith("PASS")
     assert "skip" not in program[1]
+    assert done.launch_count >= 1
+    assert not done.sampled
+    assert [item.message for item in done.findings] == []
+
+
+@pytest.mark.parametrize("name", FOR_BLACKWELL)
+def test_a_program_for_blackwell_passes_its_own_check(name):
+    done, output = simulated(
+        *FOR_BLACKWELL[name], architecture="sm_120a" if name.startswith("sm120") else "sm_100a"
+    )
+    assert (done.ending, done.sentence, done.not_simulated) == (Ending.FINISHED, "", ""), output[-3000:]
+    assert "PASS" in output or "Results verified successfully" in output
     assert done.launch_count >= 1
     assert not done.sampled
     assert [item.message for item in done.findings] == []

@@ -26,6 +26,8 @@ DIVERGENT_BARRIER = "divergent-barrier"
 """Kind: a CTA barrier that only some threads pass, or that threads pass at different places."""
 CTA_ORDER = "cta-order"
 """Kind: global memory whose contents may depend on the order in which CTAs run."""
+TENSOR_MEMORY_KEPT = "tensor-memory-kept"
+"""Kind: tensor memory that is still allocated when its CTA ends."""
 
 
 class Findings:

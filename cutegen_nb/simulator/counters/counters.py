@@ -27,8 +27,8 @@ class InstructionTally:
     __slots__ = (
         "access", "atomic_sectors", "bytes_atomic", "bytes_loaded", "bytes_stored", "divergent", "flop_kind",
         "flops_each", "guarded", "guarded_threads", "ideal", "load_sectors", "local_loaded", "local_stored",
-        "pipe", "requests", "service", "shared_ideal", "shared_loaded", "shared_requests", "shared_stored",
-        "store_sectors", "wait_distance", "wavefronts",
+        "pipe", "products", "requests", "service", "shared_ideal", "shared_loaded", "shared_requests",
+        "shared_stored", "store_sectors", "tensor_bytes_each", "tensor_flops", "wait_distance", "wavefronts",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -38,6 +38,8 @@ class InstructionTally:
         self.pipe = ""
         self.access = ""
         self.service: BankRule | None = None
+        self.tensor_bytes_each = 0
+        """Bytes of tensor memory that a thread moves."""
         self.wait_distance = 0
         """Instructions from this load to its first use if a warp waits for it there; 0 if it does not."""
         self.clear()
@@ -49,6 +51,15 @@ class InstructionTally:
         self.shared_requests = self.shared_loaded = self.shared_stored = 0
         self.wavefronts = self.shared_ideal = self.local_loaded = self.local_stored = 0
         self.divergent = self.guarded_threads = 0
+        self.products: dict[str, int] = {}
+        """Matrix products by shape and type, where a register tells them (``tcgen05.mma``)."""
+        self.tensor_flops: dict[str, int] = {}
+        """Operations of these products, by pipe and type."""
+
+    def add_product(self, kind: str, shape: str, number: int, flops: int) -> None:
+        """Count products of one shape, of ``flops`` operations each."""
+        _add(self.products, shape, number)
+        _add(self.tensor_flops, kind, number * flops)
 
 
 class Tally:
@@ -127,7 +138,7 @@ _TRAFFIC = {
 class _Sum:
     """Mutable counts of one line of Python, or of several added up."""
 
-    __slots__ = ("flops", "gmem", "instructions", "numbers", "smem")
+    __slots__ = ("flops", "gmem", "instructions", "numbers", "products", "smem")
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -136,6 +147,8 @@ class _Sum:
         """Pipe → warp instructions."""
         self.flops: dict[str, int] = {}
         """``pipe.type`` → floating-point operations."""
+        self.products: dict[str, int] = {}
+        """Shape and type → products of matrices in tensor memory."""
         self.gmem: dict[str, Access] = {}
         """Kind of access → accesses of global memory."""
         self.smem: dict[str, Access] = {}
@@ -156,6 +169,13 @@ class _Sum:
             _add(self.numbers, "gmem_wait_instructions", warps * one.wait_distance)
         if one.flops_each:
             _add(self.flops, one.flop_kind, executed * one.flops_each)
+        if one.tensor_bytes_each:
+            field = "tensor_load_bytes" if one.pipe.startswith("load") else "tensor_store_bytes"
+            _add(self.numbers, field, executed * one.tensor_bytes_each)
+        for shape, number in one.products.items():
+            _add(self.products, shape, number)
+        for kind, number in one.tensor_flops.items():
+            _add(self.flops, kind, number)
         if one.access:
             self._add_access(one)
         elif instruction.opcode in _BARRIERS:
@@ -192,6 +212,8 @@ class _Sum:
             _add(self.instructions, pipe, count)
         for kind, count in other.flops.items():
             _add(self.flops, kind, count)
+        for shape, count in other.products.items():
+            _add(self.products, shape, count)
         for kind, access in other.gmem.items():
             _add_kind(self.gmem, kind, access)
         for kind, access in other.smem.items():
@@ -202,6 +224,7 @@ class _Sum:
         numbers: dict[str, Any] = self.numbers  # the fields that are dictionaries are given by name
         return Counters(
             instructions=dict(sorted(self.instructions.items())), flops=dict(sorted(self.flops.items())),
+            products=dict(sorted(self.products.items())),
             gmem_accesses=dict(sorted(self.gmem.items())), smem_accesses=dict(sorted(self.smem.items())),
             **numbers,
         )  # fmt: skip

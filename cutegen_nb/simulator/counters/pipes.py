@@ -93,6 +93,24 @@ def _tensor(instruction: Instruction) -> str:
     return f"{TENSOR}.{_TENSOR_TYPES.get(factor, 'f16')}"
 
 
+_KIND_PIPES = {
+    "f16": "f16", "tf32": "tf32", "f8f6f4": "fp8", "i8": "s8", "mxf8f6f4": "fp8", "mxf4": "fp4",
+    "mxf4nvf4": "fp4",
+}  # fmt: skip
+"""Kind of ``tcgen05.mma`` → name of the tensor-core pipe."""
+
+
+def _tensor_memory(instruction: Instruction) -> str:
+    """Pipe of ``tcgen05``: that of the product's kind, ``load.tensor`` and ``store.tensor``, or another."""
+    what = instruction.modifiers[0] if instruction.modifiers else ""
+    if what == "mma":
+        kinds = [one.removeprefix("kind::") for one in instruction.modifiers if one.startswith("kind::")]
+        return f"{TENSOR}.{_KIND_PIPES.get(kinds[0] if kinds else '', 'f16')}"
+    return {"ld": "load.tensor", "st": "store.tensor", "cp": ASYNC_COPY, "shift": ASYNC_COPY}.get(
+        what, BARRIER
+    )
+
+
 def _memory(verb: str) -> Rule:
     def rule(instruction: Instruction) -> str:
         for one in instruction.modifiers:
@@ -129,7 +147,8 @@ PIPES: dict[str, str | Rule] = {
     **dict.fromkeys(("rcp", "sqrt", "rsqrt"), _special),
     **dict.fromkeys(("sin", "cos", "ex2", "lg2", "tanh"), SPECIAL),
     **dict.fromkeys(("cvt", "cvt.pack"), CONVERT),
-    **dict.fromkeys(("mma", "wmma", "wgmma", "tcgen05"), _tensor),
+    **dict.fromkeys(("mma", "wmma", "wgmma"), _tensor),
+    "tcgen05": _tensor_memory,
     **dict.fromkeys(("ld", "ldu"), _memory("load")),
     "st": _memory("store"),
     "ldmatrix": "load.shared",
@@ -139,6 +158,7 @@ PIPES: dict[str, str | Rule] = {
     "cp": _copy,
     "multimem": ATOMIC,
     **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence", "griddepcontrol"), BARRIER),
+    "clusterlaunchcontrol": BARRIER,
     **dict.fromkeys(("bra", "brx", "call", "ret", "exit", "trap", "brkpt"), CONTROL),
     **dict.fromkeys(("shfl", "vote", "match", "redux", "elect", "activemask", "movmatrix"), WARP),
     **dict.fromkeys(("mov", "cvta", "mapa", "getctarank", "isspacep", "istypep"), MOVE),

@@ -17,6 +17,8 @@ import torch
 from torch.autograd.function import FunctionMeta
 from torch.overrides import _get_current_function_mode_stack
 
+from cutegen_nb.simulator.host.scaled_products import with_block_scales
+
 _KEYS = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU"}
 """Dispatch keys of a GPU, each with that of the CPU."""
 _RUNNING = frozenset({"", "CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", *_KEYS.values()})
@@ -51,6 +53,7 @@ def extension_changes(mode: AbstractContextManager[object]) -> Iterable[_Change]
         (FunctionMeta, "__init__", _making_functions(FunctionMeta.__init__, inside)),
         (torch.autograd, "_engine_run_backward", inside(torch.autograd._engine_run_backward)),
         (torch, "compile", _uncompiled),
+        (torch, "_scaled_mm", with_block_scales(torch._scaled_mm)),
         (kineto, "__init__", _profiling_host(kineto.__init__)),
         (profile, "__init__", _profiling_host(profile.__init__)),
     )

@@ -18,7 +18,9 @@ from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, SimulatorFault
 from cutegen_nb.simulator.ptx.parser import PtxSyntaxError, parse
 from cutegen_nb.simulator.state.architectures import ARCHITECTURES
 
-_ARCHITECTURE = re.compile(r"sm_(\d+)(a?)")
+_ARCHITECTURE = re.compile(r"sm_(\d+)(a?)(\+?)")
+_FAMILY = 10
+"""Architectures of one family have the same number but for its last digit."""
 _WITH_FORMS = 4
 """Length of a row that names its forms."""
 
@@ -36,7 +38,8 @@ ld.param.b32 %r1, [given]; add.s32 %r2, %r1, %r1; st.param.b32 [out], %r2; ret; 
 mov.u64 %rd1, room; mov.u32 %r1, tile; mov.u64 %rd2, tile; cvta.shared.u64 %rd2, %rd2; mov.u64 %rd3, own;
 mov.u64 %rd7, map; st.global.u64 [%rd7], %rd1;
 mov.u32 %r3, %tid.x; setp.lt.u32 %p1, %r3, 5; cvt.u64.u32 %rd4, %r3; cvt.u16.u32 %rs3, %r3;
-mov.u32 %r6, gate; setp.eq.u32 %p4, %r3, 0; @%p4 mbarrier.init.shared.b64 [%r6], 32; bar.sync 0;
+mov.u32 %r6, gate; mov.u64 %rd8, gate; cvta.shared.u64 %rd8, %rd8;
+setp.eq.u32 %p4, %r3, 0; @%p4 mbarrier.init.shared.b64 [%r6], 32; bar.sync 0;
 {example}
 ret; }}
 """
@@ -55,7 +58,8 @@ class InstructionForm:
     chapter: str
     """Chapter of the PTX ISA."""
     since: str
-    """First architecture that has it; ``sm_80`` for what is older."""
+    """First architecture that has it; ``sm_80`` for what is older. One that ends in ``a`` stands for its
+    family (``sm_100a`` for sm_103a too), with a ``+`` for all later ones as well."""
     forms: str
     """Types and modifiers in words; for most, those of its registry entry."""
     example: str
@@ -77,15 +81,17 @@ class InstructionForm:
         if architecture not in ARCHITECTURES:
             message = f"{architecture!r} is not simulated; choose one of {', '.join(ARCHITECTURES)}"
             raise ValueError(message)
-        number, special = _parsed(self.since)
-        mine, also = _parsed(architecture)
+        number, special, later = _parsed(self.since)
+        mine, also, _ = _parsed(architecture)
+        if special and not later:
+            return also and number <= mine and number // _FAMILY == mine // _FAMILY
         return number < mine or (number == mine and (also or not special))
 
 
-def _parsed(architecture: str) -> tuple[int, bool]:
+def _parsed(architecture: str) -> tuple[int, bool, bool]:
     match = _ARCHITECTURE.fullmatch(architecture)
     assert match is not None, architecture
-    return int(match[1]), bool(match[2])
+    return int(match[1]), bool(match[2]), bool(match[3])
 
 
 @lru_cache(maxsize=1)

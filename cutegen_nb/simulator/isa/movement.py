@@ -6,11 +6,14 @@ from cutegen_nb.simulator.isa.row import Row
 
 # Parts that several examples share.
 _TILE = "{%r2, %r3, %r4, %r5}, {%r8, %r9, %r10, %r11}, {%r12, %r13}, {%r14, %r15, %r16, %r17};"
+_SCALED = _TILE[:-1] + ", {%r2}, {0, 0}, {%r3}, {0, 1};"
 _SPARSE = ", {%r8, %r9}, {%r10, %r11}, {%r12, %r13, %r14, %r15}, %r16, 0x0;"
 _FENCE = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
 _PRODUCT = (
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r2, %r3, %r4, %r5}, %rd9, %rd9, %p1, 1, 1, 0, 0;"
 )
+_COLUMNS = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 32; ld.shared.b32 %r2, [%r1]; "
+_FREED = " tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32;"
 _TO = ".mbarrier::complete_tx::bytes [%r1], "
 
 MOVEMENT: dict[str, tuple[Row, ...]] = {
@@ -61,10 +64,11 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         ("cvt", "sm_90", "cvt.rzi.s32.bf16 %r2, %rs3;", "bf16 with integers, f16, f64; tf32 rn, rz"),
         (
             "cvt",
-            "sm_100a",
+            "sm_100a+",
             "cvt.rn.satfinite.e2m1x2.f32 %rs2, %r3, %r4;",
-            "e2m1x2, e2m3x2, e3m2x2, ue8m0x2, rs",
+            "e2m1x2, e2m3x2, e3m2x2, ue8m0x2",
         ),
+        ("cvt", "sm_100a", "cvt.rs.f16x2.f32 %r2, %r3, %r4, %r5;", "rs"),
         ("cvt.pack", "sm_80", "cvt.pack.sat.s8.s32.b32 %r2, %r3, %r4, %r5;", "u2–u16, s2–s16 from s32"),
         ("mapa", "sm_90", "mapa.shared::cluster.u32 %r2, %r1, 0;"),
         ("getctarank", "sm_90", "getctarank.shared::cluster.u32 %r2, %r1;"),
@@ -106,7 +110,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         ),
         (
             "tensormap.replace",
-            "sm_90a",
+            "sm_90a+",
             "tensormap.replace.tile.global_address.global.b1024.b64 [%rd7], %rd1;",
         ),
     ),
@@ -210,8 +214,18 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "sm_90",
             _FENCE + "[%rd7], [%r1], 128;",
         ),
-        ("clusterlaunchcontrol.try_cancel", "sm_100", ""),
-        ("clusterlaunchcontrol.query_cancel", "sm_100", ""),
+        (
+            "clusterlaunchcontrol.try_cancel",
+            "sm_100",
+            "@%p4 clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128 [%rd2], [%rd8];",
+            "multicast",
+        ),
+        (
+            "clusterlaunchcontrol.query_cancel",
+            "sm_100",
+            "mov.b128 %rq1, {%rd1, %rd2}; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %rq1;",
+            "is_canceled, get_first_ctaid",
+        ),
     ),
     "Warp Level Matrix Multiply-Accumulate Instructions": (
         (
@@ -237,6 +251,13 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "e4m3, e5m2",
         ),
         (
+            "mma",
+            "sm_120a",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32"
+            ".e2m1.e2m1.f32.ue4m3 " + _SCALED,
+            "kinds f8f6f4, mxf8f6f4, mxf4, mxf4nvf4",
+        ),
+        (
             "mma.sp",
             "sm_80",
             "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r2, %r3, %r4, %r5}" + _SPARSE,
@@ -252,24 +273,59 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         ("wgmma.commit_group", "sm_90a", "wgmma.commit_group.sync.aligned;"),
         ("wgmma.wait_group", "sm_90a", "wgmma.wait_group.sync.aligned 0;"),
     ),
-    "TensorCore 5th Generation Family Instructions": tuple(
-        (f"tcgen05.{name}", "sm_100a", "")
-        for name in (
-            "alloc",
-            "dealloc",
-            "relinquish_alloc_permit",
-            "ld",
-            "st",
-            "wait",
-            "cp",
-            "shift",
-            "mma",
-            "mma.sp",
-            "mma.ws",
-            "mma.ws.sp",
-            "fence",
-            "commit",
-        )
+    "TensorCore 5th Generation Family Instructions": (
+        ("tcgen05.alloc", "sm_100a", _COLUMNS + _FREED),
+        ("tcgen05.dealloc", "sm_100a", _COLUMNS + _FREED),
+        (
+            "tcgen05.relinquish_alloc_permit",
+            "sm_100a",
+            "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+        ),
+        (
+            "tcgen05.ld",
+            "sm_100a",
+            _COLUMNS + "tcgen05.ld.sync.aligned.16x64b.x2.b32 {%r4, %r5}, [%r2];" + _FREED,
+            "32x32b, 16x64b, 16x128b, 16x256b, 16x32bx2; x1 to x128; pack::16b",
+        ),
+        (
+            "tcgen05.ld.red",
+            "sm_103a",
+            _COLUMNS + "tcgen05.ld.red.sync.aligned.32x32b.x2.max.f32 {%r4, %r5}, %r7, [%r2];" + _FREED,
+            "min, max; f32, u32, s32",
+        ),
+        (
+            "tcgen05.st",
+            "sm_100a",
+            _COLUMNS + "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r2], {%r4, %r5};" + _FREED,
+            "shapes of ld; unpack::16b",
+        ),
+        ("tcgen05.wait", "sm_100a", "tcgen05.wait::ld.sync.aligned;", "ld, st"),
+        (
+            "tcgen05.cp",
+            "sm_100a",
+            _COLUMNS + "@%p4 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r2], %rd5;" + _FREED,
+            "all shapes and multicasts",
+        ),
+        ("tcgen05.shift", "sm_100a", ""),
+        (
+            "tcgen05.mma",
+            "sm_100a",
+            _COLUMNS
+            + "mov.b32 %r4, 0x8040010; setp.ne.b32 %p2, 0, 0; "
+            + "@%p4 tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd5, %rd5, %r4, %p2;"
+            + _FREED,
+            "kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4; one CTA or two; A from either memory",
+        ),
+        ("tcgen05.mma.sp", "sm_100a", ""),
+        ("tcgen05.mma.ws", "sm_100a", ""),
+        ("tcgen05.mma.ws.sp", "sm_100a", ""),
+        ("tcgen05.fence", "sm_100a", "tcgen05.fence::before_thread_sync;", "accepted: threads run in step"),
+        (
+            "tcgen05.commit",
+            "sm_100a",
+            "@%p4 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];",
+            "multicast",
+        ),
     ),
     "Stack Manipulation Instructions": (
         ("stacksave", "sm_80", "stacksave.u64 %rd4;"),
@@ -309,7 +365,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
         ("nanosleep", "sm_80", "nanosleep.u32 40;"),
         ("pmevent", "sm_80", "pmevent 1;"),
         ("trap", "sm_80", "setp.ne.b32 %p1, 0, 0; @%p1 trap;"),
-        ("setmaxnreg", "sm_90a", "setmaxnreg.inc.sync.aligned.u32 232;"),
+        ("setmaxnreg", "sm_90a+", "setmaxnreg.inc.sync.aligned.u32 232;"),
     ),
 }
 """Rows by chapter of the PTX ISA (9.7.9 to 9.7.19)."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import deque
+from functools import partial
 
 import numpy as np
 
@@ -38,6 +40,8 @@ BATCH_LANES = 32_768
 """Most threads of a batch. A 32-bit register of them is 128 KiB, so an instruction stays in the L2 cache."""
 _BATCH_BYTES = 256 << 20
 """Bytes of shared and local memory of a batch at most."""
+_RUNNING_CLUSTERS = 2
+"""Clusters of a batch of a kernel with ``clusterlaunchcontrol``, as if no more fitted the device."""
 RERUN_SECONDS = 2.0
 """Seconds that a rerun of a launch may take beside ``RERUN_FACTOR``."""
 RERUN_FACTOR = 8.0
@@ -190,6 +194,9 @@ class _Runner:
             self._size = launch.ctas
         # A batch holds whole clusters, whose CTAs may wait for one another.
         self._size = max(self._together, self._size // self._together * self._together)
+        self._cancels = any(item.opcode == "clusterlaunchcontrol" for item in body)
+        if self._cancels:  # clusters that wait, for those that run to take their work
+            self._size = min(self._size, _RUNNING_CLUSTERS * self._together)
 
     @property
     def _shared_bytes(self) -> int:
@@ -242,11 +249,15 @@ class _Runner:
         if self._together > 1:  # such a grid always runs whole
             clusters = by_cluster(self._launch.grid, self._launch.cluster)
             chosen = clusters[:: -1 if len(chosen) > 1 and chosen[0] > chosen[1] else 1].ravel()
-        for first in range(0, len(chosen), size):
-            numbers = np.asarray(chosen[first : first + size], np.int64)
+        left = np.asarray(chosen, np.int64)
+        while len(left):
+            numbers, left = left[:size], left[size:]
             lanes = Batch(setting, list(program.lowering.initial), numbers)
             lanes.global_watch, lanes.clock = global_watch, clock
-            lanes.later = max(0, len(chosen) - first - size)
+            lanes.later = len(left)
+            if self._cancels:
+                waiting = deque(left.reshape(-1, self._together).tolist())
+                lanes.take_cluster = partial(_taken, waiting)
             if global_watch is not None and setting.shared_bytes:
                 lanes.watch = SharedMemoryChecker(
                     shared_bytes=lanes.shared.shape[1], cell=self._cell, warps=lanes.warps_per_cta,
@@ -260,6 +271,13 @@ class _Runner:
                 lanes.registers[slot] = special_value(name, lanes)
             run_batch(program, lanes)
             clock = lanes.clock
+            if self._cancels:
+                left = np.array(list(waiting), np.int64).reshape(-1)
+
+
+def _taken(waiting: deque[list[int]]) -> int | None:
+    """Take the first cluster that waits and return the number of its first CTA; None for none."""
+    return waiting.popleft()[0] if waiting else None
 
 
 def _check(kernel: Kernel, launch: Launch, device: DeviceFacts | None) -> None:

@@ -17,10 +17,11 @@ from cutegen_nb.simulator.counters.load_use_distance import waits
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
 from cutegen_nb.simulator.ops.bulk import map_changes
-from cutegen_nb.simulator.ops.cluster import addresses, async_stores
+from cutegen_nb.simulator.ops.cluster import addresses, async_stores, launch_control
 from cutegen_nb.simulator.ops.lowering import Lowering, Operation, lower, refuse, stops
 from cutegen_nb.simulator.ops.memory import atomics, load_store, move, printf
 from cutegen_nb.simulator.ops.sync import async_copy, mbarrier
+from cutegen_nb.simulator.ops.tensor import instructions
 from cutegen_nb.simulator.ops.warp import ldmatrix, mma, mma_batching, shuffle
 from cutegen_nb.simulator.ops.warpgroup import wgmma
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, UnsupportedOpcode, unsupported
@@ -40,7 +41,8 @@ from cutegen_nb.simulator.state.batch import Batch, Mask
 
 LOADED = (
     addresses, approximate, async_copy, async_stores, atomics, bits, compare, convert, bit_fields, floating,
-    load_store, ldmatrix, map_changes, mma, mbarrier, move, printf, shuffle, wgmma,
+    instructions, launch_control, load_store, ldmatrix, map_changes, mma, mbarrier, move, printf, shuffle,
+    wgmma,
 )  # fmt: skip
 """Modules that register their opcodes when imported."""
 CONTROL: dict[str, str] = {
@@ -202,8 +204,9 @@ class _Assembler:
         number.setdefault(len(body), len(starts))
         read, private = _uses(body, ranges)
         lowering = Lowering(
-            register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private
-        )
+            register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private,
+            has_pairs=any("cta_group::2" in item.modifiers for item in body),
+        )  # fmt: skip
         segments = [self._segment(body[start:end], lowering, number) for start, end in ranges]
         tallies = [tally for segment in segments for _, tally in segment.instructions]
         for one in waits(body, self._flat.labels, registers_of):
@@ -303,14 +306,19 @@ class _Assembler:
 def _is_warp_wide(item: Instruction) -> bool:
     if item.opcode in {"bar", "barrier"}:
         return "warp" in item.modifiers
-    return item.opcode in _WARP_WIDE or item.opcode in _WHOLE_WARP
+    return item.opcode in _WARP_WIDE or _is_whole_warp(item)
+
+
+def _is_whole_warp(item: Instruction) -> bool:
+    """Return whether all 32 threads of a warp execute an instruction together; ``tcgen05.mma`` needs one."""
+    return item.opcode in _WHOLE_WARP or (item.opcode == "tcgen05" and "sync" in item.modifiers)
 
 
 def _member(wide: Instruction | None, lowering: Lowering) -> int:
     """Slot of the member mask of an instruction: its last operand, or all 32 lanes; -1 for no instruction."""
     if wide is None:
         return -1
-    if wide.opcode not in _WHOLE_WARP:
+    if not _is_whole_warp(wide):
         with contextlib.suppress(UnsupportedOpcode, *SIMULATOR_DEFECTS):  # lowering it says what is wrong
             return lowering.source(wide, wide.operands[-1], "b32")
     return lowering.constant(np.uint32(0xFFFFFFFF))
@@ -325,7 +333,7 @@ def _meet_once(body: Sequence[Instruction], starts: set[int]) -> None:
     for index, item in enumerate(body):
         if index in starts:
             together = False
-        if item.opcode in _WHOLE_WARP and not together:
+        if _is_whole_warp(item) and not together:
             starts.add(index)
             together = True
 
@@ -376,11 +384,14 @@ def registers_of(item: Instruction) -> tuple[set[str], set[str]]:
     sources: set[str] = set()
     targets: set[str] = set()
     has_target = item.opcode not in _SIDE_ONLY and item.opcode != "cp"  # cp: operand 0 is an address
+    if item.opcode == "tcgen05":  # of its instructions only loads write registers
+        has_target = "ld" in item.modifiers
     if item.opcode in {"bar", "barrier"} and "red" in item.modifiers:
         has_target = True
     for index, operand in enumerate(item.operands):
         names = _names(operand)
-        if index == 0 and has_target and not isinstance(operand, Address):
+        second = index == 1 and item.opcode == "tcgen05" and "red" in item.modifiers
+        if (index == 0 or second) and has_target and not isinstance(operand, Address):
             targets |= names
             if item.opcode == "wgmma":  # adds to its destination
                 sources |= names

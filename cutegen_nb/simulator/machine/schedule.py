@@ -19,6 +19,8 @@ from cutegen_nb.simulator.machine.program import Program, Segment
 from cutegen_nb.simulator.numbers.values import S32, U32, Array, Value
 from cutegen_nb.simulator.ops.bulk import stores as bulk_stores
 from cutegen_nb.simulator.ops.sync.async_copy import arrive
+from cutegen_nb.simulator.ops.tensor.allocation import check_freed
+from cutegen_nb.simulator.ops.tensor.work import finish
 from cutegen_nb.simulator.ops.warp.shuffle import by_thread, by_warp, warp_count
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, OutOfBounds, OutOfTime, Trapped, mistake, place
 from cutegen_nb.simulator.ptx.model import Instruction
@@ -56,6 +58,8 @@ def run_batch(program: Program, lanes: Batch) -> None:
         at = following
     arrive(lanes, None, None)
     bulk_stores.complete(lanes, None, None)
+    finish(lanes)
+    check_freed(lanes)
 
 
 def execute(segment: Segment, lanes: Batch, mask: Mask | None) -> None:

@@ -131,12 +131,15 @@ class Lowering:
         symbols: Callable[[str], tuple[str, int]],
         read: set[str],
         private: set[str],
+        has_pairs: bool = False,
     ) -> None:
         self.register_types = register_types
         self.symbols = symbols
         """Function from a variable to its state space and its address in that space's window."""
         self._read = read
         self._private = private
+        self.has_pairs = has_pairs
+        """True if instructions of the program name pairs of CTAs (``.cta_group::2``)."""
         self._slots: dict[str, int] = {}
         self.initial: list[Value] = []
         """Value of every slot before the first instruction: constants in place, registers zero."""

@@ -27,11 +27,19 @@ def half_type(name: str, type_of: Callable[[str], str]) -> str:
 def narrowed(instruction: Instruction, is_wide: Callable[[str], bool]) -> list[Instruction]:
     """Rewrite a 128-bit instruction for the halves; any other is returned as it is.
 
-    ``mov.b128`` becomes two ``mov.b64``; ``ld.b128`` and ``st.b128`` become ``v2.b64``.
+    ``mov.b128`` becomes two ``mov.b64``; ``ld.b128`` and ``st.b128`` become ``v2.b64``. The response that
+    ``clusterlaunchcontrol.query_cancel`` reads becomes a vector of its halves.
     """
     modifiers, operands = instruction.modifiers, instruction.operands
     if modifiers[-1:] != (_WIDE,) or len(operands) < len(HALVES):
         return [instruction]
+    if instruction.opcode == "clusterlaunchcontrol" and "query_cancel" in modifiers:
+        parts = _parts(operands[-1], is_wide)
+        return [
+            instruction
+            if parts is None
+            else replace(instruction, operands=(*operands[:-1], Vector(items=parts)))
+        ]
     if instruction.opcode == "mov":
         targets, origins = (_parts(one, is_wide) for one in operands[:2])
         if targets is None or origins is None:

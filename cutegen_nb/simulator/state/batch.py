@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cutegen_nb.simulator.ptx.model import Instruction
     from cutegen_nb.simulator.state.observers import AccessObserver, LoopObserver
     from cutegen_nb.simulator.state.printf import Printed
+    from cutegen_nb.simulator.state.tensor_memory import TensorMemory
 
 WARP = 32
 """Threads in a warp."""
@@ -189,6 +190,16 @@ class Batch:
         """``wgmma`` products that no wait has covered yet."""
         self.product_groups: Array | None = None
         """Number of ``wgmma`` groups that each warp has committed; None before the first product."""
+        self.tensor: TensorMemory | None = None
+        """Tensor memory; None before its first use."""
+        self.tensor_allocation: Instruction | None = None
+        """Instruction that allocated tensor memory last; None before the first."""
+        self.tensor_work: list[Any] = []
+        """Products and copies into tensor memory that are not complete yet, in the order of their issue."""
+        self.tensor_issued = 0
+        """Number of such instructions executed so far."""
+        self.filling = setting.filling
+        """Initial bytes of shared, local and tensor memory, repeated."""
         self.sums: dict[tuple[int, ...], tuple[list[Array], Array]] = {}
         """Accumulators of matrix products: ids of the registers that are slices of one array → those
         registers and that array."""
@@ -200,6 +211,9 @@ class Batch:
         """Arrivals of each thread at its cluster's barrier; None before the first."""
         self.cluster_waits: Array | None = None
         """Waits of each thread at its cluster's barrier that are over; None before the first."""
+        self.take_cluster: Callable[[], int | None] | None = None
+        """Function that takes a cluster which has not started from the launch and returns the number of its
+        first CTA, None where none is left; None in a launch whose clusters take none."""
         self.later = 0
         """Number of CTAs of the launch that run after this batch."""
         self.clock = 0
@@ -214,7 +228,7 @@ class Batch:
     def place_of(self, lane: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """``threadIdx`` and ``blockIdx`` of a lane, each as (x, y, z)."""
         cta, thread = divmod(lane, self.threads)
-        return _coordinates(thread, self.block), _coordinates(int(self.cta_numbers[cta]), self.grid)
+        return coordinates(thread, self.block), coordinates(int(self.cta_numbers[cta]), self.grid)
 
     def released(self, mask: Mask | None, key: Hashable) -> None:
         """Tell the race checker of a release on ``key`` by the active warps, such as an mbarrier arrival."""
@@ -282,7 +296,8 @@ def warp_bits(array: Array) -> Array:
     return np.ascontiguousarray(packed).view(np.uint32)
 
 
-def _coordinates(index: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+def coordinates(index: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Coordinates (x, y, z) of a linear number, x fastest."""
     x = index % extents[0]
     y = index // extents[0] % extents[1]
     return x, y, index // (extents[0] * extents[1])

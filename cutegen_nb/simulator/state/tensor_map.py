@@ -6,6 +6,7 @@ that. As 32-bit words:
 
 - 0, 1: global address
 - 2: bits 4 to 6 rank minus 1, 7 to 10 element type, 13 and 14 swizzle, 16 rounding to tf32,
+  19 swizzle in atoms of 32 bytes,
   17 and 18 promotion in L2, 21 set for tensors of 128 KiB or more
 - 3 to 6: strides of dimensions 1 to 4 in units of 16 bytes, lowest 32 bits; 7: four more bits of each
 - 8 to 12: extents of the five dimensions, minus 1
@@ -33,12 +34,23 @@ _STRIDE_UNIT = 16
 """Bytes in which strides are counted."""
 _TYPES = {
     0: ("u8", 1), 1: ("u16", 2), 2: ("u32", 4), 3: ("s32", 4), 4: ("u64", 8), 5: ("s64", 8), 6: ("f16", 2),
-    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2),
+    7: ("f32", 4), 9: ("f64", 8), 10: ("bf16", 2), 11: ("b4", 1), 12: ("b4", 1),
+    13: ("b6", 1),
 }  # fmt: skip
-"""Code of an element type → its name, as reductions use it, and its bytes."""
+"""Code of an element type → its name, as reductions use it, and its bytes. Two elements of 4 bits, packed as
+``CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`` has them, are one byte here. Padded types (``ALIGN16B``) have 16
+elements in 16 bytes of shared memory, so that an element is a byte there."""
+_PADDED_WORDS = {12: 2, 13: 3}
+"""Code of a padded type → 32-bit words of 16 elements in global memory."""
+PADDED_ELEMENTS = 16
+"""Elements of a padded type that lie together."""
+_PACKED = 11
 _TILED = 0x2
 """Lowest four bits of word 2 in every map of tiles."""
 _TF32 = 1 << 16
+_WIDE = 1 << 19
+WIDE_ATOMS = 4
+"""Code here of the swizzle of 128 bytes that moves 32 bytes as a whole."""
 _IGNORED = (0b11 << 17) | (1 << 21)
 """Bits of word 2 that change no value: promotion in L2, and the mark of large tensors."""
 
@@ -61,10 +73,15 @@ class TensorMap:
     """Elements of the box in each dimension."""
     kind: str
     """Element type: ``f16``, ``u32`` and so on."""
+    per_byte: int
+    """Elements, as coordinates count them, in one of the extents: 2 for elements of 4 bits, else 1."""
+    padded_words: int
+    """32-bit words of 16 elements in global memory where TMA pads them to 16 bytes, else 0."""
     rounds_to_tf32: bool
     """True if loads round float32 elements to tf32."""
     swizzle: int
-    """Exponent of the swizzle: 0 for none, 1 for 32 bytes, 2 for 64 bytes, 3 for 128 bytes."""
+    """Exponent of the swizzle: 0 for none, 1 for 32 bytes, 2 for 64 bytes, 3 for 128 bytes; or
+    :data:`WIDE_ATOMS`."""
 
     @property
     def element_bytes(self) -> int:
@@ -87,8 +104,10 @@ class TensorMap:
         kind = words[0]
         rank = (kind >> 4 & 0b111) + 1
         code = kind >> 7 & 0b1111
-        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | _TF32 | _IGNORED
+        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | _TF32 | _WIDE | _IGNORED
         if kind & 0xF != _TILED or kind & ~known or rank > MOST_DIMENSIONS or code not in _TYPES:
+            raise UnknownTensorMap(f"word 2 is {kind:#010x}")
+        if kind & _WIDE and kind >> 13 & 0b11 != 0b11:  # noqa: PLR2004 - the code of 128 bytes
             raise UnknownTensorMap(f"word 2 is {kind:#010x}")
         if words[11] & 0xFFFFFF or words[13]:
             raise UnknownTensorMap(f"words 13 and 15 are {words[11]:#010x} and {words[13]:#010x}")
@@ -96,14 +115,19 @@ class TensorMap:
         high = words[5]
         strides = [words[1 + index] | (high >> 4 * index & 0xF) << 32 for index in range(rank - 1)]
         box = [words[11] >> 24, *(words[12] >> 8 * index & 0xFF for index in range(4))]
+        per_byte = 2 if code == _PACKED else 1
+        extents, sides = ([one + 1 for one in given[:rank]] for given in (words[6:11], box))
+        extents[0], sides[0] = -(-extents[0] // per_byte), -(-sides[0] // per_byte)
         return TensorMap(
             address=struct.unpack_from("<Q", data)[0],
-            extents=tuple(extent + 1 for extent in words[6 : 6 + rank]),
+            extents=tuple(extents),
             strides=(size, *(_STRIDE_UNIT * one for one in strides)),
-            box=tuple(extent + 1 for extent in box[:rank]),
+            box=tuple(sides),
             kind=name,
+            per_byte=per_byte,
+            padded_words=_PADDED_WORDS.get(code, 0),
             rounds_to_tf32=bool(kind & _TF32),
-            swizzle=kind >> 13 & 0b11,
+            swizzle=WIDE_ATOMS if kind & _WIDE else kind >> 13 & 0b11,
         )
 
 
@@ -116,6 +140,8 @@ def swizzled(addresses: Array, swizzle: int) -> Array:
     """
     if not swizzle:
         return addresses
+    if swizzle == WIDE_ATOMS:  # address bits 5 and 6 by bits 7 and 8
+        return addresses ^ (addresses >> 7 & 0b11) << 5
     line = addresses >> 7 & (1 << swizzle) - 1
     return addresses ^ line << 4
 

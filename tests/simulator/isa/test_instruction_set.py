@@ -24,7 +24,7 @@ def test_every_opcode_of_the_machine_is_documented_with_an_example_that_runs():
 
 def test_what_is_not_simulated_is_told_by_the_machine_itself():
     missing = {form.name for form in FORMS if not form.supported}
-    assert {"tcgen05.mma", "tex", "vadd4"} <= missing
+    assert {"tcgen05.mma.sp", "tex", "vadd4"} <= missing
     for form in FORMS:
         if form.example and not form.supported:
             assert "does not know PTX instruction" in form.why_not, form
@@ -38,9 +38,13 @@ def test_what_is_not_simulated_is_told_by_the_machine_itself():
     [
         ("sm_80", ARCHITECTURES),
         ("sm_86", ARCHITECTURES[1:]),
-        ("sm_90", ("sm_90a",)),
+        ("sm_90", ARCHITECTURES[3:]),
         ("sm_90a", ("sm_90a",)),
-        ("sm_100", ()),
+        ("sm_90a+", ARCHITECTURES[3:]),
+        ("sm_100", ARCHITECTURES[4:]),
+        ("sm_100a", ("sm_100a", "sm_103a")),
+        ("sm_103a", ("sm_103a",)),
+        ("sm_121", ()),
     ],
 )
 def test_a_form_belongs_to_its_architecture_and_later_ones(since, on):

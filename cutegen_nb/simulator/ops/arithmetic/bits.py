@@ -9,6 +9,7 @@ import numpy as np
 from cutegen_nb.simulator.numbers import values
 from cutegen_nb.simulator.numbers.values import BOOL, DTYPES, S64, U32, U64, Value
 from cutegen_nb.simulator.ops.arithmetic.integer import compute1, compute2, compute3, modular2, unsigned_of
+from cutegen_nb.simulator.ops.cluster.addresses import even_peer
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx.faults import unsupported
 from cutegen_nb.simulator.ptx.model import Immediate, Instruction, Register, Vector
@@ -32,12 +33,25 @@ def _logic(instruction: Instruction, lowering: Lowering) -> Operation:
         if name == "cnot":  # 1 where the operand is 0, else 0 (PTX ISA, ``cnot``)
             return lowering.assign(instruction, compute1(lambda x: (x == 0).astype(unsigned), unsigned, a))
         return lowering.assign(instruction, compute1(np.invert, unsigned, a))
+    if name == "and" and kind == "b32" and _names_even_peer(instruction, lowering):
+        return even_peer(instruction, lowering)
     a, b = lowering.sources(instruction, (kind, kind))
     ufunc = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]
     if kind == "pred":
         return lowering.assign(instruction, compute2(ufunc, unsigned, a, b))
     function = values.both if name == "and" else lambda x, y: values.either(x, y, ufunc)
     return lowering.assign(instruction, modular2(function, unsigned, a, b))
+
+
+def _names_even_peer(instruction: Instruction, lowering: Lowering) -> bool:
+    """Return whether an ``and`` clears the lowest bit of the rank in an address of a cluster's shared memory.
+
+    Programs name the mbarrier of a pair's even CTA so (CUTLASS, ``Sm100MmaPeerBitMask``). Ranks begin at
+    bit 24 on a GPU, the thread's own included, which the simulator leaves out.
+    """
+    (_, *sources) = instruction.operands
+    masks = [int(one.value) & 0xFFFFFFFF for one in sources if isinstance(one, Immediate)]
+    return lowering.has_pairs and any(one >> 24 == 0xFE for one in masks)  # noqa: PLR2004 - bit 24 cleared
 
 
 @opcode("shl", "shr", forms="b16, b32, b64; shr also u and s")

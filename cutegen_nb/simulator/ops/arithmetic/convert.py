@@ -10,6 +10,7 @@ from cutegen_nb.simulator.numbers import formats, rounding, values
 from cutegen_nb.simulator.numbers.formats import U16
 from cutegen_nb.simulator.numbers.values import DTYPES, F32, F64, S64, Function, Value
 from cutegen_nb.simulator.ops.arithmetic.convert_packed import cvt_pack, cvt_pair, cvt_tf32
+from cutegen_nb.simulator.ops.arithmetic.convert_small import SMALL_PAIRS, cvt_small
 from cutegen_nb.simulator.ops.arithmetic.integer import unsigned_of
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx.faults import unsupported
@@ -35,7 +36,7 @@ _GREATEST = {"f16": np.float64(65504), "bf16": np.float64(2.0**128 - 2.0**120)}
 @opcode(
     "cvt",
     forms="integers, f16, bf16, f32, f64 in every pair and rounding, ftz, sat, relu, satfinite; "
-    "tf32 rn/rna/rz; f16x2/bf16x2 from two f32; pack; e4m3x2/e5m2x2",
+    "tf32 rn/rna/rz; f16x2/bf16x2 from two f32; pack; e4m3x2/e5m2x2; e2m1x2, e2m3x2, e3m2x2, ue8m0x2",
 )
 def _cvt(instruction: Instruction, lowering: Lowering) -> Operation:
     if "pack" in instruction.modifiers:
@@ -47,6 +48,8 @@ def _cvt(instruction: Instruction, lowering: Lowering) -> Operation:
     flush, clamp, rectified = modifiers.flag("ftz"), modifiers.flag("sat"), modifiers.flag("relu")
     finite = modifiers.flag("satfinite")
     modifiers.done()
+    if wanted in SMALL_PAIRS or kind in SMALL_PAIRS:
+        return cvt_small(instruction, lowering, mode, rectified=rectified, finite=finite)
     if wanted in _PAIRS or kind in _PAIRS:
         return cvt_pair(instruction, lowering, mode, rectified=rectified, finite=finite)
     if wanted == "tf32":

@@ -8,7 +8,7 @@ import numpy as np
 
 from cutegen_nb.simulator.numbers import formats, rounding
 from cutegen_nb.simulator.numbers.values import DTYPES, F32, U32, U64, Function, Value
-from cutegen_nb.simulator.ops.arithmetic import integer
+from cutegen_nb.simulator.ops.arithmetic import integer, mixed
 from cutegen_nb.simulator.ops.arithmetic.integer import INTEGERS, compute1, compute2, compute3
 from cutegen_nb.simulator.ops.lowering import Compute, Lowering, Modifiers, Operation, opcode
 from cutegen_nb.simulator.ptx.faults import unsupported
@@ -149,6 +149,8 @@ _UFUNCS: dict[str, Any] = {"add": np.add, "sub": np.subtract, "mul": np.multiply
 def _add(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
         return integer.integer_add(instruction, lowering)
+    if mixed.is_mixed(instruction):
+        return mixed.lower_mixed(instruction, lowering)
     return _simple(instruction, lowering)
 
 
@@ -193,6 +195,8 @@ def _simple(instruction: Instruction, lowering: Lowering) -> Operation:
 def _fma(instruction: Instruction, lowering: Lowering) -> Operation:
     if instruction.modifiers[-1] in INTEGERS:
         return integer.integer_mad(instruction, lowering)
+    if mixed.is_mixed(instruction):
+        return mixed.lower_mixed(instruction, lowering)
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     mode = modifiers.one("rn", "rz", "rm", "rp", default="rn")
@@ -288,7 +292,17 @@ def _extreme(instruction: Instruction, lowering: Lowering) -> Operation:
             found = plain(np.abs(x), np.abs(y))
             return np.where(np.isnan(found), found, (found.view(U32) | sign).view(F32))
 
+    if len(instruction.operands) > 1 + _ARITY[instruction.opcode] and kind == "f32" and not crossed:
+        return _of_three(instruction, lowering, function, flush=flush)
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=False)
+
+
+def _of_three(instruction: Instruction, lowering: Lowering, function: Function, *, flush: bool) -> Operation:
+    """Operation of the extreme of three f32 operands."""
+    slots = lowering.sources(instruction, ("f32",) * 3)
+    lowering.tally.flops_each = 2
+    both = _wrapped(lambda x, y, z: function(function(x, y), z), "f32", flush=flush, clamp=False)
+    return lowering.assign(instruction, _direct(both, F32, slots))
 
 
 def _extreme_of(least: bool, propagates: bool, unsigned: np.dtype[Any]) -> Function:  # noqa: FBT001 - a pair

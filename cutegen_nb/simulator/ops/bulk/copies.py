@@ -86,7 +86,8 @@ class _Source:
             if len(tensor.box) != len(self.coordinates):
                 raise self._misuse(lanes, threads[at[0]], tensor)
             self._check_local(lanes, threads[at], local[at], tensor.box_bytes, _BOX_ALIGNMENT)
-            yield boxes(threads[at], tensor, corner[at], local[at], by_element=by_element), at, tensor
+            first = corner[at] // np.array([tensor.per_byte] + [1] * (corner.shape[1] - 1))
+            yield boxes(threads[at], tensor, first, local[at], by_element=by_element), at, tensor
 
     def _misuse(self, lanes: Batch, lane: int, tensor: TensorMap) -> TensorMapMisuse:
         thread, cta = lanes.place_of(int(lane))
@@ -135,12 +136,13 @@ def lower_bulk(instruction: Instruction, lowering: Lowering) -> Operation:
     if any("cache_hint" in one for one in instruction.modifiers):
         operands.pop()
     modifiers.skip("L2")
+    pair = modifiers.one("cta_group::1", "cta_group::2") == "cta_group::2"
     tensor = modifiers.flag("tensor")
     if tensor:
         modifiers.one(*_RANKS)
         modifiers.flag("tile")
     if target != "global" and origin == "global" and not reduces:
-        return _load(instruction, lowering, modifiers, operands)
+        return _load(instruction, lowering, modifiers, operands, pair=pair)
     if (target, origin, tensor) == ("shared::cluster", "shared::cta", False) and not reduces:
         return _between_ctas(instruction, lowering, modifiers, operands)
     if target == "global" and origin == "shared::cta" and modifiers.flag("bulk_group"):
@@ -184,7 +186,7 @@ def _address(instruction: Instruction, lowering: Lowering, operand: Operand) -> 
 
 
 def _load(
-    instruction: Instruction, lowering: Lowering, modifiers: Modifiers, operands: list[Operand]
+    instruction: Instruction, lowering: Lowering, modifiers: Modifiers, operands: list[Operand], *, pair: bool
 ) -> Operation:
     modifiers.skip("mbarrier")
     targets: _Number | None = None
@@ -205,7 +207,11 @@ def _load(
                 rows, ctas = np.arange(len(own)), rows_of(places[at], own, lanes.cluster_ctas)
             else:
                 rows, ctas = multicast(chosen[at], own, lanes.cluster_ctas)
-            load = loads.Destination(rows=rows, ctas=ctas, barriers=offsets_of(barriers[at])[rows])
+            # By two CTAs, the mbarrier is in the CTA of the pair whose rank has the parity of its address.
+            signals = ctas & ~1 | rows_of(barriers[at], own, lanes.cluster_ctas)[rows] & 1 if pair else ctas
+            load = loads.Destination(
+                rows=rows, ctas=ctas, barriers=offsets_of(barriers[at])[rows], signals=signals
+            )
             rounds = tensor is not None and tensor.rounds_to_tf32
             loads.load(lanes, region, load, _sized(form, region), rounds=rounds)
 
@@ -226,7 +232,9 @@ def _between_ctas(
         barriers, places = signal.of(lanes, mask), to.of(lanes, mask)
         for region, at, _ in source.regions(lanes, mask):
             rows = rows_of(places[at], region.threads // lanes.threads, lanes.cluster_ctas)
-            goal = loads.Destination(rows=np.arange(len(at)), ctas=rows, barriers=offsets_of(barriers[at]))
+            goal = loads.Destination(
+                rows=np.arange(len(at)), ctas=rows, barriers=offsets_of(barriers[at]), signals=rows
+            )
             loads.send(lanes, region, loads.shared_units(lanes, region), goal, instruction)
 
     return run

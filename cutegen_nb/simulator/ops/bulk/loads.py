@@ -39,6 +39,8 @@ class _Arriving:
     """Units read, in the dtype of their size."""
     instruction: Instruction
     """Instruction that issued the load."""
+    signals: Array
+    """CTA whose mbarrier each row arrives at."""
     from_afar: bool
     """True for data from another CTA of the cluster, which the race checker does not compare."""
 
@@ -71,9 +73,11 @@ class Destination:
     rows: Array
     """Row of the region, which is a thread's."""
     ctas: Array
-    """Place in the batch of the CTA whose shared memory and mbarrier they go to."""
+    """Place in the batch of the CTA whose shared memory they go to."""
     barriers: Array
     """Byte address of the mbarrier."""
+    signals: Array
+    """Place in the batch of the CTA whose mbarrier it is: that of ``ctas``, or its pair's other CTA."""
 
 
 def load(lanes: Batch, region: Region, to: Destination, form: GlobalForm, *, rounds: bool) -> None:
@@ -103,26 +107,37 @@ def send(lanes: Batch, region: Region, data: Array, to: Destination, instruction
         rows, barriers = to.rows[some], to.barriers[some]
         threads = region.threads[rows] % lanes.threads
         arriving = _Arriving(
-            region.chosen(rows), to.ctas[some], threads, data[rows], instruction, from_afar=far
+            region.chosen(rows),
+            to.ctas[some],
+            threads,
+            data[rows],
+            instruction,
+            to.signals[some],
+            from_afar=far,
         )
         arriving.announce(lanes)
         for address in np.unique(barriers):
-            _expect(lanes, int(address), np.flatnonzero(barriers == address), arriving)
+            here = np.flatnonzero(barriers == address)
+            # Rows at one distance from their mbarrier's CTA have CTAs of their own.
+            distances = arriving.signals[here] - arriving.ctas[here]
+            for distance in np.unique(distances):
+                _expect(lanes, int(address), here[distances == distance], arriving)
 
 
 def _expect(lanes: Batch, address: int, rows: Array, arriving: _Arriving) -> None:
     """Register rows of a load whose completion is signalled at the mbarrier at ``address``."""
+    at = (arriving.signals[rows], arriving.issuers[rows])
     active = np.zeros((lanes.ctas, lanes.threads), np.bool_)
-    active[arriving.ctas[rows], arriving.issuers[rows]] = True
+    active[at] = True
     key = ("mbarrier", address)
 
     def complete(due: Array) -> None:
-        now = rows[due[arriving.ctas[rows], arriving.issuers[rows]]]
+        now = rows[np.broadcast_to(due, active.shape)[at]]
         arriving.land(lanes, now)
         lanes.bulk_loads -= len(now)
         if not lanes.bulk_loads and not lanes.async_copies and lanes.watch is not None:
             lanes.watch.copies_landed()
-        landed = np.bincount(arriving.ctas[now], minlength=lanes.ctas) * arriving.region.bytes_each
+        landed = np.bincount(arriving.signals[now], minlength=lanes.ctas) * arriving.region.bytes_each
         complete_bytes(lanes, arriving.instruction, address, landed)
         lanes.released(mask_of(lanes, due), key)
 

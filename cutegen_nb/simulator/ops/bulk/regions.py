@@ -10,7 +10,7 @@ import numpy as np
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddresses
 from cutegen_nb.simulator.state.batch import Batch
-from cutegen_nb.simulator.state.tensor_map import TensorMap, swizzled
+from cutegen_nb.simulator.state.tensor_map import PADDED_ELEMENTS, TensorMap, swizzled
 
 WIDEST = 16
 """Bytes of the largest unit: the smallest part that a swizzle moves as a whole."""
@@ -35,7 +35,7 @@ class Region:
 
     @property
     def bytes_each(self) -> int:
-        """Bytes that each thread copies."""
+        """Bytes that each thread copies; padding is not counted."""
         return self.unit * self.remote.shape[1]
 
     def chosen(self, rows: Array) -> Region:
@@ -115,9 +115,29 @@ def boxes(threads: Array, tensor: TensorMap, corner: Array, local: Array, *, by_
         local: shared address of each box, int64 of shape (threads,).
         by_element: True for units of one element, as reductions need.
     """
+    if tensor.padded_words:
+        return _padded(threads, tensor, corner, local)
     size = tensor.element_bytes
     unit = size if by_element else _unit(tensor, corner)
-    per_unit = unit // size
+    offsets, inside = _offsets(tensor, corner, unit // size)
+    within = np.arange(0, tensor.box_bytes, unit)
+    starts = local[:1] if _one(local) else local
+    return Region(
+        threads=threads,
+        unit=unit,
+        element=size,
+        remote=tensor.address + offsets,
+        inside=inside,
+        local=swizzled(starts[:, None] + within, tensor.swizzle),
+    )
+
+
+def _offsets(tensor: TensorMap, corner: Array, per_unit: int) -> tuple[Array, Array]:
+    """Global byte offset of each unit of ``per_unit`` elements, and True where it is inside the tensor.
+
+    Both have the shape (threads, units).
+    """
+    size, count = tensor.element_bytes, len(corner)
     inner = np.arange(0, tensor.box[0], per_unit)
     first = corner[:, :1] + inner
     inside = ((first >= 0) & (first < tensor.extents[0]))[:, None]
@@ -126,19 +146,30 @@ def boxes(threads: Array, tensor: TensorMap, corner: Array, local: Array, *, by_
         along = corner[:, dimension, None] + np.arange(tensor.box[dimension])
         there = (along >= 0) & (along < tensor.extents[dimension])
         # Slower dimensions before faster ones: (threads, slow, …, rows, inner).
-        inside = (there[:, :, None, None] & inside[:, None]).reshape(len(threads), -1, len(inner))
+        inside = (there[:, :, None, None] & inside[:, None]).reshape(count, -1, len(inner))
         far = (along * tensor.strides[dimension])[:, :, None, None]
-        offsets = (far + offsets[:, None]).reshape(len(threads), -1, len(inner))
-    within = np.arange(0, tensor.box_bytes, unit)
+        offsets = (far + offsets[:, None]).reshape(count, -1, len(inner))
+    return offsets.reshape(count, -1), inside.reshape(count, -1)
+
+
+def _padded(threads: Array, tensor: TensorMap, corner: Array, local: Array) -> Region:
+    """Region of boxes whose elements of 4 or 6 bits are padded: 16 of them in 16 bytes of shared memory."""
+    words = 4 * np.arange(tensor.padded_words)
+    first, *others = tensor.box
+    grouped = replace(
+        tensor, strides=(4 * tensor.padded_words, *tensor.strides[1:]),
+        extents=(-(-tensor.extents[0] // PADDED_ELEMENTS), *tensor.extents[1:]),
+        box=(first // PADDED_ELEMENTS, *others),
+    )  # fmt: skip
+    scale = np.array([PADDED_ELEMENTS] + [1] * len(others))
+    offsets, inside = _offsets(grouped, corner // scale, 1)
     starts = local[:1] if _one(local) else local
+    places = swizzled(starts[:, None] + np.arange(0, tensor.box_bytes, WIDEST), tensor.swizzle)
     return Region(
-        threads=threads,
-        unit=unit,
-        element=size,
-        remote=(tensor.address + offsets).reshape(len(threads), -1),
-        inside=inside.reshape(len(threads), -1),
-        local=swizzled(starts[:, None] + within, tensor.swizzle),
-    )
+        threads=threads, unit=4, element=4, inside=np.repeat(inside, len(words), axis=1),
+        remote=(tensor.address + offsets[..., None] + words).reshape(len(threads), -1),
+        local=(places[..., None] + words).reshape(len(places), -1),
+    )  # fmt: skip
 
 
 def _unit(tensor: TensorMap, corner: Array) -> int:

@@ -12,6 +12,7 @@ from cutegen_nb.simulator.ops.lowering import Lowering, Operation, items, opcode
 from cutegen_nb.simulator.ops.warp.fragments import ELEMENTS, GROUPS, INTEGERS, PLACES
 from cutegen_nb.simulator.ops.warp.mma_batching import BatchedProduct, Form
 from cutegen_nb.simulator.ops.warp.mma_m8n8k4 import quads
+from cutegen_nb.simulator.ops.warp.mma_scaled import is_of_kind, lower_scaled
 from cutegen_nb.simulator.ptx.faults import unsupported
 from cutegen_nb.simulator.ptx.model import Instruction
 
@@ -39,12 +40,15 @@ _PARTS = 9
     "mma",
     forms="sync aligned: f16 m8n8k4, f16 and bf16 m16n8k8/k16, tf32 m16n8k4/k8, f64 m8n8k4 m16n8k4/k8/k16, "
     "e4m3 e5m2 m16n8k16/k32, s8 u8 m8n8k16 m16n8k16/k32, s4 u4 m8n8k32 m16n8k32/k64, "
-    "b1 m8n8k128 m16n8k128/k256 (and, xor); f16, f32, f64, s32 accumulators; satfinite",
+    "b1 m8n8k128 m16n8k128/k256 (and, xor); f16, f32, f64, s32 accumulators; satfinite; kinds f8f6f4, "
+    "mxf8f6f4, mxf4, mxf4nvf4",
 )
 def _mma(instruction: Instruction, lowering: Lowering) -> Operation:
     # f16 m8n8k4 has fragments of its own: four products share a warp.
     if instruction.modifiers[:3] == ("sync", "aligned", "m8n8k4") and "f64" not in instruction.modifiers:
         return quads(instruction, lowering)
+    if is_of_kind(instruction):
+        return lower_scaled(instruction, lowering)
     form = _form(instruction)
     d, a, b, c = (items(one) for one in instruction.operands)
     wanted = (_registers(form.m, form.n, form.d), *_inputs(form), _registers(form.m, form.n, form.c))

@@ -224,22 +224,36 @@ def _elect(instruction: Instruction, lowering: Lowering) -> Operation:
 
 
 # -- reductions over a warp ----------------------------------------------------------------------------------
-@opcode("redux", forms="sync add, min, max (u32, s32), and, or, xor (b32)")
+def _of_floats(name: str, *, keeps_nan: bool) -> tuple[np.ufunc, Value]:
+    """Minimum or maximum of floats and its neutral element; NaN loses without ``.NaN``."""
+    least = name == "min"
+    if keeps_nan:
+        return np.minimum if least else np.maximum, np.float32(np.inf if least else -np.inf)
+    return np.fmin if least else np.fmax, np.float32(np.nan)
+
+
+@opcode("redux", forms="sync add, min, max (u32, s32; min and max f32), and, or, xor (b32)")
 def _redux(instruction: Instruction, lowering: Lowering) -> Operation:
     modifiers = Modifiers(instruction)
     (kind,) = modifiers.types()
     synchronised, name = modifiers.flag("sync"), modifiers.one("add", "min", "max", "and", "or", "xor")
+    absolute, keeps_nan = modifiers.flag("abs"), modifiers.flag("NaN")
     modifiers.done()
     kinds = {"u32", "s32"} if name in {"add", "min", "max"} else {"b32"}
+    if name in {"min", "max"} and (kind == "f32" or not (absolute or keeps_nan)):
+        kinds = kinds | {"f32"}
+    elif absolute or keeps_nan:
+        raise unsupported(instruction)
     if not synchronised or not name or kind not in kinds:
         raise unsupported(instruction)
     dtype = DTYPES[kind]
     a, member = lowering.sources(instruction, (kind, "b32"))
     put = lowering.writer(instruction, instruction.operands[0])
-    ufunc, neutral = _REDUCTIONS[name](dtype)
+    ufunc, neutral = _REDUCTIONS[name](dtype) if kind != "f32" else _of_floats(name, keeps_nan=keeps_nan)
 
     def run(lanes: Batch, mask: Mask | None) -> None:
         value = lanes.registers[a].view(dtype)
+        value = np.abs(value) if absolute else value
         whole = by_warp(
             lanes, np.broadcast_to(value, (value.shape[0] if value.ndim else 1, lanes.threads)), dtype
         )

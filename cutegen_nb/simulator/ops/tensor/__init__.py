@@ -1,0 +1,1 @@
+"""Tensor memory and the products of Blackwell's tensor cores (``tcgen05``)."""
