@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.analysis.population.epochs import decision_sentence, epoch_line, epoch_summaries
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
+from cutegen_nb.loop.replaying import GATE_PROMPT, RecordedDecisions, replay_session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnEpoch, OnRound
 from cutegen_nb.prompting.memory import round_label
@@ -29,6 +31,20 @@ def recording_line(recorded: Session) -> str:
         f"{recorded.name}, recorded from {recorded.created_at} on {recorded.device.name} "
         f"({recorded.device.kind.value}), written by {recorded.author}: nothing runs now"
     )
+
+
+def before_decision(recorded: Session, number: int) -> Session:
+    """Return the session as it stood at the gate of round `number`: evaluated, and nothing decided on it.
+
+    Rounds that came later are left out. Raises UsageError for a round that it has not.
+    """
+    item = next((one for one in recorded.rounds if one.number == number), None)
+    if item is None:
+        raise UsageError(f"{recorded.name} has {len(recorded.rounds)} rounds, from r0: there is no r{number}")
+    asked = replace(item, decisions=tuple(one for one in item.decisions if one.gate == GATE_PROMPT))
+    epochs = tuple(one for one in recorded.epochs if item.slot and one.number < item.slot.epoch)
+    earlier = tuple(one for one in recorded.rounds if one.number < number)
+    return replace(recorded, rounds=(*earlier, asked), epochs=epochs, stopped="")
 
 
 async def replayed(  # noqa: PLR0913 - a recording, its effects and callbacks
