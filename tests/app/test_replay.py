@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.app.exporting import export
-from cutegen_nb.app.replay import epoch_words, recorded_session, recording_line, replayed, round_words
-from cutegen_nb.core.errors import StoreError
+from cutegen_nb.app.replay import (
+    before_decision,
+    epoch_words,
+    recorded_session,
+    recording_line,
+    replayed,
+    round_words,
+)
+from cutegen_nb.core.errors import StoreError, UsageError
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 from cutegen_nb.wiring import Settings
@@ -32,6 +39,22 @@ def test_a_session_comes_from_the_store_or_from_a_file(store, tmp_path):
     assert recorded_session(str(tmp_path / "relu.cutegen"), store).rounds == session.rounds
     with pytest.raises(StoreError, match="no session 'nobody'"):
         recorded_session("nobody", store)
+
+
+def test_at_a_gate_the_round_is_judged_and_nothing_is_decided_on_it():
+    recorded = examples.evolved_session()
+    at_gate = before_decision(recorded, 1)
+
+    assert [item.number for item in at_gate.rounds] == [0, 1]
+    assert at_gate.rounds[0] == recorded.rounds[0]
+    assert at_gate.rounds[1].evaluation == recorded.rounds[1].evaluation
+    assert not [one for one in at_gate.rounds[1].decisions if one.gate == "revision"]
+    assert recorded.rounds[1].approved
+    assert not at_gate.rounds[1].approved
+    assert not at_gate.stopped
+    assert not at_gate.epochs
+    with pytest.raises(UsageError, match="there is no r9"):
+        before_decision(recorded, 9)
 
 
 def test_what_is_told_of_a_recording_says_when_where_and_by_whom():

@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted([*(ROOT / "notebooks").glob("0[2-9]_*.ipynb"), *(ROOT / "notebooks").glob("1[01]_*.ipynb")])
+RECORDED = ROOT / "notebooks" / "12_recorded_sessions.ipynb"
 
 SHOWN = {
     "02_threads_and_memory": ["memory instructions: it is 64", "first thread outside: it is (3, 232)", "total: 1.0"],
@@ -39,11 +40,9 @@ def text_of(path: Path) -> str:
     return "\n".join(found)
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_runs_under_nbmake(path, tmp_path):
-    copy = Path(shutil.copy(path, tmp_path))
+def run_under_nbmake(path: Path, folder: Path) -> Path:
+    """Run a copy of a notebook in a folder to its end; the copy has its outputs."""
+    copy = Path(shutil.copy(path, folder))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
     command = [
         sys.executable,
@@ -56,8 +55,16 @@ def test_a_lesson_runs_under_nbmake(path, tmp_path):
         "no:cacheprovider",
         str(copy),
     ]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-2000:]
+    return copy
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_under_nbmake(path, tmp_path):
+    copy = run_under_nbmake(path, tmp_path)
     shown = text_of(copy)
     for words in SHOWN[path.stem]:
         assert words in shown
@@ -66,7 +73,17 @@ def test_a_lesson_runs_under_nbmake(path, tmp_path):
     assert "application/vnd.jupyter.widget" not in copy.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_recorded_sessions_are_judged_before_they_are_shown(tmp_path):
+    shutil.copytree(ROOT / "notebooks" / "sessions", tmp_path / "sessions")
+    shown = text_of(run_under_nbmake(RECORDED, tmp_path))
+    for number, word in ((1, "reject"), (2, "approve"), (3, "approve"), (4, "reject")):
+        gate, decided = f"r{number} waits for your decision", f"decision on r{number}: it is {word}"
+        assert shown.index(gate) < shown.index(decided)
+
+
+@pytest.mark.parametrize("path", [*LESSONS, RECORDED], ids=lambda path: path.stem)
 def test_a_lesson_is_committed_without_outputs(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
