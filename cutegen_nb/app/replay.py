@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from cutegen_nb.analysis.figures.quantity import duration
 from cutegen_nb.analysis.population.epochs import decision_sentence, epoch_line, epoch_summaries
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
 from cutegen_nb.core.errors import UsageError
@@ -83,10 +84,12 @@ def epoch_words(session: Session) -> str:
 
 
 def round_words(item: Round) -> str:
-    """Return a round in one line: strategy, verdict, relation, note and origin of its evaluation."""
+    """Return a round in one line: strategy, verdict, time, relation, note and origin of its evaluation."""
     strategy = f"{item.slot.move.value}: {item.title}" if item.slot else item.title
     compared = f", {item.comparison.relation.words}" if item.comparison else ""
     recorded = item.evaluation.recorded if item.evaluation else ""
     note = f" ({item.note})" if item.note else ""
     became = item.evaluation.verdict_words if item.evaluation else round_label(item)
-    return f"r{item.number}  {strategy}: {became}{compared}{note}  [{recorded or 'no evaluation'}]"
+    timing = item.evaluation.timing if item.evaluation else None
+    time = f", {duration(timing.median_ms / 1e3)} measured" if timing else ""
+    return f"r{item.number}  {strategy}: {became}{time}{compared}{note}  [{recorded or 'no evaluation'}]"

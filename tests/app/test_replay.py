@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cutegen_nb.app.replay import (
     round_words,
 )
 from cutegen_nb.core.errors import StoreError, UsageError
+from cutegen_nb.core.timing import Timing
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 from cutegen_nb.wiring import Settings
@@ -76,6 +78,15 @@ def test_a_round_and_an_epoch_are_a_line_each():
     )
     assert epoch_words(session).startswith("Epoch 1: r2, r0 go on, the fastest at 1.11×.")
     assert "ada pinned r0" in epoch_words(session)
+
+
+def test_a_round_that_was_timed_is_told_with_its_time():
+    item = examples.finished_round(1)
+    (attempt,) = item.attempts
+    timing = Timing(median_ms=0.25, samples_ms=(0.25,), baselines=(), bandwidth_bytes_per_s=1e12)
+    timed = replace(attempt, evaluation=replace(attempt.evaluation, timing=timing))
+
+    assert ": PASSED, 250 µs measured, less work" in round_words(replace(item, attempts=(timed,)))
 
 
 def test_each_replay_is_stored_under_a_free_name_with_the_same_verdicts(store):
