@@ -28,7 +28,7 @@ def recordings(folder: str = "sessions") -> DisplayResult:
         raise as_notebook_error(error) from error
     heading, rows = gallery_rows(found)
     with pd.option_context("display.max_colwidth", None):
-        html = pd.DataFrame(rows, columns=list(heading)).to_html(index=False, border=0)
+        html = pd.DataFrame(rows, columns=list(heading)).to_html(index=False, border=0, justify="left")
     return DisplayResult({"text/html": html, "text/plain": visible(gallery_text(found))})
 
 
