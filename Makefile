@@ -37,6 +37,7 @@ docs: $(READY) ## The documentation as a site in site/
 	@test -x $(SITE)/bin/zensical || $(PYTHON) -m venv $(SITE)
 	@test -x $(SITE)/bin/zensical || $(SITE)/bin/python -m pip install --quiet "zensical>=0.0.73" "mkdocstrings-python>=2"
 	$(BIN)/python tools/make_commands.py
+	$(BIN)/python tools/make_gallery.py
 	$(SITE)/bin/zensical build --strict
 
 pictures: $(READY) ## The pictures of README and documentation, from a real JupyterLab; needs Chromium

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cutegen_nb.notebook.teaching.assignments import points
     from cutegen_nb.notebook.teaching.checking import check, check_notebook
     from cutegen_nb.notebook.teaching.predictions import compare, predict
+    from cutegen_nb.notebook.teaching.recordings import recording, recordings
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,8 @@ _HOMES = {
     "predict": "notebook.teaching.predictions",
     "problem_from_string": "analysis.problem.problem_text",
     "read_problem": "analysis.problem.problem_text",
+    "recording": "notebook.teaching.recordings",
+    "recordings": "notebook.teaching.recordings",
 }
 
 __all__ = [  # noqa: RUF022 - the entry first
@@ -74,6 +77,8 @@ __all__ = [  # noqa: RUF022 - the entry first
     "predict",
     "problem_from_string",
     "read_problem",
+    "recording",
+    "recordings",
 ]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from cutegen_nb.analysis.figures.quantity import duration
 from cutegen_nb.analysis.population.epochs import decision_sentence, epoch_line, epoch_summaries
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
+from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
-from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
+from cutegen_nb.loop.replaying import GATE_PROMPT, RecordedDecisions, replay_session
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnEpoch, OnRound
 from cutegen_nb.prompting.memory import round_label
@@ -29,6 +32,20 @@ def recording_line(recorded: Session) -> str:
         f"{recorded.name}, recorded from {recorded.created_at} on {recorded.device.name} "
         f"({recorded.device.kind.value}), written by {recorded.author}: nothing runs now"
     )
+
+
+def before_decision(recorded: Session, number: int) -> Session:
+    """Return the session as it stood at the gate of round `number`: evaluated, and nothing decided on it.
+
+    Rounds that came later are left out. Raises UsageError for a round that it has not.
+    """
+    item = next((one for one in recorded.rounds if one.number == number), None)
+    if item is None:
+        raise UsageError(f"{recorded.name} has {len(recorded.rounds)} rounds, from r0: there is no r{number}")
+    asked = replace(item, decisions=tuple(one for one in item.decisions if one.gate == GATE_PROMPT))
+    epochs = tuple(one for one in recorded.epochs if item.slot and one.number < item.slot.epoch)
+    earlier = tuple(one for one in recorded.rounds if one.number < number)
+    return replace(recorded, rounds=(*earlier, asked), epochs=epochs, stopped="")
 
 
 async def replayed(  # noqa: PLR0913 - a recording, its effects and callbacks
@@ -67,10 +84,12 @@ def epoch_words(session: Session) -> str:
 
 
 def round_words(item: Round) -> str:
-    """Return a round in one line: strategy, verdict, relation, note and origin of its evaluation."""
+    """Return a round in one line: strategy, verdict, time, relation, note and origin of its evaluation."""
     strategy = f"{item.slot.move.value}: {item.title}" if item.slot else item.title
     compared = f", {item.comparison.relation.words}" if item.comparison else ""
     recorded = item.evaluation.recorded if item.evaluation else ""
     note = f" ({item.note})" if item.note else ""
     became = item.evaluation.verdict_words if item.evaluation else round_label(item)
-    return f"r{item.number}  {strategy}: {became}{compared}{note}  [{recorded or 'no evaluation'}]"
+    timing = item.evaluation.timing if item.evaluation else None
+    time = f", {duration(timing.median_ms / 1e3)} measured" if timing else ""
+    return f"r{item.number}  {strategy}: {became}{time}{compared}{note}  [{recorded or 'no evaluation'}]"

@@ -258,7 +258,15 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             STORE,
             JSON,
         ),
-        magic=(SESSION.but(metavar="NAME", help="a stored session, or a .cutegen file"), STORE),
+        magic=(
+            SESSION.but(metavar="NAME", help="a stored session, or a .cutegen file"),
+            argument(
+                "--round",
+                metavar="rN",
+                help="show it up to this round's verdict, and not what was decided on it",
+            ),
+            STORE,
+        ),
     ),
     Command(
         name="rounds",

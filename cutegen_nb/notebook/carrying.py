@@ -6,13 +6,21 @@ from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.source.screen import screen
-from cutegen_nb.app.replay import epoch_words, recorded_session, recording_line, replayed, round_words
+from cutegen_nb.app.replay import (
+    before_decision,
+    epoch_words,
+    recorded_session,
+    recording_line,
+    replayed,
+    round_words,
+)
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.library import Library
 from cutegen_nb.core.round import Epoch, Prompt, Reply, Round, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.handle import DisplayResult
+from cutegen_nb.notebook.saved_record import record
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.reply_faults import Unusable, split_thoughts
 from cutegen_nb.prompting.strategy_reply import (
@@ -125,6 +133,21 @@ def replay_here(engine: EventLoopThread, name: str, folder: Path) -> tuple[Sessi
     recorded, session = engine.result(play())
     text = [recording_line(recorded), *lines, f"{session.name}: {ended_words(session.stopped)}"]
     return session, "\n".join(text)
+
+
+def shown_gate(engine: EventLoopThread, name: str, folder: Path, number: int) -> DisplayResult:
+    """Show a recorded session at the gate of a round: its verdict and figures are there, its decision not."""
+    settings = Settings(folder=folder)
+
+    async def read() -> Session:
+        store = await engine.lease(settings)
+        try:
+            return recorded_session(name, store)
+        finally:
+            await engine.give_back(settings)
+
+    session = before_decision(engine.result(read()), number)
+    return DisplayResult(record(session, f"r{number} waits for your decision"))
 
 
 def _ignored(text: str) -> None:

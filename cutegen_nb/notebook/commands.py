@@ -238,8 +238,13 @@ def prompt(desk: SessionRegistry, options: Options) -> DisplayResult:
     return carrying.shown_prompt(running.asked)
 
 
-def replay(desk: SessionRegistry, options: Options) -> str:
-    """Replay a recorded session and return a line for each round."""
+def replay(desk: SessionRegistry, options: Options) -> str | DisplayResult:
+    """Replay a recorded session, a line for each round; with a round, show its gate before the decision."""
+    if options.round:
+        number = options.round.removeprefix("r")
+        if not (number.isascii() and number.isdigit()):
+            raise NotebookUsageError(f"--round {options.round!r} is no round: write r0, r1 or so")
+        return carrying.shown_gate(desk.engine, options.session, absolute(options.store), int(number))
     session, text = carrying.replay_here(desk.engine, options.session, absolute(options.store))
     return f"{text}\n`%cutegen report {session.name}` shows it"
 

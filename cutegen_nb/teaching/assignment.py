@@ -19,9 +19,9 @@ from cutegen_nb.teaching.marking import COUNTS, asked_for
 _NAME = re.compile(r"[A-Za-z_]\w*(/\w+)?", re.ASCII)
 """Name of an exercise: ``rows/1``, so that it can be typed after ``%%cutegen check``."""
 _KEYS = ("title", "text", "exercise")
-_OPTIONAL = frozenset({"target", "forbidden", "statement"})
+_OPTIONAL = frozenset({"target", "forbidden", "statement", "gpu"})
 """Keys that an exercise may leave out."""
-_TEXTS = ("name", "title", "problem", "output", "statement")
+_TEXTS = ("name", "title", "problem", "output", "statement", "gpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,8 @@ def _value_faults(name: str, entry: dict[str, Any]) -> Iterator[str]:
     if not entry.get("inputs") or not all(one.isidentifier() for one in entry["inputs"]):
         yield f'{name}: inputs is {entry.get("inputs")!r}; name the reference\'s inputs: ["x"]'
     yield from _points_faults(name, entry.get("points"))
+    if "gpu" in entry:
+        yield from _gpu_faults(f"{name} is compiled for no GPU", entry["gpu"])
     for strategy in entry.get("forbidden", []):
         yield from _strategy_faults(name, strategy)
     try:
@@ -151,10 +153,14 @@ def _target_faults(name: str, target: dict[str, Any]) -> Iterator[str]:
     if not _is_whole(target.get("at_most")):
         yield f"{name}: at_most is {target.get('at_most')!r}; give a whole number from 1"
     if count == ESTIMATED:
-        try:
-            find_target(str(target.get("gpu", "")))
-        except UsageError as error:
-            yield f'{name}: {ESTIMATED} need a GPU, as in gpu = "H200": {error}'
+        yield from _gpu_faults(f"{name}: {ESTIMATED} need a GPU", target.get("gpu", ""))
+
+
+def _gpu_faults(told: str, gpu: object) -> Iterator[str]:
+    try:
+        find_target(str(gpu))
+    except UsageError as error:
+        yield f'{told}, as in gpu = "H200": {error}'
 
 
 def _unknown(found: dict[str, Any], known: Sequence[str], where: str) -> Iterator[str]:

@@ -85,7 +85,7 @@ class ClassMarks:
 async def mark_class(
     assignment: Assignment,
     submissions: Sequence[Submission],
-    evaluator: Evaluator,
+    evaluator_for: Callable[[Exercise], Evaluator],
     *,
     workers: int = 1,
     progress: Callable[[str], None] = lambda _: None,
@@ -96,7 +96,7 @@ async def mark_class(
     async def one(submission: Submission, exercise: Exercise) -> MarkedAnswer:
         async with places:
             progress(f"{submission.student}, {exercise.name}")
-            return await _marked(exercise, submission.answers.get(exercise.name), evaluator)
+            return await _marked(exercise, submission.answers.get(exercise.name), evaluator_for(exercise))
 
     tasks = [
         asyncio.gather(*(one(each, item) for item in assignment.exercises.values())) for each in submissions

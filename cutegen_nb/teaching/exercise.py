@@ -57,6 +57,8 @@ class Exercise:
     """Task in words; empty where a notebook states it."""
     forbidden: tuple[str, ...] = ()
     """Optimisations that the kernel may not carry out, as `Optimisation` spells them."""
+    gpu: str = ""
+    """GPU whose architecture the answer is compiled for: ``H200``; empty for the simulator's default."""
 
     @property
     def signature(self) -> str:
@@ -73,7 +75,7 @@ class Exercise:
 def exercises() -> dict[str, Exercise]:
     """Return every exercise by name, in the order of the files."""
     found = {}
-    for path in sorted(_FOLDER.glob("*.toml")):
+    for path in sorted(_FOLDER.glob("*.toml"), key=lambda one: int(one.stem.partition("_")[0])):
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["exercise"]:
             made = exercise_of(entry)
             found[made.name] = made

@@ -11,7 +11,7 @@ from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.evaluation import Evaluation, Judged
 from cutegen_nb.core.finding import Finding, Severity
-from cutegen_nb.core.profile import LaunchProfile, Profile, function_name
+from cutegen_nb.core.profile import Access, Counters, LaunchProfile, Profile, function_name
 from cutegen_nb.core.strategy import Optimisation
 from cutegen_nb.teaching.exercise import ESTIMATED, Exercise, Target
 
@@ -19,6 +19,7 @@ COUNTS: Mapping[str, Callable[[Profile], int]] = {
     "threads": lambda profile: sum(_threads(launch) for launch in profile.launches),
     "sectors": lambda profile: profile.counters.gmem_sectors,
     "global memory instructions": lambda profile: profile.counters.gmem_requests,
+    "global loads into registers": lambda profile: _register_loads(profile.counters),
     "wavefronts": lambda profile: profile.counters.smem_wavefronts,
     "bytes of shared memory": lambda profile: max(map(_smem_bytes, profile.launches), default=0),
     "barriers": lambda profile: profile.counters.barriers,
@@ -204,6 +205,10 @@ def _line(finding: Finding | None, lines: list[str]) -> str:
     if finding is None or not 0 < finding.line <= len(lines):
         return ""
     return f"line {finding.line}: {lines[finding.line - 1].strip()}"
+
+
+def _register_loads(counters: Counters) -> int:
+    return counters.gmem_accesses.get("load", Access()).requests
 
 
 def _threads(launch: LaunchProfile) -> int:

@@ -67,6 +67,10 @@ class TestCarrying:
         assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
         assert "relu_replay is a replay" in attended.run("%cutegen resume relu_replay").error
         assert "no session 'nothing'" in attended.run("%cutegen replay nothing").error
+        gate = attended.run("%cutegen replay relu --round r0").outputs[0]["data"]
+        assert "r0 waits for your decision" in gate["text/plain"]
+        assert "there is no r9" in attended.run("%cutegen replay relu --round 9").error
+        assert "write r0, r1 or so" in attended.run("%cutegen replay relu --round last").error
         assert "`%cutegen report relu_replay` shows" in attended.run("%cutegen panel relu_replay").error
 
 

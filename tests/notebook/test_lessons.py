@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LESSONS = sorted((ROOT / "notebooks").glob("0[2-9]_*.ipynb"))
+LESSONS = sorted([*(ROOT / "notebooks").glob("0[2-9]_*.ipynb"), *(ROOT / "notebooks").glob("1[01]_*.ipynb")])
+RECORDED = ROOT / "notebooks" / "12_recorded_sessions.ipynb"
 
 SHOWN = {
     "02_threads_and_memory": ["memory instructions: it is 64", "first thread outside: it is (3, 232)", "total: 1.0"],
@@ -24,6 +25,8 @@ SHOWN = {
     "07_softmax_and_norms": ["naive: it is (right, right, nan, nan)", "sectors of online: it is 1,536", "variances 1.0557 1.0205 0.8750 0.0000"],
     "08_rooflines_and_limits": ["floor of GELU in ms: it is 2.68", "r1: estimated", "layer norm r1: it is slower", "r3: it is 10.8774"],
     "09_tensor_cores": ["mma instructions: it is 128", "lane of (9, 3): it is 5", "times the least: it is 8.0", "float16: relative error 2e-03"],
+    "10_asynchronous_copies": ["share with 4 bytes a thread: it is 0.56", "three stages: it is 27.5", "a group too many: it is async-hazard", "no last barrier: it is race", "instructions of multistage-copies: it is more"],
+    "11_hopper_tma_wgmma": ["copy instructions with TMA: it is 6", "half of the bytes: it is deadlock", "wgmma instructions: it is 64", "thread of (37, 5): it is 86", "released early: it is async-hazard", "mma.sync: it is 1.7"],
 }  # fmt: skip
 
 
@@ -37,11 +40,9 @@ def text_of(path: Path) -> str:
     return "\n".join(found)
 
 
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_runs_under_nbmake(path, tmp_path):
-    copy = Path(shutil.copy(path, tmp_path))
+def run_under_nbmake(path: Path, folder: Path) -> Path:
+    """Run a copy of a notebook in a folder to its end; the copy has its outputs."""
+    copy = Path(shutil.copy(path, folder))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}
     command = [
         sys.executable,
@@ -54,8 +55,16 @@ def test_a_lesson_runs_under_nbmake(path, tmp_path):
         "no:cacheprovider",
         str(copy),
     ]
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-2000:]
+    return copy
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_under_nbmake(path, tmp_path):
+    copy = run_under_nbmake(path, tmp_path)
     shown = text_of(copy)
     for words in SHOWN[path.stem]:
         assert words in shown
@@ -64,7 +73,17 @@ def test_a_lesson_runs_under_nbmake(path, tmp_path):
     assert "application/vnd.jupyter.widget" not in copy.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_recorded_sessions_are_judged_before_they_are_shown(tmp_path):
+    shutil.copytree(ROOT / "notebooks" / "sessions", tmp_path / "sessions")
+    shown = text_of(run_under_nbmake(RECORDED, tmp_path))
+    for number, word in ((1, "reject"), (2, "approve"), (3, "approve"), (4, "reject")):
+        gate, decided = f"r{number} waits for your decision", f"decision on r{number}: it is {word}"
+        assert shown.index(gate) < shown.index(decided)
+
+
+@pytest.mark.parametrize("path", [*LESSONS, RECORDED], ids=lambda path: path.stem)
 def test_a_lesson_is_committed_without_outputs(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in cells)
@@ -111,6 +130,29 @@ def test_the_measured_times_of_a_lesson_are_those_of_the_record(variable, name, 
     (line,) = (line for line in lines if line.startswith(f"{variable} = "))
     told = ast.literal_eval(line.partition(" = ")[2])
     assert list(told.values()) == recorded(name, problem, key)[: len(told)]
+
+
+def cells_of(prefix: str) -> list[str]:
+    path = next(path for path in LESSONS if path.stem.startswith(prefix))
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+
+
+def told(prefix: str, variable: str) -> dict[str, float]:
+    """Figures that a lesson states in a line ``variable = {…}``."""
+    lines = "\n".join(cells_of(prefix)).splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{variable} = "))
+    return ast.literal_eval(line.partition(" = ")[2])
+
+
+def test_later_lessons_state_the_recorded_times_too():
+    whole = recorded("h200-2026-11-21.json", "1_Square_matrix_multiplication_", "runs")
+    rounds = told("10_", "product_ms")
+    assert rounds == {name: whole[int(name[1:])] for name in rounds}
+    results = ROOT / "benchmarks" / "results" / "products-h200-2026-11-23.json"
+    rows = json.loads(results.read_text(encoding="utf-8"))["rows"]
+    asked = {"dtype": "float16", "left": "A", "right": "B", "m": 4096, "n": 4096, "k": 4096}
+    (row,) = (row for row in rows if asked.items() <= row.items())
+    assert told("11_", "fp16_ms") == {name: round(ms, 4) for name, ms in row["ms"].items()}
 
 
 def test_every_lesson_is_tested():

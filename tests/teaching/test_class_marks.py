@@ -65,7 +65,7 @@ async def _marks(folder: Path):
     evaluator = make_evaluator(Settings(device="simulator"))
     try:
         return await mark_class(
-            assignment, read_submissions(str(folder), assignment.exercises), evaluator, workers=2
+            assignment, read_submissions(str(folder), assignment.exercises), lambda _: evaluator, workers=2
         )
     finally:
         await evaluator.close()
@@ -135,7 +135,7 @@ class _Failing:
 def test_an_evaluation_that_cannot_be_had_is_told_and_stops_nothing(folder):
     assignment = read_assignment(str(TOML))
     submissions = read_submissions(str(folder), assignment.exercises)
-    marks = asyncio.run(mark_class(assignment, submissions, _Failing()))
+    marks = asyncio.run(mark_class(assignment, submissions, lambda _: _Failing()))
     (ann,) = [one for one in marks.students if one.student == "ann"]
     assert ann.points == 0
     assert "not judged, by no fault of the answer that is known: EvaluatorError: the disk is full" in (

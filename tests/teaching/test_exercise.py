@@ -4,6 +4,7 @@ import pytest
 
 from cutegen_nb.analysis.problem.problem_text import problem_from_string
 from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.strategy import Optimisation
 from cutegen_nb.teaching.exercise import exercises, find_exercise
 from cutegen_nb.teaching.marking import COUNTS
 
@@ -13,7 +14,8 @@ def test_every_exercise_states_a_problem_and_targets_that_are_counted(name: str)
     exercise = find_exercise(name)
     assert problem_from_string(exercise.problem, name="x").source == exercise.problem
     assert exercise.points > 0
-    assert {target.count for target in exercise.targets} <= set(COUNTS)
+    assert {target.count for target in exercise.targets if not target.strategy} <= set(COUNTS)
+    assert {target.strategy for target in exercise.targets if target.strategy} <= set(Optimisation)
     assert all(target.at_most >= 0 and target.points > 0 and target.hint for target in exercise.targets)
     assert exercise.signature.endswith(", out)")
 
@@ -21,7 +23,19 @@ def test_every_exercise_states_a_problem_and_targets_that_are_counted(name: str)
 def test_every_lesson_has_three_exercises():
     lessons = [name.partition("/")[0] for name in exercises()]
     assert {lesson: lessons.count(lesson) for lesson in lessons} == dict.fromkeys(
-        ("threads", "coalescing", "shared", "layouts", "reductions", "norms", "limits", "tensor"), 3
+        (
+            "threads",
+            "coalescing",
+            "shared",
+            "layouts",
+            "reductions",
+            "norms",
+            "limits",
+            "tensor",
+            "copies",
+            "hopper",
+        ),
+        3,
     )
 
 

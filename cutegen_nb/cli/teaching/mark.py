@@ -49,13 +49,21 @@ async def mark(options: argparse.Namespace, terminal: Terminal) -> CommandResult
     found = read_assignment(options.assignment)
     targets = [_target(path) for path in options.output]
     submissions = read_submissions(options.folder, found.exercises)
-    evaluator = make_evaluator(Settings(device="simulator", workers=options.workers), terminal.say)
+    evaluators = {
+        gpu: make_evaluator(Settings(device="simulator", target=gpu, workers=options.workers), terminal.say)
+        for gpu in {exercise.gpu for exercise in found.exercises.values()}
+    }
     try:
         marks = await mark_class(
-            found, submissions, evaluator, workers=options.workers, progress=terminal.progress
+            found,
+            submissions,
+            lambda exercise: evaluators[exercise.gpu],
+            workers=options.workers,
+            progress=terminal.progress,
         )
     finally:
-        await evaluator.close()
+        for evaluator in evaluators.values():
+            await evaluator.close()
         terminal.clear()
     for target in targets:
         write_whole(_FORMS[target.suffix](marks), target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.core.errors import UsageError
@@ -84,7 +85,8 @@ def shown_mark(mark: AnswerMark) -> DisplayResult:
 
 def _checked(exercise: Exercise, source: str, engine: EventLoopThread) -> AnswerMark:
     try:
-        return engine.result(check_answer(exercise, source, engine.evaluator(SIMULATED))).mark
+        evaluator = engine.evaluator(replace(SIMULATED, target=exercise.gpu))
+        return engine.result(check_answer(exercise, source, evaluator)).mark
     except KeyboardInterrupt:
         raise NotebookUsageError("interrupted: nothing was checked") from None
 

@@ -55,15 +55,16 @@ class SharedFindingReporter:
         )
 
     def under_way(self, position: int, verb: str, copy: Instruction) -> None:
-        """Report an access to the destination of a cp.async that has not arrived."""
+        """Report an access to the destination of a cp.async or a bulk copy that has not arrived."""
         thread, cta = self._place(position)
+        by_tma = "bulk" in copy.modifiers
+        name = "bulk copy (TMA)" if by_tma else "cp.async"
+        wait = "at its mbarrier, cute.arch.mbarrier_wait" if by_tma else "cute.arch.cp_async_wait_group"
         self._say(
             ASYNC_HAZARD,
             position,
             f"Thread {thread} of CTA {cta} {verb} {self._byte(position)} ({self._here}) while the "
-            "cp.async issued "
-            f"{place(copy)} is still on its way there. Wait for it first "
-            "(cute.arch.cp_async_wait_group), then "
+            f"{name} issued {place(copy)} is still on its way there. Wait for it first ({wait}), then "
             "put a barrier before other threads use it.",
         )
 

@@ -14,7 +14,9 @@ from cutegen_nb.notebook.teaching.checking import check_cell
 from cutegen_nb.teaching.exercise import exercises
 
 ROOT = Path(__file__).parents[3]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("0[2-9]_*.ipynb"))
+NOTEBOOKS = sorted(
+    [*(ROOT / "notebooks").glob("0[2-9]_*.ipynb"), *(ROOT / "notebooks").glob("1[01]_*.ipynb")]
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
@@ -98,6 +100,25 @@ WRONG = [
     ("tensor/3", "a tile a warp", [("range_constexpr(2)", "range_constexpr(1)"), ("bx * 2 + half", "bx"), ("grid=(4, 2", "grid=(8, 2")], 1, "at most 288 global memory instructions: 416."),
     ("tensor/3", "the same tile twice", [("bx * 2 + half, 0", "bx * 2, 0")], 0, "WRONG_VALUES"),
     ("tensor/3", "the grid of the starter", [("grid=(4, 2", "grid=(8, 2")], 0, "OUT_OF_BOUNDS"),
+    ("copies/1", "no wait", [("        cute.arch.cp_async_wait_group(0)\n", "")], 0, "ASYNC_HAZARD"),
+    ("copies/1", "a group left under way", [("wait_group(0)", "wait_group(1)")], 0, "ASYNC_HAZARD"),
+    ("copies/1", "the barrier before the wait", [("        cute.arch.cp_async_wait_group(0)\n        cute.arch.sync_threads()\n", "        cute.arch.sync_threads()\n        cute.arch.cp_async_wait_group(0)\n")], 0, "RACE"),
+    ("copies/2", "two groups left under way", [("wait_group(1)", "wait_group(2)")], 0, "ASYNC_HAZARD"),
+    ("copies/2", "no empty group at the end", [("        cute.arch.cp_async_commit_group()\n        cute.arch.cp_async_wait", "            cute.arch.cp_async_commit_group()\n        cute.arch.cp_async_wait")], 0, "ASYNC_HAZARD"),
+    ("copies/2", "three stages", [("(260, 2)", "(260, 3)"), ("% 2", "% 3")], 2, "at most 2,080 bytes of shared memory: 3,120."),
+    ("copies/2", "waits for all", [("wait_group(1)", "wait_group(0)")], 3, "the strategy pipelined"),
+    ("copies/3", "two stages", [("% 3", "% 2")], 0, "ASYNC_HAZARD"),
+    ("copies/3", "two groups left under way", [("wait_group(1)", "wait_group(2)")], 0, "ASYNC_HAZARD"),
+    ("copies/3", "a second barrier", [("                sums[i] = sums[i] + ring_a[first + i, j, k % 3] * right\n", "                sums[i] = sums[i] + ring_a[first + i, j, k % 3] * right\n        cute.arch.sync_threads()\n")], 2, "at most 128 barriers: 256."),
+    ("hopper/1", "the bytes of one tile", [("8192", "4096")], 0, "ASYNC_HAZARD"),
+    ("hopper/1", "no wait", [("    cute.arch.mbarrier_wait(full, 0)\n", "")], 0, "ASYNC_HAZARD"),
+    ("hopper/1", "one tile for both", [("tile_a[row, tidx % 32] + tile_b", "tile_a[row, tidx % 32] + tile_a")], 0, "WRONG_VALUES"),
+    ("hopper/2", "the bytes of the starter", [("24576", "16384")], 0, "DEADLOCK"),
+    ("hopper/2", "the grid of the starter", [("grid=(2, 2", "grid=(4, 2")], 0, "OUT_OF_BOUNDS"),
+    ("hopper/2", "wider one way only", [("(64, 128), (by, bx)", "(64, 64), (by, bx)"), ("tiler_mn=(64, 128)", "tiler_mn=(64, 64)")], 0, "not solved yet"),
+    ("hopper/3", "released before the product has ended", [("            warpgroup.wait_group(0)\n            stages.consumer_release(reading)\n", "            stages.consumer_release(reading)\n            warpgroup.wait_group(0)\n")], 0, "ASYNC_HAZARD"),
+    ("hopper/3", "never released", [("            stages.consumer_release(reading)\n", "")], 0, "DEADLOCK"),
+    ("hopper/3", "a barrier a step", [("            reading.advance()\n", "            reading.advance()\n            cute.arch.barrier(barrier_id=1, number_of_threads=128)\n")], 3, "at most 20 barriers: 84."),
 ]  # fmt: skip
 
 

@@ -183,7 +183,9 @@ class MbarrierWait:
         failed = np.zeros((1, 1), np.bool_)
         for address, active in self.at.each(lanes, mask):
             if known.arrivals:
-                deliver(lanes, address, active)
+                # A thread whose phase has ended passes, and makes nothing arrive that it did not wait for.
+                waiting = phase_of(words_at(lanes, address))[:, None] == wanted.astype(U64)
+                deliver(lanes, address, active & waiting)
             states = states_at(lanes, self.at.instruction, address, active)
             # The waited-for phase has ended if the current one has the other parity.
             ended = states.phase[:, None] != wanted.astype(S64)

@@ -17,7 +17,7 @@ from cutegen_nb.simulator.state import addressing
 from cutegen_nb.simulator.state.addressing import AddressOperand, ListedAddresses, listed
 from cutegen_nb.simulator.state.batch import Batch, Mask
 from cutegen_nb.simulator.state.clusters import offsets_of, rows_of
-from cutegen_nb.simulator.state.mbarrier import States
+from cutegen_nb.simulator.state.mbarrier import States, phase_of
 
 _BYTES = 8
 """Size and alignment of an mbarrier object (PTX ISA, "Size and alignment of mbarrier object")."""
@@ -263,12 +263,18 @@ def arrive_later(  # noqa: PLR0913 - an arrival has this many parts
 
 
 def deliver(lanes: Batch, address: int, active: Array) -> None:
-    """Complete copies, and what they do to an mbarrier, at an mbarrier that active threads test."""
+    """Complete copies, and what they do to an mbarrier, at an mbarrier that active threads test.
+
+    They complete in the order of their issue, and no further than the end of the current phase: a copy whose
+    bytes the phase did not wait for may arrive later on a GPU.
+    """
     known = mbarriers_of(lanes)
     looked = active.any(axis=1, keepdims=True)
+    phase = phase_of(words_at(lanes, address))
     kept = []
     for one in known.arrivals:
-        due = one.lanes & looked if one.address == address else np.zeros((1, 1), np.bool_)
+        waits = looked & (phase_of(words_at(lanes, address)) == phase)[:, None]
+        due = one.lanes & waits if one.address == address else np.zeros((1, 1), np.bool_)
         if due.any():
             one.complete(due)
             one.lanes = one.lanes & ~due

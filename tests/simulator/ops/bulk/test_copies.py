@@ -112,6 +112,23 @@ def test_a_read_before_the_wait_sees_the_old_contents_and_is_a_hazard(machine):
     findings = Findings()
     launched(machine, body, arrays=[out, source], map_bytes=tensor_map(source), findings=findings)
     assert (out == 2).all()
+    (finding,) = findings.all()
+    assert finding.kind == "async-hazard"
+    assert "while the bulk copy (TMA) issued" in finding.message
+    assert "cute.arch.mbarrier_wait" in finding.message
+
+
+def test_a_copy_whose_bytes_the_phase_does_not_wait_for_stays_under_way(machine):
+    """Two boxes go to one mbarrier, and only the bytes of the first are announced."""
+    source = machine.align(np.ones((ROWS, COLUMNS), np.float32))
+    out = machine.align(np.zeros(32, np.float32))
+    copy = """@%p1 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+    [{}], [%rd2, {{%r7, %r7}}], [%r2];"""
+    body = f"""{BEFORE} mov.b32 %r7, 0; add.u32 %r9, %r1, 1024; mov.u32 %r10, %r1;
+    @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], 128;
+    {copy.format("%r10")} {copy.format("%r9")} {WAIT} mov.u32 %r1, %r9; {STORE}"""
+    findings = Findings()
+    launched(machine, body, arrays=[out, source], map_bytes=tensor_map(source), findings=findings)
     assert [one.kind for one in findings.all()] == ["async-hazard"]
 
 
