@@ -65,6 +65,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
             "branches": [],
             "merges": [],
             "can_overrule": False,
+            "may_predict": session.best is not None,
         }
     if gate is None or len(whole.rounds) == number:
         return None
