@@ -134,7 +134,7 @@ def test_predictions_and_words_are_followed_to_what_came_of_them(sit):
     session.click("Ask")
     session.until_status("names nothing that is measured")
     session.expect(field).to_have_value("it will be good")
-    field.fill("gmem_sectors down 50 %")
+    field.fill("gmem_sectors down 10 %")
     session.click("Ask")
     session.at_revision(1)
     ledger = session.panel.locator(".cgn-ledger")
@@ -145,7 +145,7 @@ def test_predictions_and_words_are_followed_to_what_came_of_them(sit):
     session.click("Reject")
     stored = session.stored(1)
     assert stored["decisions"][0]["prediction"]["counter"] == "gmem_sectors"
-    assert stored["decisions"][0]["prediction"]["change_fraction"] == 0.5
+    assert stored["decisions"][0]["prediction"]["change_fraction"] == 0.1
     assert stored["decisions"][-1]["reason"] == "try vectors of 128 bits first"
     session.expect(ledger).to_contain_text("the next round shows it")
     session.ask(2)

@@ -42,11 +42,10 @@ def glance(
 
 
 def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
+    stands_out = f" In the counts {found.causes[0].name} stands out." if found.causes else ""
     if estimated and estimated.terms:
-        causes = f"; {found.causes[0].name} is the first likely cause" if found.causes else ""
-        return f"Bound by {estimated.terms[0].name}{causes}."
-    cause = f", by {found.causes[0].name}" if found.causes else ""
-    return f"Bound by {found.bound.value}{cause}."
+        return f"Bound by {estimated.terms[0].name}.{stands_out}"
+    return f"Bound by {found.bound.value}.{stands_out}"
 
 
 def _time_bars(estimated: Estimate) -> tuple[list[dict[str, object]], str]:
