@@ -22,7 +22,7 @@ from cutegen_nb.analysis.history.summary import (
 from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Prompt, Round
+from cutegen_nb.core.round import Attempt, Prompt, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
@@ -77,7 +77,16 @@ def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool)
         "system": visible(prompt.system),
         "user": plain(prompt.user),
         "editable": editable,
+        **_last_request(session),
     }
+
+
+def _last_request(session: Session) -> dict[str, str]:
+    """Return the request of the last round with its name, to tell what is new in the next one."""
+    asked = next((item for item in reversed(session.rounds) if item.attempts), None)
+    if asked is None:
+        return {"before": "", "before_name": ""}
+    return {"before": plain(opening(asked.attempts).prompt.user), "before_name": revision(asked)}
 
 
 def round_detail(

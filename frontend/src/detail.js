@@ -1,7 +1,7 @@
 // The round that is looked at, in tabs; or the request that waits to be sent, in an editor.
 import { badge, button, folded, make, tell, trusted } from "./dom.js";
 import { commentForm } from "./comment.js";
-import { sourceEditor, textEditor } from "./editor.js";
+import { sourceEditor, textChanges, textEditor } from "./editor.js";
 import { baseBar, glanceStrip } from "./review.js";
 
 export function detailView(panel) {
@@ -39,6 +39,7 @@ export function detailView(panel) {
     if (!verdict) return;
     const isStale = panel.detail.editable && panel.hasEdit() && panel.draft.key === panel.detail.key;
     verdict.classList.toggle("cgn-stale", isStale);
+    element.querySelector(".cgn-glance")?.classList.toggle("cgn-of-before", isStale);
     verdict.dataset.stale = isStale ? " of the version before your edit" : "";
   }
 
@@ -71,19 +72,39 @@ export function detailView(panel) {
       ? `What the author (${detail.author}) is asked; you may change it here.`
       : "What the model is asked. Copy the request above: it includes the standing instructions below.";
     parts.push(make("p", { class: "cgn-muted", textContent: asked }));
+    if (detail.before) parts.push(make("div", { class: "cgn-tools" }, sinceToggle(detail)));
     element.replaceChildren(...parts, box);
-    editor = textEditor(box, {
-      text: detail.editable ? panel.textOf(detail.key, detail.user) : detail.user,
-      label: `${detail.title}${detail.editable ? ", editable" : ""}`,
-      isEditable: detail.editable && !panel.isOver(),
-      onChange: (text) => panel.edit(detail.key, detail.user, text),
-    });
+    fillPrompt(box, detail);
     parts.push(box);
     if (detail.system) {
       const words = make("pre", { class: "cgn-text", textContent: detail.system });
       parts.push(folded("Standing instructions, sent before it", words));
     }
     return parts;
+  }
+
+  /** The request, or what is new in it since the last one. */
+  function fillPrompt(box, detail) {
+    editor?.destroy();
+    box.replaceChildren();
+    const shown = {
+      text: detail.editable ? panel.textOf(detail.key, detail.user) : detail.user,
+      label: `${detail.title}${detail.editable ? ", editable" : ""}`,
+      isEditable: detail.editable && !panel.isOver(),
+      onChange: (text) => panel.edit(detail.key, detail.user, text),
+    };
+    editor = panel.ui.since && detail.before ? textChanges(box, { ...shown, old: detail.before }) : textEditor(box, shown);
+  }
+
+  function sinceToggle(detail) {
+    const control = button(`New since the request of ${detail.before_name}`, () => {
+      panel.ui.since = !panel.ui.since;
+      control.setAttribute("aria-pressed", String(panel.ui.since));
+      fillPrompt(element.querySelector(".cgn-editor"), detail);
+    }, { kind: "cgn-small" });
+    control.setAttribute("aria-pressed", String(panel.ui.since));
+    control.title = "Marks what differs from the last request, and folds what is the same";
+    return control;
   }
 
   function roundParts(detail) {

@@ -115,6 +115,21 @@ export function textEditor(parent, { text, label, isEditable, onChange }) {
   return handle(view, () => view.destroy());
 }
 
+/** Plain text with what differs from `old`, and what is the same folded. */
+export function textChanges(parent, { old, text, label, isEditable, onChange }) {
+  const diffConfig = { override: alignment(withoutReturns(old), withoutReturns(text), []) };
+  const view = new EditorView({
+    doc: text,
+    extensions: [
+      ...common(label, isEditable, onChange, { code: false, wraps: true }),
+      unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls: false, collapseUnchanged: COLLAPSE }),
+    ],
+    parent,
+  });
+  reachCollapsed(view.dom);
+  return handle(view, () => view.destroy());
+}
+
 function handle(view, destroy) {
   const forget = takeAll(view);
   return {

@@ -25,7 +25,7 @@ class Panel {
   constructor(model, element) {
     this.model = model;
     this.element = element;
-    this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false, tall: false };
+    this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false, tall: false, since: false };
     this.sent = null;
     this.message = "";
     this.skew = 0;
