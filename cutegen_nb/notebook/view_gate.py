@@ -66,6 +66,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
             "merges": [],
             "can_overrule": False,
             "may_predict": session.best is not None,
+            "predicts": any(made.prediction for item in session.rounds for made in item.decisions),
         }
     if gate is None or len(whole.rounds) == number:
         return None

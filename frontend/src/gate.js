@@ -220,7 +220,7 @@ function predictionField(panel) {
     if (now === question) return;
     question = now;
     words.value = panel.draftWords("prediction");
-    if (words.value) element.open = true;
+    if (words.value || panel.view.gate?.predicts) element.open = true; // who predicts once is asked again
   }
 
   return { element, update, told: () => (element.hidden || !words.value.trim() ? {} : { predicted: words.value.trim() }) };

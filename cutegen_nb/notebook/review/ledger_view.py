@@ -12,8 +12,8 @@ from cutegen_nb.analysis.history.ledger import (
     deed,
     said,
 )
-from cutegen_nb.analysis.history.prediction import AUTHOR, STRATEGY
-from cutegen_nb.analysis.history.summary import who
+from cutegen_nb.analysis.history.prediction import STRATEGY
+from cutegen_nb.analysis.tables.ledger import predictor
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible
 
@@ -34,7 +34,7 @@ def ledger_view(session: Session | None) -> dict[str, object]:
     return {
         "title": visible(_title(records, words)),
         "claims": [_claim(session, one) for one in found[-_SHOWN:]],
-        "records": [visible(f"{_by(session, one.by)}: {one.text}.") for one in records],
+        "records": [visible(f"{predictor(session, one.by)}: {one.text}.") for one in records],
         "words": [_words(one) for one in words[-_SHOWN:]],
     }
 
@@ -50,18 +50,12 @@ def _title(records: tuple[Calibration, ...], words: tuple[LedgerWords, ...]) -> 
     return f"Ledger: {'; '.join(parts)}" if parts else "Ledger"
 
 
-def _by(session: Session, by: str) -> str:
-    if by == STRATEGY:
-        return "Strategies expect"
-    return session.author if by == AUTHOR else who(by)
-
-
 def _claim(session: Session, one: LedgerClaim) -> dict[str, object]:
     score = one.claim.score
     is_strategy = one.claim.by == STRATEGY
     return {
         "round": one.number,
-        "by": "its strategy" if is_strategy else visible(_by(session, one.claim.by)),
+        "by": "its strategy" if is_strategy else visible(predictor(session, one.claim.by)),
         "said": visible(score.said if score else one.claim.words),
         "came": visible(score.came if score else "names nothing that is measured"),
         "outcome": score.outcome.words if score else "",
