@@ -27,6 +27,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
 from cutegen_nb.notebook.review.glance import glance
+from cutegen_nb.notebook.review.ledger_view import claims_view
 from cutegen_nb.notebook.safe_markdown import markdown_html
 from cutegen_nb.report.html import correctness, counts, diagnosis, layouts, timing
 from cutegen_nb.report.html import lines as line_view
@@ -126,6 +127,7 @@ def round_detail(
         "old": plain(old.source) if old else "",
         "old_name": revision(base) if base else "",
         "base": base_view(session, item, look.pinned),
+        "claims": claims_view(session, item),
         "glance": glance(session, item, base, found),
         "new": plain(candidate.source) if candidate else "",
         "new_name": row.revision,

@@ -2,6 +2,7 @@
 import { badge, button, folded, make, tell, trusted } from "./dom.js";
 import { commentForm } from "./comment.js";
 import { sourceEditor, textChanges, textEditor } from "./editor.js";
+import { claimsLine } from "./ledger.js";
 import { baseBar, glanceStrip } from "./review.js";
 
 export function detailView(panel) {
@@ -121,6 +122,8 @@ export function detailView(panel) {
       quote.setAttribute("aria-label", "Rationale");
       parts.push(make("p", { class: "cgn-label", textContent: `Rationale of ${detail.rationale_by}` }), quote);
     }
+    const claims = claimsLine(detail.claims);
+    if (claims) parts.push(claims);
     const strip = glanceStrip(detail.glance);
     if (strip) parts.push(strip);
     if (detail.has_source) parts.push(baseBar(panel, detail));

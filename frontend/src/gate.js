@@ -210,17 +210,20 @@ function predictionField(panel) {
   const words = make("input", { type: "text", class: "cgn-words", placeholder: "gmem_sectors down 75 %, 2× faster" });
   const label = make("label", { class: "cgn-field" }, make("span", { class: "cgn-muted", textContent: PREDICT }), words);
   const element = make("details", { class: "cgn-fold cgn-predict", hidden: true }, make("summary", { textContent: "Predict the effect" }), label);
-  let question = "";
+  let [question, round] = ["", -1];
   words.addEventListener("input", () => panel.keep({ words: { prediction: words.value } }));
   words.addEventListener("keydown", (event) => event.stopPropagation());
 
   function update(isPossible) {
     element.hidden = !isPossible;
     const now = panel.view.live.id;
-    if (now === question) return;
-    question = now;
-    words.value = panel.draftWords("prediction");
-    if (words.value || panel.view.gate?.predicts) element.open = true; // who predicts once is asked again
+    if (!isPossible || now === question) return;
+    const typed = panel.draftWords("prediction");
+    // A request that is steered comes again as another question: what was typed for its round stays.
+    if (typed || panel.view.gate.round !== round) words.value = typed;
+    else if (words.value) panel.keep({ words: { prediction: words.value } });
+    [question, round] = [now, panel.view.gate.round];
+    if (words.value || panel.view.gate.predicts) element.open = true; // who predicts once is asked again
   }
 
   return { element, update, told: () => (element.hidden || !words.value.trim() ? {} : { predicted: words.value.trim() }) };

@@ -46,6 +46,17 @@ export function ledgerBox(panel) {
   return { element, update };
 }
 
+/** The claims about one round with their results, in a line; null where there are none. */
+export function claimsLine(claims) {
+  if (!claims.length) return null;
+  const list = make("ul", { class: "cgn-changes cgn-claims", "aria-label": "Predictions" }, make("li", { class: "cgn-muted", textContent: "Predicted" }));
+  for (const { by, said, came, outcome, kind } of claims) {
+    const one = make("li", { title: `${by}: ${came}` }, code(said), " ", outcome ? badge(outcome, kind) : "");
+    list.append(one);
+  }
+  return list;
+}
+
 /** A claim, in which a counter stands between backticks. */
 function code(said) {
   const parts = said.split("`");

@@ -139,8 +139,14 @@ def test_predictions_and_words_are_followed_to_what_came_of_them(sit):
     session.until_status("names nothing that is measured")
     session.expect(field).to_have_value("it will be good")
     field.fill("gmem_sectors down 10 %")
+    session.click("Steer…")
+    session.panel.get_by_label("What should this request say").fill("keep it short")
+    session.click("Steer")
+    session.until_request(1, "keep it short")
+    session.expect(field).to_have_value("gmem_sectors down 10 %")
     session.click("Ask")
     session.at_revision(1)
+    session.expect(session.panel.get_by_role("list", name="Predictions")).to_contain_text("held")
     ledger = session.panel.locator(".cgn-ledger")
     ledger.locator("summary").click()
     session.expect(ledger).to_contain_text("direction right, size off")
@@ -148,8 +154,9 @@ def test_predictions_and_words_are_followed_to_what_came_of_them(sit):
     session.panel.get_by_label("Why?").fill("try vectors of 128 bits first")
     session.click("Reject")
     stored = session.stored(1)
-    assert stored["decisions"][0]["prediction"]["counter"] == "gmem_sectors"
-    assert stored["decisions"][0]["prediction"]["change_fraction"] == 0.1
+    assert actions(stored) == ["steer", "approve", "reject"]
+    assert stored["decisions"][1]["prediction"]["counter"] == "gmem_sectors"
+    assert stored["decisions"][1]["prediction"]["change_fraction"] == 0.1
     assert stored["decisions"][-1]["reason"] == "try vectors of 128 bits first"
     session.expect(ledger).to_contain_text("the next round shows it")
     session.ask(2)

@@ -92,10 +92,10 @@ def round_claims(session: Session, item: Round) -> tuple[RoundClaim, ...]:
 
 
 def _predictions(item: Round) -> list[tuple[str, Prediction]]:
-    """Return the predictions of a round with their source: the author's, then those of persons."""
+    """Return the predictions of a round with their source: the author's, then each person's last one."""
     own = _prediction(item)
-    made = [(AUTHOR, own)] if own else []
-    return made + [(one.by, one.prediction) for one in item.decisions if one.prediction]
+    persons = {one.by: one.prediction for one in item.decisions if one.prediction}
+    return [*([(AUTHOR, own)] if own else []), *persons.items()]
 
 
 def _parent(session: Session, item: Round) -> Round | None:

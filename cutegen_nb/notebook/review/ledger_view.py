@@ -12,8 +12,9 @@ from cutegen_nb.analysis.history.ledger import (
     deed,
     said,
 )
-from cutegen_nb.analysis.history.prediction import STRATEGY
+from cutegen_nb.analysis.history.prediction import STRATEGY, round_claims
 from cutegen_nb.analysis.tables.ledger import predictor
+from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible
 
@@ -37,6 +38,13 @@ def ledger_view(session: Session | None) -> dict[str, object]:
         "records": [visible(f"{predictor(session, one.by)}: {one.text}.") for one in records],
         "words": [_words(one) for one in words[-_SHOWN:]],
     }
+
+
+def claims_view(session: Session, item: Round) -> list[dict[str, object]]:
+    """Return the claims about one round, to stand beside its rationale."""
+    return [
+        _claim(session, LedgerClaim(number=item.number, claim=one)) for one in round_claims(session, item)
+    ]
 
 
 def _title(records: tuple[Calibration, ...], words: tuple[LedgerWords, ...]) -> str:

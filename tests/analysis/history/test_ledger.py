@@ -52,6 +52,13 @@ def test_predictions_of_author_and_person_are_counted_apart():
     )
 
 
+def test_of_two_predictions_of_a_person_for_a_round_the_last_counts():
+    first = decided(Action.APPROVE, gate="prompt", prediction=prediction(0.1))
+    again = decided(Action.APPROVE, gate="prompt", prediction=prediction(0.5))
+    found = {one.by: one for one in calibrations(claims(session(first, again)))}
+    assert (found[ADA].held, found[ADA].size_off) == (1, 0)
+
+
 def test_a_wrong_direction_is_missed_and_gives_no_size():
     found = calibrations(claims(session(author=prediction(0.5), sectors=200)))
     assert (found[0].missed, found[0].ratio) == (1, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.core.round import Action, Decision, Relation
-from cutegen_nb.notebook.review.ledger_view import ledger_view
+from cutegen_nb.core.round import Action, Comparison, Decision, Relation
+from cutegen_nb.notebook.review.ledger_view import claims_view, ledger_view
 from cutegen_nb.testing import examples
 
 SESSION = examples.session_of(Relation.FIRST, Relation.LESS_WORK)
@@ -43,3 +43,14 @@ def test_words_are_shown_with_the_round_that_they_led_to():
 
 def test_invisible_characters_of_words_are_written_out():
     assert "⟨U+202E⟩" in ledger_view(said("look \u202e here"))["words"][0]["words"]
+
+
+def test_a_round_has_its_own_claims_beside_its_rationale():
+    first, second = SESSION.rounds
+    compared = Comparison(relation=Relation.LESS_WORK, reason=".", against=first.candidate.digest)
+    attempt = replace(second.attempts[0], evaluation=examples.passed(50))
+    item = replace(second, comparison=compared, attempts=(attempt,))
+    shown = claims_view(replace(SESSION, rounds=(first, item)), item)
+    assert [(one["said"], one["outcome"], one["kind"]) for one in shown] == [
+        ("`gmem_load_sectors` down", "held", "good")
+    ]
