@@ -40,8 +40,8 @@ def decide_by_key(session, name, button):
     key(session, name)
 
 
-def look(session, name):
-    """Keep pictures of the panel, where CUTEGEN_BROWSER_SHOTS names a folder: two widths, both themes."""
+def look(session, name, at=".cgn-line"):
+    """Keep pictures of the page at a part of the panel, where CUTEGEN_BROWSER_SHOTS names a folder for them."""
     folder = os.environ.get("CUTEGEN_BROWSER_SHOTS", "")
     if not folder:
         return
@@ -50,9 +50,9 @@ def look(session, name):
         session.notebook.set_theme(theme)
         for width in (800, 1280):
             page.set_viewport_size({"width": width, "height": 1000})
-            session.panel.locator(".cgn-line").scroll_into_view_if_needed()
+            session.panel.locator(at).scroll_into_view_if_needed()
             page.wait_for_timeout(500)
-            session.panel.screenshot(path=str(Path(folder) / f"{name}-{width}-{theme}.png"))
+            page.screenshot(path=str(Path(folder) / f"{name}-{width}-{theme}.png"))
 
 
 def test_changes_are_kept_and_undone_one_by_one_and_decided_upon_by_keys(sit):
@@ -161,7 +161,7 @@ def test_predictions_and_words_are_followed_to_what_came_of_them(sit):
     session.expect(ledger).to_contain_text("the next round shows it")
     session.ask(2)
     session.expect(ledger).to_contain_text("not decided yet")
-    look(session, "ledger")
+    look(session, "ledger", ".cgn-ledger")
     session.click("Approve")
     assert actions(session.stored(2))[-1] == "approve"
     session.expect(ledger).to_contain_text("approved by")
