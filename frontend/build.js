@@ -8,6 +8,30 @@ import { fileURLToPath } from "node:url";
 const here = path.dirname(fileURLToPath(import.meta.url));
 const target = path.join(here, "..", "cutegen_nb", "notebook", "static");
 
+// The panel explains its words with the entries of the documentation's glossary.
+const page = path.join(here, "..", "docs", "reference", "glossary.md");
+const glossary = {
+  name: "glossary",
+  setup(made) {
+    made.onResolve({ filter: /^glossary:entries$/ }, () => ({ path: page, namespace: "glossary" }));
+    made.onLoad({ filter: /.*/, namespace: "glossary" }, async () => ({
+      contents: JSON.stringify(entries(await readFile(page, "utf8"))),
+      loader: "json",
+      watchFiles: [page],
+    }));
+  },
+};
+
+/** Terms in small letters with their text, which has no links: `- **A, B**: text`. */
+function entries(markdown) {
+  const found = {};
+  for (const [, heads, text] of markdown.matchAll(/^- \*\*(.+?)\*\*:\s+([\s\S]+?)(?=\n- |\n\n|$(?![\s\S]))/gm)) {
+    const plain = text.replace(/\[[^\]]*\]\([^)]*\)\.?/g, "").replace(/[*`]/g, "").replace(/\s+/g, " ").trim();
+    for (const head of heads.split(/[,:]/)) found[head.trim().toLowerCase()] ??= plain;
+  }
+  return found;
+}
+
 const result = await build({
   absWorkingDir: here,
   entryPoints: ["src/panel.js"],
@@ -17,6 +41,7 @@ const result = await build({
   legalComments: "none",
   metafile: true,
   minify: !process.env.DEBUG,
+  plugins: [glossary],
   outfile: path.join(target, "panel.js"),
   target: "es2022",
 });

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutegen_nb.analysis.history.ended import ended_words, is_stopped_by_person
+from cutegen_nb.analysis.history.ended import EndKind, end_kind, ended_words, is_stopped_by_person
 from cutegen_nb.analysis.history.summary import revision
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.spending import budget_spent
@@ -15,13 +14,6 @@ from cutegen_nb.store.bundle import SUFFIX
 
 MORE = 3
 """Rounds that going on adds to a session whose rounds are spent."""
-_FINAL = re.compile(
-    r"every strategy was tried|the best revision runs at|the paper's schedule ends|nothing is left to try"
-    r"|\d+ epochs in a row brought no gain"
-)
-"""Beginnings of the reasons for which a session would end again at once, from `loop`."""
-_BUDGET = re.compile(r"the budget of .* is spent")
-"""Beginning of the reason of a session with a spent budget, from `loop.spending` and `loop.population`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +34,8 @@ class EndStep:
 class SessionEnd:
     """Reason of an end, the advice that follows from it, and the actions that are offered."""
 
+    kind: EndKind
+    """Kind of the end; FAILED for an error too."""
     reason: str
     """Sentence on the cause of the end."""
     advice: str
@@ -57,10 +51,16 @@ def ending(session: Session | None, name: str, ended: str) -> SessionEnd:
     """
     if session is None:
         return SessionEnd(
-            reason=_sentence(ended), advice="Mend what it names, then run the cell again.", steps=()
+            kind=EndKind.FAILED,
+            reason=_sentence(ended),
+            advice="Mend what it names, then run the cell again.",
+            steps=(),
         )
     return SessionEnd(
-        reason=_reason(session, ended), advice=_advice(session, ended), steps=_steps(session, name, ended)
+        kind=EndKind.FAILED if _is_error(session, ended) else end_kind(ended),
+        reason=_reason(session, ended),
+        advice=_advice(session, ended),
+        steps=_steps(session, name, ended),
     )
 
 
@@ -101,11 +101,11 @@ def _advice(session: Session, ended: str) -> str:
         return f"Mend what it names, then go on {start}; finished rounds are kept."
     if is_stopped_by_person(ended):
         return f"Going on starts {start}; finished rounds are kept."
-    if _BUDGET.match(ended):
+    if end_kind(ended) is EndKind.BUDGET:
         if _are_rounds_spent(session, ended):
             return f"{MORE} more rounds would start {start}."
         return f"Run the cell again with a larger limit to go on {start}."
-    if _FINAL.match(ended):
+    if end_kind(ended).is_final:
         return (
             "Going on would end for the same reason: export the kernel, or run the cell again with another "
             "author (--author openai or manual)."
@@ -123,8 +123,8 @@ def _may_go_on(session: Session, ended: str) -> bool:
     """Return whether the same author may go on, and would not end at once for the same reason."""
     if _has_no_kernel_offline(session, ended):
         return False
-    is_spent = bool(_BUDGET.match(ended)) and not _are_rounds_spent(session, ended)
-    return not is_spent and not _FINAL.match(ended)
+    is_spent = end_kind(ended) is EndKind.BUDGET and not _are_rounds_spent(session, ended)
+    return not is_spent and not end_kind(ended).is_final
 
 
 def _are_rounds_spent(session: Session, ended: str) -> bool:
@@ -176,6 +176,7 @@ def end_view(session: Session | None, name: str, ended: str) -> dict[str, object
         return None
     found = ending(session, name, ended)
     return {
+        "kind": found.kind.value,
         "reason": visible(found.reason),
         "advice": visible(found.advice),
         "steps": [

@@ -13,7 +13,7 @@ from cutegen_nb.core.library import library_words
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.kernel_file import kernel_file
-from cutegen_nb.store.bundle import SUFFIX, write_bundle
+from cutegen_nb.store.bundle import SUFFIX, PackedSession, packed, write_bundle
 from cutegen_nb.wiring import versions
 
 SUFFIXES = (".py", ".html", SUFFIX)
@@ -43,7 +43,7 @@ def export(session: Session, path: str, judge: Judge | None) -> str:
     try:
         return write(session, target) if write is not None else _kernel(session, target, judge)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written ({error.strerror}): choose another folder") from error
+        raise _not_written(path, error) from error
 
 
 def best_to_export(session: Session) -> Candidate:
@@ -115,8 +115,26 @@ def _report(session: Session, target: Path) -> str:
 
 
 def _bundle(session: Session, target: Path) -> str:
-    write_bundle(session, target, versions())
-    return f"{target}: {session.name} whole, {len(session.rounds)} rounds."
+    return export_packed(packed(session), str(target))
+
+
+def is_bundle(path: str) -> bool:
+    """Return whether a file of this name takes a whole session."""
+    return Path(path).suffix == SUFFIX
+
+
+def export_packed(whole: PackedSession, path: str) -> str:
+    """Write a whole session (``.cutegen``) and return a sentence on the file. Raises UsageError."""
+    target = Path(path).expanduser()
+    try:
+        write_bundle(whole, target, versions())
+    except OSError as error:
+        raise _not_written(path, error) from error
+    return f"{target}: {whole.name} whole, {whole.rounds} rounds."
+
+
+def _not_written(path: str, error: OSError) -> UsageError:
+    return UsageError(f"{path} cannot be written ({error.strerror}): choose another folder")
 
 
 _WRITERS: dict[str, Callable[[Session, Path], str]] = {".html": _report, SUFFIX: _bundle}

@@ -10,6 +10,7 @@ from cutegen_nb.analysis.figures.spending import notes_of
 from cutegen_nb.analysis.hardware.occupancy import launch_occupancy
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.hardware.zone import zone
+from cutegen_nb.analysis.history.ended import end_kind
 from cutegen_nb.analysis.history.lineage_graph import lineage
 from cutegen_nb.analysis.history.prediction import round_scores
 from cutegen_nb.analysis.history.session_summary import SessionSummary
@@ -50,6 +51,7 @@ def session_json(session: Session, report: str | None) -> dict[str, Any]:
         "report": report,
         "epochs": [_epoch_json(session, item) for item in session.epochs],
         "stopped": session.stopped,
+        "end": end_kind(session.stopped).value,
     }
 
 
@@ -74,6 +76,7 @@ def population_json(session: Session) -> dict[str, Any]:
         "kernels": [_plain(row) for row in population_rows(session)],
         "epochs": [_epoch_json(session, item) for item in session.epochs],
         "stopped": session.stopped,
+        "end": end_kind(session.stopped).value,
     }
 
 
@@ -307,6 +310,7 @@ def sessions_json(sessions: Sequence[SessionSummary]) -> list[dict[str, Any]]:
             "gain": item.gain,
             "created_at": item.created_at,
             "stopped": item.stopped,
+            "end": end_kind(item.stopped).value,
             "damaged": None,
         }
         for item in sessions
@@ -331,6 +335,7 @@ def damaged_json(reasons: Mapping[str, str]) -> list[dict[str, Any]]:
         "gain",
         "created_at",
         "stopped",
+        "end",
     )
     return [
         {"session": name, **dict.fromkeys(unknown), "damaged": reason} for name, reason in reasons.items()

@@ -124,7 +124,15 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     Command(
         name="approve",
         summary="Send the prompt, build on the revision, or go on with the members of an epoch.",
-        magic=(_NAME,),
+        magic=(
+            _NAME,
+            argument(
+                "--predict",
+                default="",
+                metavar="WORDS",
+                help='at a prompt: your prediction, as "gmem_sectors down 75 %%"; the ledger scores it',
+            ),
+        ),
         words="kept with the decision",
     ),
     Command(
@@ -284,6 +292,14 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         name="diff",
         summary="The change between two revisions, the last two or: %cutegen diff r0 r2",
         magic=(_NAME, argument("revisions", nargs="*", metavar="rN", help="the old one and the new one")),
+    ),
+    Command(
+        name="compare",
+        summary="Compare all rounds in the panel with one revision: %cutegen compare r0, or parent",
+        magic=(
+            _NAME,
+            argument("revision", metavar="rN", help="the revision; parent compares each round with its own"),
+        ),
     ),
     Command(
         name="sessions",

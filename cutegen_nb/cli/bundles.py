@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.app.exporting import best_to_export, export
+from cutegen_nb.app.exporting import best_to_export, export, export_packed, is_bundle
 from cutegen_nb.app.output import evaluation_json
 from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.evaluated import evaluated_text
@@ -27,13 +27,18 @@ async def export_session(options: argparse.Namespace, terminal: Terminal) -> Com
     """Write a stored session, its best kernel or its report; a kernel is evaluated at tier C first."""
     settings = settings_of(options)
     with open_store(settings, writable=False) as store:
+        if is_bundle(options.output):
+            return _exported(options, export_packed(store.packed(options.session), options.output))
         session = store.load(options.session)
     judged: Evaluation | None = None
     if Path(options.output).suffix == ".py" and not options.unchecked:
         judged = await _judge(session, best_to_export(session), settings, terminal)
-    sentence = export(session, options.output, None if judged is None else lambda _: judged)
-    text = json.dumps({"session": session.name, "file": options.output}) if options.json else sentence
-    return CommandResult(status=PASSED, text=text)
+    return _exported(options, export(session, options.output, None if judged is None else lambda _: judged))
+
+
+def _exported(options: argparse.Namespace, sentence: str) -> CommandResult:
+    found = {"session": options.session, "file": options.output}
+    return CommandResult(status=PASSED, text=json.dumps(found) if options.json else sentence)
 
 
 async def _judge(

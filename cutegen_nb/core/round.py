@@ -159,6 +159,11 @@ class EndedStrategy:
         return f"{self.strategy.name}: {self.end.value} ({self.reason.rstrip('.')})"
 
 
+def is_ended_strategy(text: str) -> bool:
+    """Return whether a text is that of an `EndedStrategy`, as progress tells it."""
+    return any(f": {end.value} (" in text for end in StrategyEnd)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One exchange with an author inside a round. Every attempt is kept."""
@@ -295,6 +300,8 @@ class Decision:
     """Seconds until the decision; a budget may count a person's."""
     parents: tuple[str, ...] = ()
     """For EDIT: digests of the revisions that the new source merges; empty for a source written by hand."""
+    prediction: Prediction | None = None
+    """At the prompt gate: the decider's own prediction of what the round will change; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,21 @@ from cutegen_nb.analysis.history.summary import decision_word
 from cutegen_nb.analysis.population.epochs import decision_sentence
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Round, opening
+from cutegen_nb.core.round import (
+    Action,
+    Attempt,
+    Comparison,
+    Decision,
+    Epoch,
+    Prediction,
+    Prompt,
+    Round,
+    opening,
+)
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.population.gate import check_decision
+from cutegen_nb.prompting.predicted import predicted
 
 _AT_PROMPT = frozenset({Action.APPROVE, Action.STEER, Action.EDIT, Action.STOP})
 _AT_EPOCH = frozenset(
@@ -38,6 +49,9 @@ class Gate:
     """At the revision gate: the round's exchanges with the author."""
     comparison: Comparison | None = None
     """At the revision gate: comparison of the candidate with the best revision so far."""
+
+    made: tuple[Decision, ...] = ()
+    """At the revision gate: decisions of this round so far, such as the prediction sent with its request."""
 
     draft: Epoch | None = None
     """At the epoch gate: the epoch with the decisions made so far."""
@@ -68,7 +82,7 @@ class Gate:
             strategy=opening(self.attempts).prompt.strategy,
             attempts=self.attempts,
             comparison=self.comparison,
-            decisions=(),
+            decisions=self.made,
             started_at="",
             seconds=0.0,
         )
@@ -117,6 +131,8 @@ class Answer:
     """Round that the answer is for; None for the present one."""
     parents: tuple[str, ...] = ()
     """Digests of the revisions that the new text of an EDIT merges; empty for no merge."""
+    predicted: str = ""
+    """The person's prediction for the round, in words; empty for none."""
 
 
 class PanelApprover:
@@ -126,6 +142,7 @@ class PanelApprover:
         self._by = f"person:{person}"
         self._on_gate = on_gate
         self._decided: asyncio.Future[Decision] | None = None
+        self._made: list[tuple[int, Decision]] = []
         self.gate: Gate | None = None
         """Open gate; None while no decision is pending."""
 
@@ -138,8 +155,18 @@ class PanelApprover:
     ) -> Decision:
         """Open the revision gate and wait for the decision."""
         return await self._wait(
-            Gate(kind="revision", session=session, attempts=tuple(attempts), comparison=comparison)
+            Gate(
+                kind="revision",
+                session=session,
+                attempts=tuple(attempts),
+                comparison=comparison,
+                made=self._made_in(len(session.rounds)),
+            )
         )
+
+    def _made_in(self, number: int) -> tuple[Decision, ...]:
+        """Return the decisions taken here for a round that is not finished yet."""
+        return tuple(decision for at, decision in self._made if at == number)
 
     async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
         """Open the gate of an epoch and wait for the decision."""
@@ -177,7 +204,9 @@ class PanelApprover:
             reason=answer.reason.strip(),
             edited=answer.edited,
             parents=answer.parents,
+            prediction=_prediction(gate, answer),
         )
+        self._made = [*((at, one) for at, one in self._made if at == gate.number), (gate.number, decision)]
         self._decided.set_result(decision)
         if gate.kind == "epoch":
             return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
@@ -189,6 +218,25 @@ class PanelApprover:
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
         return f"Round {gate.number}: {what} {decision_word(decision)}{words}."
+
+
+def _prediction(gate: Gate, answer: Answer) -> Prediction | None:
+    """Return the person's prediction for the round that is asked for; None without one.
+
+    Raises UsageError for words that name nothing that is measured, so that they are not lost.
+    """
+    words = answer.predicted.strip()
+    if not words:
+        return None
+    if gate.kind != "prompt":
+        raise UsageError("a prediction is made before the request is sent, not of what was measured already")
+    found = predicted(f"Predicted effect: {' '.join(words.split())}")
+    if found is None or not (found.changes or found.speedup):
+        raise UsageError(
+            f"the prediction {words!r} names nothing that is measured: say for example "
+            "`gmem_sectors down 75 %`, `warp_instructions unchanged` or `2× faster`"
+        )
+    return found
 
 
 def restoring(gate: Gate | None, attempt: object) -> Answer:

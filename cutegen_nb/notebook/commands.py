@@ -173,7 +173,9 @@ def _decide(action: Action) -> Command:
                 f"nothing was done: {options.words} is a session, and "
                 f"`%cutegen {action.value} --name {options.words}` would mean it"
             )
-        return desk.find(options.name).decide(Answer(action=action, reason=options.words))
+        predicted = getattr(options, "predict", "") or ""
+        answer = Answer(action=action, reason=options.words, predicted=predicted)
+        return desk.find(options.name).decide(answer)
 
     return deciding
 
@@ -282,7 +284,7 @@ def diff(desk: SessionRegistry, options: Options) -> DisplayResult:
             f"a diff needs two revisions: {session.name} has "
             f"{', '.join(revision(item) for item in able) or 'none yet'}"
         )
-    old, new = (_named(able, word, session) for word in words)
+    old, new = (_named(able, word, session.name) for word in words)
     assert old.candidate is not None
     assert new.candidate is not None
     before, after, names = old.candidate.source, new.candidate.source, (revision(old), revision(new))
@@ -291,6 +293,20 @@ def diff(desk: SessionRegistry, options: Options) -> DisplayResult:
     return DisplayResult(
         {"text/html": html, "text/plain": visible(plain) or f"{names[1]} is identical to {names[0]}."}
     )
+
+
+def compare(desk: SessionRegistry, options: Options) -> str:
+    """Compare every round in the panel with one revision, or each with its parent again."""
+    running = desk.find(options.name)
+    if options.revision == "parent":
+        desk.screen(running).compare_with(None)
+        return "Each round is compared with its parent."
+    session = running.session
+    found = _named(
+        [item for item in session.rounds if item.candidate] if session else [], options.revision, running.name
+    )
+    desk.screen(running).compare_with(found.number)
+    return f"Every round is compared with {revision(found)}."
 
 
 def _unified(before: str, after: str, names: tuple[str, str]) -> str:
@@ -306,11 +322,11 @@ def _unified(before: str, after: str, names: tuple[str, str]) -> str:
     return "\n".join([f"--- {names[0]}", f"+++ {names[1]}", *lines]) if lines else ""
 
 
-def _named(able: list[Round], word: str, session: Session) -> Round:
+def _named(able: list[Round], word: str, name: str) -> Round:
     found = next((item for item in able if word.removeprefix("r") == str(item.number)), None)
     if found is None:
         known = ", ".join(revision(item) for item in able) or "none yet"
-        raise NotebookUsageError(f"{session.name} has no revision {word!r}: there is {known}")
+        raise NotebookUsageError(f"{name} has no revision {word!r}: there is {known}")
     return found
 
 
@@ -391,6 +407,7 @@ COMMANDS: dict[str, Command] = {
     "rounds": rounds,
     "population": population_commands.population,
     "diff": diff,
+    "compare": compare,
     "report": report,
     "panel": panel,
     "export": export,

@@ -13,13 +13,14 @@ import traitlets
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.carrying import request_text
 from cutegen_nb.notebook.population.view import EPOCH_ACTIONS, population_view
+from cutegen_nb.notebook.review.ledger_view import ledger_view
 from cutegen_nb.notebook.view import Live, detail, overview, panel_text, roofline, with_pending
 
 Post = Callable[[dict[str, object]], None]
 """Callback for an action in the panel. Called from any thread, so it may only pass the action on."""
 
 _STATIC = Path(__file__).parent / "static"
-_ALWAYS = frozenset({"stop", "select", "merging", "checking"})
+_ALWAYS = frozenset({"stop", "select", "compare", "merging", "checking"})
 """Actions that are accepted at any time."""
 _AT_END = frozenset({"more", "export", "bundle", "reopen", "fold"})
 """Actions on an ended session."""
@@ -40,7 +41,8 @@ class Panel(anywidget.AnyWidget):
     of the gate, ``reason`` holds steering words as well, ``edited`` a prompt or a source, and ``round`` the
     revision to branch from or to select (−1 for none). The actions ``merge`` and ``merging``, the preview
     of a merge, also have ``revisions``, as `%cutegen merge` takes them. ``select`` and ``restore`` also have
-    ``attempt``, the index of a version of the round's kernel (−1 for the last).
+    ``attempt``, the index of a version of the round's kernel (−1 for the last). ``compare`` has the
+    round that others are compared with (−1 for each one's parent).
     """
 
     _esm = _STATIC / "panel.js"
@@ -52,6 +54,8 @@ class Panel(anywidget.AnyWidget):
     """Selected round, or the prompt at its gate, from `view.detail`."""
     population = traitlets.Dict().tag(sync=True)
     """Kernels, epochs and open gate of a population, from `population_view`; empty for a chain."""
+    ledger = traitlets.Dict().tag(sync=True)
+    """Predictions and words of the session with what came of them, from `ledger_view`."""
     roofline = traitlets.Dict().tag(sync=True)
     """Picture of the roofline and its description; drawn only while its tab is open."""
     looking = traitlets.Dict().tag(sync=True)
@@ -89,6 +93,7 @@ class Panel(anywidget.AnyWidget):
         self._shown: tuple[object, ...] = ()
         self._drawn: tuple[object, ...] | None = None
         self._pictured: tuple[object, ...] | None = None
+        self._counted: tuple[object, ...] | None = None
         self._session: Session | None = None
         self.is_reloaded = False
         """True once the panel was shown by a second page, as after a reload."""
@@ -101,23 +106,39 @@ class Panel(anywidget.AnyWidget):
         return panel_text(self.view, self.closed, self._name)
 
     def show(
-        self, session: Session | None, live: Live, selected: int | None, version: int | None = None
+        self,
+        session: Session | None,
+        live: Live,
+        selected: int | None,
+        version: int | None = None,
+        pinned: int | None = None,
     ) -> None:
-        """Show a session; `selected` and `version` are a round and an attempt of it, None for the newest."""
+        """Show a session; `selected` and `version` are a round and an attempt of it, None for the newest.
+
+        `pinned` is the round that others are compared with, None for each one's parent.
+        """
         question = live.question(session)
         with self._lock:
             self._question, self._answered = question, ""
         # Compared by identity: progress changes every second, and the detail of a round takes some 20 ms.
-        drawn = (session, live.gate, live.carried, live.ended, selected, version)
+        drawn = (session, live.gate, live.carried, live.ended, selected, version, pinned)
         if not _same(drawn, self._drawn):
-            self.detail = detail(session, live, selected, version)
+            self.detail = detail(session, live, selected, version, pinned)
             self.request = {"id": question, "text": request_text(live.carried)} if live.carried else {}
             self.population = population_view(session, live.gate)
+            self._count(session, live)
             self._drawn = drawn
         shown = {"name": self._name, **overview(session, live, selected)}
         self.view = {**shown, "sent_at": time.time()}
         self._session = with_pending(session, live) if session else None
         self._draw((session.rounds if session else None, live.gate.attempts if live.gate else ()))
+
+    def _count(self, session: Session | None, live: Live) -> None:
+        """Make the ledgers if a round or an attempt of the open one has come: they score every round."""
+        counted = (session.rounds if session else None, live.gate.attempts if live.gate else ())
+        if not _same(counted, self._counted):
+            self.ledger = ledger_view(with_pending(session, live) if session else None)
+            self._counted = counted
 
     def _draw(self, shown: tuple[object, ...]) -> None:
         """Draw the roofline if its tab is open and its rounds or colours have changed."""
@@ -184,6 +205,8 @@ class Panel(anywidget.AnyWidget):
             "edited": str(sent.get("edited", "")),
             "round": number if isinstance(number, int) else -1,
         }
+        if sent.get("predicted"):
+            message |= {"predicted": str(sent["predicted"])}
         if kind in _VERSIONED:
             attempt = sent.get("attempt", -1)
             message |= {"attempt": attempt if isinstance(attempt, int) else -1}

@@ -13,7 +13,7 @@ from cutegen_nb.analysis.history.ended import ended_words, stored_stop
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, Declined, UsageError
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Action, Prompt
+from cutegen_nb.core.round import Action, Prompt, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.round import Effects
@@ -80,6 +80,7 @@ class RunningSession:
         """Replies that a person brought from a model, or brings no more, for the author ``manual``."""
         self._effects = self._make_effects()
         self._stop_words: str | None = None
+        self._ended_strategy = ""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -203,6 +204,8 @@ class RunningSession:
         author = self._effects.author
         carried = author.asked if text == WAITING and isinstance(author, ManualAuthor) else None
         text = _WAITING_FOR_REPLY if text == WAITING else text
+        if is_ended_strategy(text):
+            self._ended_strategy = text
         if text != self.live.doing or carried is not self.live.carried:
             files = author.files if carried and isinstance(author, ManualAuthor) else None
             self._change(doing=text, since=time.time(), carried=carried, files=files)
@@ -215,8 +218,14 @@ class RunningSession:
     def _gate(self, gate: Gate | None) -> None:
         if gate is None:
             self._change(gate=None, began=time.time())
-        else:
-            self._change(doing="", since=time.time(), gate=gate, carried=None)
+            return
+        ended, self._ended_strategy = self._ended_strategy, ""
+        if ended and gate.prompt:
+            # Else the same question seems to come again for no reason.
+            self._change(
+                notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
+            )
+        self._change(doing="", since=time.time(), gate=gate, carried=None)
 
     def _keep(self, session: Session, *, ended: str = "") -> None:
         self.session = session
@@ -349,4 +358,5 @@ def _answer(message: dict[str, object]) -> Answer:
         reason=str(message.get("reason", "")),
         edited=edited,
         gate=str(message.get("gate", "")),
+        predicted=str(message.get("predicted", "")),
     )

@@ -51,6 +51,7 @@ class Screen:
         self._recorded: dict[str, str] | None = None
         self._selected: int | None = None
         self._version: tuple[int, str] | None = None
+        self._pinned: int | None = None
         self._merging: tuple[tuple[str, ...], str] | None = None
         self._checking: tuple[str, str] | None = None
         self._id = uuid.uuid4().hex
@@ -92,7 +93,7 @@ class Screen:
             return
         if self._panel is None:
             self._panel = Panel(self._post, running.name, mark=self._id)
-        self._panel.show(running.session, running.live, self._selected)
+        self._panel.show(running.session, running.live, self._selected, pinned=self._pinned)
         self._panel_output = display(self._panel, display_id=True, metadata=self._mark("panel"))
 
     def _mark(self, part: str) -> dict[str, object]:
@@ -111,6 +112,9 @@ class Screen:
             self._selected = number if isinstance(number, int) and 0 <= number < finished else None
             attempt = message.get("attempt")
             self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
+        elif kind == "compare":
+            number = message.get("round")
+            self._pinned = number if isinstance(number, int) and number >= 0 else None
         elif kind in AT_END | {"reopen", "fold"}:
             self._after_end(str(kind), self._running)
             return
@@ -139,7 +143,7 @@ class Screen:
             if self._version is not None and self._version[1] != self._question():
                 self._version = None
             version = self._version[0] if self._version else None
-            self._panel.show(running.session, running.live, self._selected, version)
+            self._panel.show(running.session, running.live, self._selected, version, self._pinned)
             self._check_reply(self._panel, running)
             merging, self._merging = self._merging, None
             if merging is not None:
@@ -249,8 +253,13 @@ class Screen:
         self._running, self._closed = running, False
         self._selected = self._version = self._merging = self._checking = None
         if self._panel is not None:
-            self._panel.show(running.session, running.live, None)
+            self._panel.show(running.session, running.live, None, pinned=self._pinned)
         self._unfold()
+
+    def compare_with(self, number: int | None) -> None:
+        """Compare every round with round `number`; with its own parent for None."""
+        self._pinned = number
+        self.request()
 
     def close_with(self, sentence: str) -> None:
         """Disable the panel and show `sentence` as the reason."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import (
+    NO_CANDIDATE,
     RoundSummary,
     counted_figures,
     hardware,
@@ -33,6 +34,7 @@ from cutegen_nb.loop.population.slot_progress import SlotProgress
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
+from cutegen_nb.notebook.review.base import Look
 from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.report.markup import visible
@@ -125,9 +127,16 @@ def panel_text(view: Mapping[str, Any], closed: str, name: str) -> str:
 
 
 def detail(
-    session: Session | None, live: Live, selected: int | None, version: int | None = None
+    session: Session | None,
+    live: Live,
+    selected: int | None,
+    version: int | None = None,
+    pinned: int | None = None,
 ) -> dict[str, object]:
-    """Return the selected round in the selected version, or the request that is asked about."""
+    """Return the selected round in the selected version, or the request that is asked about.
+
+    `pinned` is the number of the round that it is compared with; None for its parent.
+    """
     if session is None:
         return {"kind": "empty", "key": "empty", "text": "The problem is being read; rounds appear here."}
     whole = with_pending(session, live)
@@ -139,7 +148,8 @@ def detail(
     if number < len(whole.rounds):
         is_pending = number == len(session.rounds)
         key = gate.id if gate and is_pending else f"{session.name} r{number}"
-        return round_detail(whole, whole.rounds[number], key, editable=is_pending, version=version)
+        look = Look(version=version, pinned=pinned)
+        return round_detail(whole, whole.rounds[number], key, editable=is_pending, look=look)
     words = (
         ended_words(session.stopped or live.ended) or "No round has finished yet: the first one appears here."
     )
@@ -261,6 +271,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "best": False,
                 "pending": True,
                 "selectable": bool(live.gate or live.carried),
+                "has_source": False,
             }
         )
     return listed
@@ -285,4 +296,5 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
         "best": item.best,
         "pending": pending,
         "selectable": True,
+        "has_source": item.verdict != NO_CANDIDATE,
     }

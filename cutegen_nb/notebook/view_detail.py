@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 
-from cutegen_nb.analysis.bottleneck.diagnose import diagnose
+from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose
 from cutegen_nb.analysis.figures.quantity import duration, moment
 from cutegen_nb.analysis.figures.spending import usage_words
 from cutegen_nb.analysis.hardware.roofline import place
@@ -15,8 +15,6 @@ from cutegen_nb.analysis.history.summary import (
     decision,
     decision_word,
     estimated_time,
-    parent_candidate,
-    parent_round,
     revision,
     rows,
     who,
@@ -24,9 +22,12 @@ from cutegen_nb.analysis.history.summary import (
 from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Prompt, Round
+from cutegen_nb.core.round import Attempt, Prompt, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
+from cutegen_nb.notebook.review.glance import glance
+from cutegen_nb.notebook.review.ledger_view import claims_view
 from cutegen_nb.notebook.safe_markdown import markdown_html
 from cutegen_nb.report.html import correctness, counts, diagnosis, layouts, timing
 from cutegen_nb.report.html import lines as line_view
@@ -77,16 +78,23 @@ def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool)
         "system": visible(prompt.system),
         "user": plain(prompt.user),
         "editable": editable,
+        **_last_request(session),
     }
 
 
-def round_detail(
-    session: Session, item: Round, key: str, *, editable: bool, version: int | None = None
-) -> dict[str, object]:
-    """Return the view of one round; `editable` while the round waits for a decision.
+def _last_request(session: Session) -> dict[str, str]:
+    """Return the request of the last round with its name, to tell what is new in the next one."""
+    asked = next((item for item in reversed(session.rounds) if item.attempts), None)
+    if asked is None:
+        return {"before": "", "before_name": ""}
+    return {"before": plain(opening(asked.attempts).prompt.user), "before_name": revision(asked)}
 
-    `version` is the index of an attempt whose candidate is shown instead of the last one.
-    """
+
+def round_detail(
+    session: Session, item: Round, key: str, *, editable: bool, look: Look = WHOLE
+) -> dict[str, object]:
+    """Return the view of one round; `editable` while the round waits for a decision."""
+    version = look.version
     made, is_pending = _versions(item), editable
     versions = [
         _version(item, index, shown=index == (version if version in made else made[-1])) for index in made
@@ -100,7 +108,9 @@ def round_detail(
         key, editable = f"{key} version {version}", False
     candidate, evaluation = item.candidate, item.evaluation
     row = rows(session)[item.number]
-    parent, origin = parent_candidate(session, item), parent_round(session, item)
+    base = base_round(session, item, look.pinned)
+    old = base.candidate if base else None
+    found = _diagnosed(session, evaluation)
     return {
         "kind": "round",
         "key": key,
@@ -114,16 +124,19 @@ def round_detail(
         "strategy": _strategy_unless_repeated(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
         "rationale_by": visible(_author(candidate)) if candidate else "",
-        "old": plain(parent.source) if parent else "",
-        "old_name": revision(origin) if origin else "",
+        "old": plain(old.source) if old else "",
+        "old_name": revision(base) if base else "",
+        "base": base_view(session, item, look.pinned),
+        "claims": claims_view(session, item),
+        "glance": glance(session, item, base, found),
         "new": plain(candidate.source) if candidate else "",
         "new_name": row.revision,
         "has_source": candidate is not None,
         "editable": editable and candidate is not None,
         "versions": versions if len(versions) > 1 else [],
         "is_old": is_old,
-        "changes": _changes(parent, candidate),
-        "tabs": _tabs(session, item, candidate, evaluation),
+        "changes": _changes(old, candidate),
+        "tabs": _tabs(session, item, base, found),
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if is_pending else _spent(item),
     }
@@ -189,51 +202,35 @@ def _strategy(strategy: Strategy | None) -> dict[str, str] | None:
     }
 
 
-def _tabs(
-    session: Session, item: Round, candidate: Candidate | None, evaluation: Evaluation | None
-) -> list[dict[str, str]]:
+def _diagnosed(session: Session, evaluation: Evaluation | None) -> Diagnosis | None:
+    """Return the diagnosis of a kernel that passed; None where nothing was counted or timed."""
+    if evaluation is None or not evaluation.passed or not (evaluation.profile or evaluation.timing):
+        return None
+    return diagnose(session.facts, evaluation, session.device, fewest_flops(session))
+
+
+def _tabs(session: Session, item: Round, base: Round | None, found: Diagnosis | None) -> list[dict[str, str]]:
+    candidate, evaluation = item.candidate, item.evaluation
     if candidate is None or evaluation is None:
         return []
-    tabs = [
-        {
-            "id": "correctness",
-            "title": "Correctness",
-            "body_html": correctness.render(evaluation, candidate.source),
-        }
-    ]
+    before = base.evaluation if base else None
+    names = (revision(base) if base else "parent", revision(item))
+    pages = [("correctness", "Correctness", correctness.render(evaluation, candidate.source))]
     if evaluation.timing:
         roof = place(session.facts, session.device, evaluation)
-        tabs.append({"id": "times", "title": "Times", "body_html": timing.render(evaluation.timing, roof)})
+        pages.append(("times", "Times", timing.render(evaluation.timing, roof)))
     if evaluation.profile:
-        origin = parent_round(session, item)
-        before = origin.evaluation.profile if origin and origin.evaluation else None
-        names = (revision(origin) if origin else "parent", revision(item))
-        body = counts.render(evaluation.profile, parent=before, names=names)
-        body += counts.compiled(evaluation.profile)
-        tabs.append({"id": "counts", "title": "Counts", "body_html": body})
-    found = None
-    if evaluation.passed and (evaluation.profile or evaluation.timing):
-        found = diagnose(session.facts, evaluation, session.device, fewest_flops(session))
-        tabs.append(
-            {
-                "id": "diagnosis",
-                "title": "Diagnosis",
-                "body_html": diagnosis.render(found, estimated_time(session, item)),
-            }
-        )
+        body = counts.render(evaluation.profile, parent=before.profile if before else None, names=names)
+        pages.append(("counts", "Counts", body + counts.compiled(evaluation.profile)))
+    if found:
+        pages.append(("diagnosis", "Diagnosis", diagnosis.render(found, estimated_time(session, item))))
     if evaluation.profile:
         lines = line_view.render(evaluation.profile, candidate.source, diagnosis=found)
-        tabs.append({"id": "lines", "title": "Lines", "body_html": lines})
+        pages.append(("lines", "Lines", lines))
     if evaluation.layouts:
-        origin = parent_round(session, item)
-        body = layouts.render(
-            evaluation,
-            parent=origin.evaluation if origin else None,
-            names=(revision(origin) if origin else "parent", revision(item)),
-            drawn=True,
-        )
-        tabs.append({"id": "layouts", "title": "Layouts", "body_html": body})
-    return tabs
+        body = layouts.render(evaluation, parent=before, names=names, drawn=True)
+        pages.append(("layouts", "Layouts", body))
+    return [{"id": name, "title": title, "body_html": body} for name, title, body in pages]
 
 
 def _exchange(attempt: Attempt) -> dict[str, object]:

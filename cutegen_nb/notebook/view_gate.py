@@ -65,6 +65,8 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
             "branches": [],
             "merges": [],
             "can_overrule": False,
+            "may_predict": session.best is not None,
+            "predicts": any(made.prediction for item in session.rounds for made in item.decisions),
         }
     if gate is None or len(whole.rounds) == number:
         return None

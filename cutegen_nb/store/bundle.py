@@ -16,6 +16,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,29 +37,57 @@ _COMPRESSION = 1
 _MANIFEST, _SESSION = "manifest.json", "session.json"
 
 
-def write_bundle(session: Session, path: Path, environment: Mapping[str, str]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedSession:
+    """Session as the text of a bundle."""
+
+    name: str
+    """Name of the session."""
+    text: str
+    """The session in the format of core.codec, on one line."""
+    problem: str
+    """Source of its problem."""
+    kernels: Mapping[str, str]
+    """Source of each round's kernel, by revision."""
+    rounds: int
+    """Number of its rounds."""
+
+
+def packed(session: Session) -> PackedSession:
+    """Return a session as the text of a bundle."""
+    with collection_paused():
+        # On one line: json writes indented text without its C code, several times as slowly.
+        text = json.dumps(encode(session))
+    kernels = {f"r{item.number}": item.candidate.source for item in session.rounds if item.candidate}
+    return PackedSession(
+        name=session.name,
+        text=text,
+        problem=session.problem.source,
+        kernels=kernels,
+        rounds=len(session.rounds),
+    )
+
+
+def write_bundle(session: Session | PackedSession, path: Path, environment: Mapping[str, str]) -> None:
     """Write a session to `path`; the same session and versions give the same bytes. Raises OSError.
 
     `environment` names the versions that write it.
     """
-    with collection_paused():
-        # On one line: json writes indented text without its C code, several times as slowly.
-        body = json.dumps(encode(session))
-    files = {_SESSION: body, "problem.py": session.problem.source}
-    for item in session.rounds:
-        if item.candidate:
-            files[f"r{item.number}.py"] = item.candidate.source
+    whole = packed(session) if isinstance(session, Session) else session
+    sources = {f"{name}.py": source for name, source in whole.kernels.items()}
+    texts = {_SESSION: whole.text, "problem.py": whole.problem, **sources}
+    files = {name: text.encode() for name, text in texts.items()}
     manifest = {
         "format": FORMAT,
-        "session": session.name,
+        "session": whole.name,
         "written_with": dict(environment),
-        "files": {name: _digest(text.encode()) for name, text in files.items()},
+        "files": {name: _digest(data) for name, data in files.items()},
     }
     with zipfile.ZipFile(path, "w") as bundle:
-        for name, text in {_MANIFEST: json.dumps(manifest, indent=1), **files}.items():
+        for name, data in {_MANIFEST: json.dumps(manifest, indent=1).encode(), **files}.items():
             entry = zipfile.ZipInfo(name, _FIXED_TIME)
             entry.external_attr = 0o644 << 16
-            bundle.writestr(entry, text, zipfile.ZIP_DEFLATED, _COMPRESSION)
+            bundle.writestr(entry, data, zipfile.ZIP_DEFLATED, _COMPRESSION)
 
 
 def read_bundle(path: Path) -> Session:

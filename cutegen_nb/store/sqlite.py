@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -18,6 +18,7 @@ from cutegen_nb.core.codec import collection_paused, decode, encode
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.store.bundle import PackedSession
 from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
 
@@ -214,6 +215,33 @@ class SqliteStore:
         session: Session = self._value(Session, head, session_name)
         return replace(session, rounds=rounds, epochs=epochs, measurements=measurements, stopped=stopped)
 
+    def packed(self, session_name: str) -> PackedSession:
+        """Return a session as the text of a bundle, put together from the stored texts.
+
+        No round is decoded, which takes most of the time of reading. Raises StoreError.
+        """
+        with _foreign(self.path):
+            head, stopped = self._connection.execute(
+                "SELECT head, stopped FROM sessions WHERE id = ?", (self._id(session_name),)
+            ).fetchone()
+            stored = {
+                "rounds": [body for (body,) in self._rounds(session_name, None)],
+                "epochs": [body for (body,) in self._epochs(session_name)],
+                "measurements": [body for (body,) in self._absorbed(session_name)],
+            }
+        with self._readable(session_name), collection_paused():
+            members = {**json.loads(head), "stopped": stopped}
+            kernels = dict(filter(None, (_last_source(json.loads(body)) for body in stored["rounds"])))
+        texts = {name: json.dumps(value) for name, value in members.items()}
+        texts |= {name: f"[{', '.join(bodies)}]" for name, bodies in stored.items()}
+        return PackedSession(
+            name=session_name,
+            text=f"{{{', '.join(f'{json.dumps(name)}: {text}' for name, text in texts.items())}}}",
+            problem=members["problem"]["source"],
+            kernels=kernels,
+            rounds=len(stored["rounds"]),
+        )
+
     def _rounds(self, session_name: str, only: Sequence[int] | None) -> list[tuple[str]]:
         query, values = "SELECT body FROM rounds WHERE session_id = ?", [self._id(session_name)]
         if only is not None:
@@ -330,8 +358,14 @@ class SqliteStore:
         return f"no session {session_name!r} in {self.path}: there is {known}{more}{meant}"
 
     def _value(self, kind: type[Any], text: str, session_name: str) -> Any:  # noqa: ANN401 - `kind` says which
-        try:
+        with self._readable(session_name):
             return decode(kind, json.loads(text))
+
+    @contextmanager
+    def _readable(self, session_name: str) -> Iterator[None]:
+        """Turn what a damaged text raises into DamagedSession."""
+        try:
+            yield
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             message = (
                 f"session {session_name!r} in {self.path} cannot be read ({error}); "
@@ -373,3 +407,9 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
     if code.startswith("SQLITE_CONSTRAINT"):
         return f"{path} holds this session or round already ({error}): load it again before going on"
     return f"{path} could not be read or written ({error})"
+
+
+def _last_source(body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return revision and source of the last candidate of a stored round; None without one."""
+    candidates = [attempt["candidate"] for attempt in body["attempts"] if attempt.get("candidate")]
+    return (f"r{body['number']}", candidates[-1]["source"]) if candidates else None

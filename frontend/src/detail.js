@@ -1,7 +1,9 @@
 // The round that is looked at, in tabs; or the request that waits to be sent, in an editor.
-import { badge, button, folded, make, trusted } from "./dom.js";
+import { badge, button, folded, make, tell, trusted } from "./dom.js";
 import { commentForm } from "./comment.js";
-import { sourceEditor, textEditor } from "./editor.js";
+import { sourceEditor, textChanges, textEditor } from "./editor.js";
+import { claimsLine } from "./ledger.js";
+import { baseBar, glanceStrip } from "./review.js";
 
 export function detailView(panel) {
   const element = make("section", { class: "cgn-detail", "aria-label": "The round looked at" });
@@ -9,6 +11,7 @@ export function detailView(panel) {
   let shown = "";
   let tabs = null;
   let verdict = null;
+  let hunks = null;
 
   function update() {
     const detail = panel.detail;
@@ -37,6 +40,7 @@ export function detailView(panel) {
     if (!verdict) return;
     const isStale = panel.detail.editable && panel.hasEdit() && panel.draft.key === panel.detail.key;
     verdict.classList.toggle("cgn-stale", isStale);
+    element.querySelector(".cgn-glance")?.classList.toggle("cgn-of-before", isStale);
     verdict.dataset.stale = isStale ? " of the version before your edit" : "";
   }
 
@@ -69,19 +73,39 @@ export function detailView(panel) {
       ? `What the author (${detail.author}) is asked; you may change it here.`
       : "What the model is asked. Copy the request above: it includes the standing instructions below.";
     parts.push(make("p", { class: "cgn-muted", textContent: asked }));
+    if (detail.before) parts.push(make("div", { class: "cgn-tools" }, sinceToggle(detail)));
     element.replaceChildren(...parts, box);
-    editor = textEditor(box, {
-      text: detail.editable ? panel.textOf(detail.key, detail.user) : detail.user,
-      label: `${detail.title}${detail.editable ? ", editable" : ""}`,
-      isEditable: detail.editable && !panel.isOver(),
-      onChange: (text) => panel.edit(detail.key, detail.user, text),
-    });
+    fillPrompt(box, detail);
     parts.push(box);
     if (detail.system) {
       const words = make("pre", { class: "cgn-text", textContent: detail.system });
       parts.push(folded("Standing instructions, sent before it", words));
     }
     return parts;
+  }
+
+  /** The request, or what is new in it since the last one. */
+  function fillPrompt(box, detail) {
+    editor?.destroy();
+    box.replaceChildren();
+    const shown = {
+      text: detail.editable ? panel.textOf(detail.key, detail.user) : detail.user,
+      label: `${detail.title}${detail.editable ? ", editable" : ""}`,
+      isEditable: detail.editable && !panel.isOver(),
+      onChange: (text) => panel.edit(detail.key, detail.user, text),
+    };
+    editor = panel.ui.since && detail.before ? textChanges(box, { ...shown, old: detail.before }) : textEditor(box, shown);
+  }
+
+  function sinceToggle(detail) {
+    const control = button(`New since the request of ${detail.before_name}`, () => {
+      panel.ui.since = !panel.ui.since;
+      control.setAttribute("aria-pressed", String(panel.ui.since));
+      fillPrompt(element.querySelector(".cgn-editor"), detail);
+    }, { kind: "cgn-small" });
+    control.setAttribute("aria-pressed", String(panel.ui.since));
+    control.title = "Marks what differs from the last request, and folds what is the same";
+    return control;
   }
 
   function roundParts(detail) {
@@ -98,6 +122,11 @@ export function detailView(panel) {
       quote.setAttribute("aria-label", "Rationale");
       parts.push(make("p", { class: "cgn-label", textContent: `Rationale of ${detail.rationale_by}` }), quote);
     }
+    const claims = claimsLine(detail.claims);
+    if (claims) parts.push(claims);
+    const strip = glanceStrip(detail.glance);
+    if (strip) parts.push(strip);
+    if (detail.has_source) parts.push(baseBar(panel, detail));
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
       ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => trusted(tab.body_html) })),
@@ -164,12 +193,15 @@ export function detailView(panel) {
     const names = detail.old ? `${detail.old_name} → ${detail.new_name}` : detail.new_name;
     tools.append(make("span", { class: "cgn-label", textContent: names }));
     if (detail.old === detail.new) tools.append(make("span", { textContent: "No line differs." }));
+    hunks = hunkTools();
     if (detail.old) {
       tools.append(
+        hunks.element,
         toggle("Side by side", "split", detail),
         toggle("Whole file", "whole", detail),
       );
     }
+    tools.append(toggle("Full height", "tall", detail));
     const note = commentForm(panel, detail, () => editor?.selected());
     if (detail.editable) {
       tools.append(note.opener, make("span", { class: "cgn-muted", textContent: "You may edit the new source here." }));
@@ -179,9 +211,33 @@ export function detailView(panel) {
     return page;
   }
 
+  /** Ways from one change to the next, and how many there are. */
+  function hunkTools() {
+    const told = make("span", { class: "cgn-hunk-count", role: "status", "aria-live": "polite" });
+    const [back, on] = [step("‹", "Previous change", "p", -1), step("›", "Next change", "n", 1)];
+    const place = make("div", { class: "cgn-hunk-tools", role: "group", "aria-label": "Changes" }, back, told, on);
+    return { element: place, update };
+
+    function step(words, name, key, way) {
+      const made = button(words, () => editor?.review?.move(way), { kind: "cgn-small" });
+      made.setAttribute("aria-label", name);
+      made.title = `${name}; key ${key}`;
+      return made;
+    }
+
+    function update(review) {
+      const list = review.list();
+      const kept = list.filter((one) => one.isKept).length;
+      const at = review.place() >= 0 && review.place() < list.length ? `${review.place() + 1} of ` : "";
+      place.hidden = !list.length;
+      tell(told, `${at}${list.length} ${list.length === 1 ? "change" : "changes"}${kept ? `, ${kept} kept` : ""}`);
+    }
+  }
+
   function fillChange(box, detail) {
     editor?.destroy();
     box.replaceChildren();
+    box.classList.toggle("cgn-tall", panel.ui.tall);
     editor = sourceEditor(box, {
       old: detail.old,
       evaluated: detail.new,
@@ -193,6 +249,8 @@ export function detailView(panel) {
       isSplit: panel.ui.split,
       isWhole: panel.ui.whole,
       onChange: (text) => panel.edit(detail.key, detail.new, text),
+      marks: panel.marks,
+      onHunks: (review) => hunks.update(review),
     });
   }
 
@@ -233,6 +291,9 @@ export function detailView(panel) {
     update,
     markStale,
     replace: (text) => editor?.replace(text),
+    /** The hunks of the diff that is shown; null where none is. */
+    review: () => editor?.review ?? null,
+    focusEditor: () => editor?.focus(),
     /** Shows the editor of the change, where an edit is made. */
     refresh: (id) => {
       if (tabs?.id() === id) tabs.show(id, false);

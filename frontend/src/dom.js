@@ -1,4 +1,5 @@
 // Elements. Text always goes in as text; `html` is only for members the kernel names `…_html`.
+import { explained } from "./glossary.js";
 
 /** An element with properties, attributes (aria-, data-, role, for) and children. */
 export function make(tag, properties = {}, ...children) {
@@ -47,6 +48,7 @@ export function trusted(html, properties = {}) {
   const element = make("div", { class: "cgn-html", ...properties });
   element.innerHTML = html;
   for (const inner of element.querySelectorAll("summary, a, button, input, textarea")) keepKeys(inner);
+  for (const head of element.querySelectorAll("th")) explained(head);
   for (const inner of element.querySelectorAll('[style*="overflow-x"]')) {
     keepKeys(inner);
     wide.observe(inner);
@@ -72,7 +74,7 @@ export function folded(title, body, isOpen = false) {
 
 /** A short status word. Its colour never stands alone: the word says it. */
 export function badge(words, kind) {
-  return make("span", { class: `cgn-badge cgn-${kind}`, textContent: words });
+  return explained(make("span", { class: `cgn-badge cgn-${kind}`, textContent: words }));
 }
 
 // JupyterLab runs cell shortcuts (a, b, d d) for keys typed here unless the focused element itself says no.

@@ -2,12 +2,13 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { MergeView, unifiedMergeView } from "@codemirror/merge";
+import { MergeView, getOriginalDoc, unifiedMergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { alignment } from "./align.js";
-import { button, keepKeys, make } from "./dom.js";
+import { button, keepKeys, make, tell } from "./dom.js";
+import { hunkMarks, hunkReview } from "./hunks.js";
 import { editorTheme } from "./theme.js";
 
 // What hides or reorders text and is not in CodeMirror's own list.
@@ -52,32 +53,54 @@ function common(label, isEditable, onChange, { code, wraps }) {
 
 /**
  * A source, with its changes against `old` where there is one; `changes` are those of the text that was `evaluated`.
- * Returns the way to read, to replace and to remove it.
+ * `marks` remembers which hunks were kept, and `onHunks` is told of the hunks after each change. Returns the way to
+ * read, to replace and to remove it, and under `review` what can be done with its hunks.
  */
-export function sourceEditor(parent, { old, evaluated, changes, text, label, oldLabel, isEditable, isSplit, isWhole, onChange }) {
+export function sourceEditor(parent, { old, evaluated, changes, text, label, oldLabel, isEditable, isSplit, isWhole, onChange, marks, onHunks }) {
   const collapse = isWhole ? {} : { collapseUnchanged: COLLAPSE };
   const diffConfig = { override: alignment(withoutReturns(old), withoutReturns(evaluated), changes) };
-  if (old && isSplit) {
+  let review = null;
+  const marking = hunkMarks(
+    () => review,
+    (isNew) => {
+      if (isEditable && !isSplit) paintControls(made.dom, review);
+      if (isNew) onHunks(review);
+    },
+  );
+  const made = old && isSplit ? sideBySide() : unified();
+  reachCollapsed(made.dom);
+  if (old) {
+    review = hunkReview(made.view, made.before, marks, isEditable);
+    marking.first(made.view);
+  }
+  const ways = handle(made.view, () => {
+    review = null;
+    made.destroy();
+  });
+  return { ...ways, review };
+
+  function sideBySide() {
     const merge = new MergeView({
       a: { doc: old, extensions: common(oldLabel, false, onChange, { code: true, wraps: true }) },
-      b: { doc: text, extensions: common(label, isEditable, onChange, { code: true, wraps: true }) },
+      b: { doc: text, extensions: [...common(label, isEditable, onChange, { code: true, wraps: true }), ...marking.extensions] },
       parent,
       gutter: true,
       diffConfig,
+      ...(isEditable ? { revertControls: "a-to-b", renderRevertControl: () => undoButton(() => review) } : {}),
       ...collapse,
     });
-    reachCollapsed(merge.dom);
-    return handle(merge.b, () => merge.destroy());
+    return { view: merge.b, dom: merge.dom, before: () => merge.a.state.doc, destroy: () => merge.destroy() };
   }
-  const extensions = common(label, isEditable, onChange, { code: true, wraps: false });
-  if (old) {
-    extensions.push(
-      unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls: isEditable ? control : false, ...collapse }),
-    );
+
+  function unified() {
+    const extensions = common(label, isEditable, onChange, { code: true, wraps: false });
+    if (old) {
+      const mergeControls = isEditable ? (type) => (type === "accept" ? keepButton(() => review) : undoButton(() => review)) : false;
+      extensions.push(unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls, ...collapse }), ...marking.extensions);
+    }
+    const view = new EditorView({ doc: text, extensions, parent });
+    return { view, dom: view.dom, before: () => getOriginalDoc(view.state), destroy: () => view.destroy() };
   }
-  const view = new EditorView({ doc: text, extensions, parent });
-  reachCollapsed(view.dom);
-  return handle(view, () => view.destroy());
 }
 
 // CodeMirror counts each end of a line as one character.
@@ -89,6 +112,21 @@ function withoutReturns(text) {
 export function textEditor(parent, { text, label, isEditable, onChange }) {
   const extensions = common(label, isEditable, onChange, { code: false, wraps: true });
   const view = new EditorView({ doc: text, extensions, parent });
+  return handle(view, () => view.destroy());
+}
+
+/** Plain text with what differs from `old`, and what is the same folded. */
+export function textChanges(parent, { old, text, label, isEditable, onChange }) {
+  const diffConfig = { override: alignment(withoutReturns(old), withoutReturns(text), []) };
+  const view = new EditorView({
+    doc: text,
+    extensions: [
+      ...common(label, isEditable, onChange, { code: false, wraps: true }),
+      unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls: false, collapseUnchanged: COLLAPSE }),
+    ],
+    parent,
+  });
+  reachCollapsed(view.dom);
   return handle(view, () => view.destroy());
 }
 
@@ -106,6 +144,7 @@ function handle(view, destroy) {
       const last = view.state.doc.lineAt(to > from && view.state.doc.lineAt(to).from === to ? to - 1 : to);
       return { first: first.number, last: last.number, text: view.state.doc.sliceString(first.from, last.to) };
     },
+    focus: () => view.focus(),
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
   };
 }
@@ -140,13 +179,36 @@ function coversLines(view) {
   return !before.toString() && !after.toString();
 }
 
-// Accepting a hunk here would only hide it; taking one back is an edit, which is evaluated before it counts.
-function control(type, action) {
-  if (type === "accept") return make("span", { hidden: true });
+/** Keeps a hunk: marks it as read. The text stays as it is, and the diff too. */
+function keepButton(review) {
+  const keep = button("Keep", () => review().keep(review().of(keep)), { kind: "cgn-small cgn-keep" });
+  keep.title = "Mark this change as read; key k";
+  return keep;
+}
+
+/** Takes a hunk back, which is an edit: it is evaluated before it counts. */
+function undoButton(review) {
   const undo = button("Undo", () => {}, { kind: "cgn-small" });
+  undo.addEventListener("click", (event) => {
+    const { chunk } = undo.dataset; // side by side CodeMirror numbers them, and takes the pointer itself
+    if (chunk === undefined) review().undo(review().of(undo));
+    else if (event.detail === 0) review().undo(review().list()[Number(chunk)]);
+  });
   undo.setAttribute("aria-label", "Undo this change");
-  undo.addEventListener("click", action);
+  undo.title = "Put the old lines back, as an edit; key u";
   return undo;
+}
+
+/** The buttons of each hunk say whether it is kept. */
+function paintControls(dom, review) {
+  for (const keep of dom.querySelectorAll(".cgn-keep")) {
+    const hunk = review.of(keep);
+    const isKept = Boolean(hunk) && review.list().some((one) => one.name === hunk.name && one.isKept);
+    tell(keep, isKept ? "Kept" : "Keep");
+    keep.setAttribute("aria-pressed", String(isKept));
+    keep.setAttribute("aria-label", isKept ? "Kept: this change was read" : "Keep this change");
+    keep.closest(".cm-deletedChunk")?.classList.toggle("cgn-kept", isKept);
+  }
 }
 
 // CodeMirror opens its folded lines by mouse only.

@@ -30,14 +30,15 @@ export function gateBar(panel) {
   const text = make("p", { class: "cgn-gate-text" });
   const whyNot = make("p", { class: "cgn-gate-note" });
   const look = button("", () => panel.select(panel.view.gate.round), { kind: "cgn-link" });
-  const approve = button("Approve", (self) => panel.settle("approve", {}, self), { kind: "cgn-primary" });
+  const approve = button("Approve", (self) => panel.settle("approve", prediction.told(), self), { kind: "cgn-primary" });
   const reject = button("Reject…", (self) => turnTo(form, self, "reject"), { twin: "%cutegen reject WHY" });
   const steer = button("Steer…", (self) => turnTo(form, self, "steer"), { twin: "%cutegen steer WORDS" });
-  const edit = button("", () => panel.decide("edit", { edited: panel.edited() }), { twin: "%cutegen edit" });
+  const edit = button("", () => panel.decide("edit", { edited: panel.edited(), ...prediction.told() }), { twin: "%cutegen edit" });
   const undo = button("Undo my edit", () => panel.undoEdit(), { kind: "cgn-quiet" });
   const branch = button("Branch…", (self) => turnTo(form, self, "branch"), { twin: "%cutegen branch r1" });
   const mix = button("Merge…", (self) => turnTo(merge, self), { twin: "%cutegen merge r3 r4:1,2" });
   const overrule = button("Overrule…", (self) => turnTo(form, self, "overrule"), { twin: "%cutegen overrule WHY" });
+  const prediction = predictionField(panel);
   const form = decisionForm(panel);
   const merge = mergeForm(panel);
   const unsent = unsentForm(panel, () => update());
@@ -46,6 +47,7 @@ export function gateBar(panel) {
   buttons.append(approve, edit, reject, steer, branch, mix, overrule, undo);
   const element = make("section", { class: "cgn-gate" }, title, text, whyNot, look, buttons);
   element.tabIndex = -1; // takes the focus of a button that goes
+  element.append(prediction.element);
   element.append(...forms.map((item) => item.element));
   let question = "";
   let openedAt = 0;
@@ -72,6 +74,7 @@ export function gateBar(panel) {
       for (const item of forms) item.close(false);
       if (isOpen) setTimeout(update, SETTLE_MS + 10);
     }
+    prediction.update(isOpen && isPrompt && gate.may_predict);
     const isReady = isOpen && !panel.isSending() && Date.now() - openedAt >= SETTLE_MS;
     const isElsewhere = isOpen && panel.view.selected !== gate.round;
     const isOld = isOpen && !isElsewhere && Boolean(panel.detail.is_old);
@@ -159,7 +162,7 @@ const LEFT_OUT = {
 /** Asks, in the place of the other answers, before a decision leaves out an edit that was not used. */
 function unsentForm(panel, changed) {
   const words = make("p", { class: "cgn-unsent-words" });
-  const use = button("", () => answer("edit", { edited: panel.edited() }), { kind: "cgn-primary" });
+  const use = button("", () => answer("edit", { edited: panel.edited(), predicted: panel.draftWords("prediction") }), { kind: "cgn-primary" });
   const drop = button("", () => answer(...wanted), {});
   const cancel = button("Cancel", () => close(true), { kind: "cgn-quiet" });
   const element = make("div", { class: "cgn-form", role: "alertdialog", hidden: true }, words, use, drop, cancel);
@@ -201,6 +204,32 @@ function unsentForm(panel, changed) {
   });
   return { element, open, close, isOpen: () => !element.hidden, answers: () => [use, drop] };
 }
+
+/** A prediction before the request is sent; whoever wants none leaves it empty. */
+function predictionField(panel) {
+  const words = make("input", { type: "text", class: "cgn-words", placeholder: "gmem_sectors down 75 %, 2× faster" });
+  const label = make("label", { class: "cgn-field" }, make("span", { class: "cgn-muted", textContent: PREDICT }), words);
+  const element = make("details", { class: "cgn-fold cgn-predict", hidden: true }, make("summary", { textContent: "Predict the effect" }), label);
+  let [question, round] = ["", -1];
+  words.addEventListener("input", () => panel.keep({ words: { prediction: words.value } }));
+  words.addEventListener("keydown", (event) => event.stopPropagation());
+
+  function update(isPossible) {
+    element.hidden = !isPossible;
+    const now = panel.view.live.id;
+    if (!isPossible || now === question) return;
+    const typed = panel.draftWords("prediction");
+    // A request that is steered comes again as another question: what was typed for its round stays.
+    if (typed || panel.view.gate.round !== round) words.value = typed;
+    else if (words.value) panel.keep({ words: { prediction: words.value } });
+    [question, round] = [now, panel.view.gate.round];
+    if (words.value || panel.view.gate.predicts) element.open = true; // who predicts once is asked again
+  }
+
+  return { element, update, told: () => (element.hidden || !words.value.trim() ? {} : { predicted: words.value.trim() }) };
+}
+
+const PREDICT = "Your prediction of counters or of the speedup. It is scored beside the author's, and changes nothing else.";
 
 function decisionForm(panel) {
   const label = make("span", { class: "cgn-label" });

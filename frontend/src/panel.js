@@ -5,13 +5,16 @@ import { carryBar } from "./carry.js";
 import { detailView } from "./detail.js";
 import { endBar } from "./end.js";
 import { gateBar } from "./gate.js";
+import { ledgerBox } from "./ledger.js";
+import { keyHelp, listenToKeys } from "./keys.js";
 import { writeOutputs } from "./notebook_file.js";
 import { populationBox } from "./population.js";
 import { roundsTable } from "./rounds.js";
 
 const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
-const LOOKS = new Set(["select", "merging", "checking"]); // they decide nothing
+const MOST_KEPT = 500;
+const LOOKS = new Set(["select", "compare", "merging", "checking"]); // they decide nothing
 const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair" };
 const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, carry: null, selected: 0 };
 const LOST =
@@ -22,17 +25,19 @@ class Panel {
   constructor(model, element) {
     this.model = model;
     this.element = element;
-    this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false };
+    this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false, tall: false, since: false };
     this.sent = null;
     this.message = "";
     this.skew = 0;
     this.draft = { ...model.get("draft") };
     this.isLost = false;
+    this.marks = { has: (name) => Boolean(this.draft.kept?.includes(name)), set: (name, isKept) => this.keepHunk(name, isKept) };
     this.build();
     this.listeners = {
       "change:view": this.guarded(() => this.viewChanged()),
       "change:detail": this.guarded(() => this.refresh()),
       "change:population": this.guarded(() => this.parts.population.update()),
+      "change:ledger": this.guarded(() => this.parts.ledger.update()),
       "change:roofline": this.guarded(() => this.parts.detail.refresh("roofline")),
       "change:merging": this.guarded(() => this.parts.gate.update()),
       "change:checked": this.guarded(() => this.parts.carry.update()),
@@ -99,21 +104,24 @@ class Panel {
     const elapsed = make("span", { class: "cgn-elapsed", "aria-hidden": "true" });
     const rounds = roundsTable(this);
     const population = populationBox(this);
+    const ledger = ledgerBox(this);
     const gate = gateBar(this);
     const carry = carryBar(this);
     const end = endBar(this);
     const bar = decisionBar(this, [gate, carry]);
     const detail = detailView(this);
+    const keys = keyHelp(this);
     const file = make("p", { class: "cgn-muted", hidden: true });
-    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, population, gate, carry, end, bar, detail, file };
-    const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), stop);
+    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, ledger, population, gate, carry, end, bar, detail, keys, file };
+    const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), keys.opener, stop);
     const line = make("div", { class: "cgn-line" }, dot, status, doing, elapsed);
     const header = make("header", { class: "cgn-header" }, top, facts, lead, line);
-    this.root = make("div", { class: "cgn-panel" }, header, rounds.element, population.element, gate.element, carry.element, end.element, detail.element, file, bar.element);
+    this.root = make("div", { class: "cgn-panel" }, header, keys.element, rounds.element, population.element, gate.element, carry.element, end.element, detail.element, ledger.element, file, bar.element);
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "Kernel refinement session");
     // CodeMirror's scroller and whatever else takes the focus by a click: JupyterLab asks the element itself.
     this.root.addEventListener("focusin", (event) => keepKeys(event.target));
+    listenToKeys(this);
     this.element.append(this.root);
   }
 
@@ -142,6 +150,7 @@ class Panel {
     this.root.dataset.state = this.isLost ? "lost" : this.isOver() ? "ended" : live.state;
     parts.rounds.update();
     parts.population.update();
+    parts.ledger.update();
     parts.detail.update();
     enable(parts.stop, !this.isOver() && live.state !== "idle");
     parts.gate.update(); // after the detail: an edit in it decides which buttons are of use
@@ -233,7 +242,7 @@ class Panel {
   warns(kind) {
     if (this.isOver() || this.draft.key !== this.view.live.id) return false;
     const { words = {}, text } = this.draft;
-    const [name, unsent] = Object.entries(words).find(([other, one]) => other !== kind && one.trim()) ?? ["", ""];
+    const [name, unsent] = Object.entries(words).find(([other, one]) => other !== kind && other !== "prediction" && one.trim()) ?? ["", ""];
     const found = unsent ? `words for ${name}` : this.view.carry && text?.trim() ? "a reply" : "";
     const now = JSON.stringify([this.draft.key, words, found]);
     if (!found || this.warned === now) return false;
@@ -298,13 +307,20 @@ class Panel {
 
   /** Keeps what a person types for a question, so that a reload finds it. */
   keep(typed, key = this.view.live.id) {
-    const before = this.draft.key === key ? this.draft : {};
+    const before = this.draft.key === key ? this.draft : { kept: this.draft.kept };
     this.draft = { ...before, key, ...typed, words: { ...before.words, ...typed.words } };
     clearTimeout(this.keeping);
     this.keeping = setTimeout(() => {
       this.model.set("draft", JSON.parse(JSON.stringify(this.draft)));
       this.model.save_changes();
     }, DRAFT_MS);
+  }
+
+  /** Remembers that a hunk was kept, for as long as the session is shown, whatever is asked next. */
+  keepHunk(name, isKept) {
+    const others = (this.draft.kept ?? []).filter((one) => one !== name);
+    this.draft = { ...this.draft, kept: isKept ? [...others, name].slice(-MOST_KEPT) : others };
+    this.keep({}, this.draft.key ?? this.view.live.id);
   }
 
   edited() {

@@ -1,4 +1,5 @@
 // The rounds as a table. Rows are kept and changed in place, so that the focus stays where it is.
+import { explained } from "./glossary.js";
 import { badge, button, enable, make, tell } from "./dom.js";
 
 export function roundsTable(panel) {
@@ -33,7 +34,7 @@ export function roundsTable(panel) {
     if (head.children.length !== titles.length || head.children[4].textContent !== columns[0]) {
       head.replaceChildren(
         ...titles.map((title, i) =>
-          make("th", { scope: "col", textContent: title, class: i >= 4 && i < titles.length - 1 ? "cgn-figure" : "" }),
+          explained(make("th", { scope: "col", textContent: title, class: i >= 4 && i < titles.length - 1 ? "cgn-figure" : "" })),
         ),
       );
       // Rows have a cell for each column.
@@ -102,6 +103,7 @@ export function roundsTable(panel) {
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
       cells[2].title = item.relation_reason;
+      if (item.relation_reason) for (const told of cells[2].children) told.title = item.relation_reason; // more than the word's meaning
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
       tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
       decision.title = item.words;

@@ -43,7 +43,7 @@ def test_each_kernel_has_a_row_with_its_descent_and_each_epoch_its_decisions(cap
 def test_json_has_the_same_kernels_and_epochs(capsys):
     found = json.loads(told(capsys, "population", "relu", "--json"))
 
-    assert set(found) == {"session", "speed", "zone", "kernels", "epochs", "stopped"}
+    assert set(found) == {"session", "speed", "zone", "kernels", "epochs", "stopped", "end"}
     assert [item["number"] for item in found["kernels"]] == [0, 1, 2, 3]
     assert [item["move"] for item in found["kernels"]] == ["", "extend", "request", "invent"]
     (epoch,) = found["epochs"]

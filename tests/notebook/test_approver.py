@@ -136,3 +136,40 @@ def test_a_stop_is_confirmed_with_its_place_and_words():
         return said
 
     assert asyncio.run(at_prompt()) == "Stopped at the request of round 0; finished rounds are kept."
+
+
+def at_prompt(*answers: Answer):
+    """Give the answers at the prompt gate one after the other; what each said, and the decision."""
+
+    async def deciding():
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        waiting = asyncio.ensure_future(approver.review_prompt(session(), PROMPT))
+        await asyncio.sleep(0)
+        said = []
+        for answer in answers:
+            try:
+                said.append(approver.take(answer))
+            except UsageError as refusal:
+                said.append(str(refusal))
+        return said, await asyncio.wait_for(waiting, 1)
+
+    return asyncio.run(deciding())
+
+
+def test_a_prediction_goes_with_the_request_and_one_of_nothing_measured_is_refused():
+    vague = Answer(action=Action.APPROVE, predicted="it will be good")
+    clear = Answer(action=Action.APPROVE, predicted="gmem_sectors down 75 %, 2× faster")
+    said, decision = at_prompt(vague, clear)
+    assert "names nothing that is measured" in said[0]
+    assert decision.prediction.counter == "gmem_sectors"
+    assert (decision.prediction.change_fraction, decision.prediction.speedup) == (0.75, 2.0)
+
+
+def test_what_was_measured_already_is_not_predicted():
+    said, decision = at_revision(
+        examples.passed(10),
+        Answer(action=Action.APPROVE, predicted="gmem_sectors down"),
+        Answer(action=Action.APPROVE),
+    )
+    assert "before the request is sent" in str(said[0])
+    assert decision.prediction is None

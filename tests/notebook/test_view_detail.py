@@ -117,3 +117,13 @@ def test_panel_and_diff_mark_the_same_lines(old: str, new: str):
 
 def _from(parent):
     return replace(PROMPT, parent=parent)
+
+
+def test_a_request_has_the_last_one_beside_it():
+    asked = replace(PROMPT, user="Write it faster.")
+    live = Live(gate=Gate(kind="prompt", session=SESSION, prompt=asked))
+    view = detail(SESSION, live, None)
+    assert (view["user"], view["before"], view["before_name"]) == ("Write it faster.", "u", "r0")
+    empty = replace(SESSION, rounds=())
+    first = detail(empty, Live(gate=Gate(kind="prompt", session=empty, prompt=asked)), None)
+    assert first["before"] == ""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.core.errors import StoreError
+from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Relation
 from cutegen_nb.store import bundle
 from cutegen_nb.store.bundle import read_bundle, write_bundle
+from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 
 VERSIONS = {"python": "3.12.3"}
@@ -49,6 +51,26 @@ def test_a_session_comes_back_as_it_was(written):
 def test_the_same_session_gives_the_same_bytes(written, tmp_path):
     write_bundle(SESSION, tmp_path / "again.cutegen", VERSIONS)
     assert (tmp_path / "again.cutegen").read_bytes() == written.read_bytes()
+
+
+def test_the_stored_texts_give_the_same_bytes_as_the_session(written, tmp_path):
+    edited = replace(SESSION.rounds[1], attempts=(*SESSION.rounds[1].attempts, SESSION.rounds[0].attempts[0]))
+    made = replace(SESSION, rounds=(SESSION.rounds[0], edited), stopped="the budget of 2 rounds is spent")
+    with SqliteStore(tmp_path) as store:
+        store.create(made)
+        store.stop(made.name, made.stopped)
+        write_bundle(store.packed(made.name), tmp_path / "stored.cutegen", VERSIONS)
+    write_bundle(made, tmp_path / "whole.cutegen", VERSIONS)
+    assert (tmp_path / "stored.cutegen").read_bytes() == (tmp_path / "whole.cutegen").read_bytes()
+    assert read_bundle(tmp_path / "stored.cutegen") == made
+
+
+def test_a_damaged_round_is_not_packed(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(SESSION)
+        store._connection.execute("UPDATE rounds SET body = '{' WHERE number = 1")
+        with pytest.raises(DamagedSession):
+            store.packed(SESSION.name)
 
 
 def test_kernels_and_problem_lie_in_it_as_files(written):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -142,6 +143,7 @@ def find_target(name: str) -> EstimateTarget:
     return EstimateTarget(sheet=sheet, latency=_latency(sheet.architecture))
 
 
+@functools.lru_cache(maxsize=4096)  # every table of a session asks for each of its rounds
 def target_named_in(text: str) -> EstimateTarget | None:
     """Return the GPU whose name stands in a text, such as the reason of a comparison; None for none."""
     named = [one for one in SHEETS if re.search(rf"NVIDIA {re.escape(one.product)}(?!\w)", text)]

@@ -104,17 +104,34 @@ class Score:
     @property
     def text(self) -> str:
         """Format claim, measurement, its size and the result in one line."""
+        came = f"{self.came}, " if self.measured else ""
+        return f"{self.said}: {came}{self.outcome.words}{self._off}"
+
+    @property
+    def said(self) -> str:
+        """The claim in words: ``gmem_load_sectors`` down by 75 %."""
+        return _said(self.claim)
+
+    @property
+    def came(self) -> str:
+        """Measured values, their change and their size; empty where one was not measured."""
         found = self.measured
         if found is None:
-            return f"{_said(self.claim)}: {self.outcome.words}"
+            return ""
         is_time = self.claim.counter in {LATENCY, SPEEDUP}
         write = _milliseconds if is_time else count
         figures = f"{write(found.before)} → {write(found.after)}"
         where = f", {found.basis}" if found.basis is Basis.ESTIMATED else f" {found.basis}"
-        if self.outcome is Outcome.SIZE_OFF:
-            return f"{_said(self.claim)}: {figures}{where}, {self.outcome.words} ({self._sizes(found)})"
+        if self.outcome is Outcome.SIZE_OFF:  # the sizes are told with the result
+            return f"{figures}{where}"
         moved = times(1 + found.change_fraction) if self._is_speedup else change(found.before, found.after)
-        return f"{_said(self.claim)}: {figures} ({moved}){where}, {self.outcome.words}"
+        return f"{figures} ({moved}){where}"
+
+    @property
+    def _off(self) -> str:
+        if self.outcome is not Outcome.SIZE_OFF or self.measured is None:
+            return ""
+        return f" ({self._sizes(self.measured)})"
 
     def _sizes(self, found: Measured) -> str:
         """Format predicted and measured size: ``predicted +40 %, measured +416.7 %``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.history.claim_score import SPEEDUP, Score, score
 from cutegen_nb.core.evaluation import Evaluation
@@ -39,23 +39,63 @@ def prediction_scores(
     return tuple(score(claim, before, after, comparison) for claim in claims)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundClaim:
+    """One claim about a round: an expectation of its strategy, or a prediction of an author or a person."""
+
+    by: str
+    """``strategy``, ``author``, or the decider: ``person:ada``."""
+    score: Score | None
+    """The claim with its measurement; None for words that name nothing that is measured."""
+    words: str = ""
+    """Words of a claim without a score."""
+
+    @property
+    def text(self) -> str:
+        """Format the claim with its result in one line, with whose it is."""
+        if self.score is None:
+            return f"{self._who}: {self.words} (names nothing that is measured)"
+        return f"{self._who}{':' if self.by == STRATEGY else ''} {self.score.text}"
+
+    @property
+    def _who(self) -> str:
+        if self.by == STRATEGY:
+            return "the strategy"
+        return "its author predicted" if self.by == AUTHOR else f"{self.by.partition(':')[2]} predicted"
+
+
+STRATEGY, AUTHOR = "strategy", "author"
+"""Sources of claims beside persons."""
+
+
 def round_scores(session: Session, item: Round) -> tuple[str, ...]:
     """Return the scores of a round's claims, a line each; empty without claims or where nothing passed."""
+    return tuple(claim.text for claim in round_claims(session, item))
+
+
+def round_claims(session: Session, item: Round) -> tuple[RoundClaim, ...]:
+    """Return a round's claims: the strategy's, the author's, then a person's; empty where nothing passed."""
     after = item.evaluation
     if after is None or not after.passed:
         return ()
     parent = _parent(session, item)
     before, comparison = parent.evaluation if parent else None, _with_speedup(item.comparison, parent)
-    claims = strategy_scores(item.strategy, before, after, comparison) if item.strategy and before else ()
-    lines = [f"the strategy: {one.text}" for one in claims]
-    prediction = _prediction(item)
-    if prediction is not None:
+    expected = strategy_scores(item.strategy, before, after, comparison) if item.strategy and before else ()
+    found = [RoundClaim(by=STRATEGY, score=one) for one in expected]
+    for by, prediction in _predictions(item):
         scores = prediction_scores(prediction, before, after, comparison)
-        # A prediction that repeats the strategy's claim is scored once.
-        lines += [f"its author predicted {one.text}" for one in scores if one not in claims]
+        # A prediction of the author that repeats the strategy's claim is scored once.
+        found += [RoundClaim(by=by, score=one) for one in scores if by != AUTHOR or one not in expected]
         if not scores:
-            lines.append(f"its author predicted: {prediction.text} (names nothing that is measured)")
-    return tuple(lines)
+            found.append(RoundClaim(by=by, score=None, words=prediction.text))
+    return tuple(found)
+
+
+def _predictions(item: Round) -> list[tuple[str, Prediction]]:
+    """Return the predictions of a round with their source: the author's, then each person's last one."""
+    own = _prediction(item)
+    persons = {one.by: one.prediction for one in item.decisions if one.prediction}
+    return [*([(AUTHOR, own)] if own else []), *persons.items()]
 
 
 def _parent(session: Session, item: Round) -> Round | None:

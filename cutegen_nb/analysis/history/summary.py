@@ -20,6 +20,8 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.core.timing import BaselineTiming
 
+NO_CANDIDATE = "no candidate"
+"""Verdict of a round that ended without a source."""
 _GOOD = {relation.value for relation in Relation if relation.is_better}
 """Relations that count as an improvement, by value."""
 _BAD = {Relation.SLOWER.value, Relation.ESTIMATED_SLOWER.value, Relation.MORE_WORK.value}
@@ -385,7 +387,7 @@ def verdict_words(item: Round) -> str:
 def _verdict(item: Round) -> str:
     if item.evaluation:
         return item.evaluation.label
-    return "not evaluated" if item.candidate else "no candidate"
+    return "not evaluated" if item.candidate else NO_CANDIDATE
 
 
 def _reason(item: Round, evaluation: Evaluation | None) -> str:

@@ -10,11 +10,13 @@ from markupsafe import Markup
 from cutegen_nb.analysis.figures.quantity import count, moment, scaled
 from cutegen_nb.analysis.history.summary import floor, hardware, outcome, roof_device, rows, simulated
 from cutegen_nb.analysis.problem.admission import admission_text
+from cutegen_nb.analysis.tables.ledger import ledger_tables
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.library import library_option
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.html import rounds
 from cutegen_nb.report.html.code import listing
+from cutegen_nb.report.html.counts import plain_tables
 from cutegen_nb.report.html.lineage import lineage_section
 from cutegen_nb.report.html.page import check_target, write_whole
 from cutegen_nb.report.html.population import population_section
@@ -45,6 +47,7 @@ def render(session: Session, whole: str = "") -> Markup:
         overview=rounds.overview(session, style=Style.PAGE),
         population=population_section(session),
         lineage=lineage_section(session),
+        ledgers=plain_tables(ledger_tables(session), Style.PAGE),
         roofline=plot.describe(session),
         pictures=_pictures(session),
         caption=plot.caption(session),

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.analysis.history.ended import ended_words, is_stopped_by_person, stored_stop
+from cutegen_nb.analysis.history.ended import (
+    EndKind,
+    end_kind,
+    ended_words,
+    is_stopped_by_person,
+    stored_stop,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +34,23 @@ def test_a_stop_is_stored_and_told_in_words(stored, words):
 def test_another_reason_stays_as_it_is(reason):
     assert not is_stopped_by_person(reason)
     assert ended_words(reason) == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "is_final"),
+    [
+        ("", EndKind.OPEN, False),
+        (stored_stop("person:ada", "at round 1"), EndKind.PERSON, False),
+        ("the budget of 2 rounds is spent", EndKind.BUDGET, False),
+        ("the budget of $1.00 is spent: the requests cost $1.2000", EndKind.BUDGET, False),
+        ("every strategy was tried on r3", EndKind.EXHAUSTED, True),
+        ("nothing is left to try: every strategy and pair was tried", EndKind.EXHAUSTED, True),
+        ("3 epochs in a row brought no gain, after a restart", EndKind.EXHAUSTED, True),
+        ("the best revision runs at 0.97 of the roof", EndKind.ROOF, True),
+        ("the paper's schedule ends after 6 optimisation rounds", EndKind.SCHEDULE, True),
+        ("the author wrote the same kernel again and it does not pass (round 2)", EndKind.FAILED, False),
+    ],
+)
+def test_each_reason_of_the_loop_has_a_kind(reason, kind, is_final):
+    assert end_kind(reason) is kind
+    assert kind.is_final is is_final

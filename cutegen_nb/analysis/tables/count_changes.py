@@ -1,0 +1,117 @@
+"""Totals of a candidate's counts, each with its value for a base revision and the change between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from cutegen_nb.analysis.figures.quantity import change, count, scaled, share, times
+from cutegen_nb.core.profile import Counters, Profile
+
+_UNCHANGED = 0.005
+"""Relative change below which a count is called neither better nor worse: noise of random inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    title: str
+    read: Callable[[Counters], float]
+    write: Callable[[float], str]
+    more_is_better: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountChange:
+    """One figure of a candidate beside that of a base revision."""
+
+    title: str
+    """Name of the figure."""
+    before: str
+    """Figure of the base revision as text; empty where there is none to compare with."""
+    after: str
+    """Figure of the candidate as text."""
+    change: str = ""
+    """Relative change with its sign; empty without a base."""
+    kind: str = "neutral"
+    """``good`` if it changed for the better, ``bad`` if for the worse, ``neutral`` for neither."""
+    size: float = 0.0
+    """Relative change without its sign; infinite from 0."""
+
+    @property
+    def moved(self) -> str:
+        """Change in words: ``−87.5 % better``; the bare change where it is for neither."""
+        word = {"good": " better", "bad": " worse"}.get(self.kind, "")
+        return f"{self.change}{word}"
+
+
+def _ratio(value: float, by: float) -> float:
+    return value / by if by else 0.0
+
+
+_METRICS: tuple[_Metric, ...] = (
+    _Metric("Global sectors (32 B)", lambda c: c.gmem_sectors, count),
+    _Metric("Global sectors of loads", lambda c: c.gmem_load_sectors, count),
+    _Metric("Global sectors of stores", lambda c: c.gmem_store_sectors, count),
+    _Metric("Global sectors of atomics", lambda c: c.gmem_atomic_sectors, count),
+    _Metric("Sectors ÷ ideal", lambda c: _ratio(c.gmem_sectors, c.gmem_ideal_sectors), times),
+    _Metric("Global bytes requested", lambda c: c.gmem_bytes, lambda value: scaled(value, "B")),
+    _Metric("Global requests", lambda c: c.gmem_requests, count),
+    _Metric("Shared wavefronts", lambda c: c.smem_wavefronts, count),
+    _Metric("Wavefronts ÷ ideal", lambda c: _ratio(c.smem_wavefronts, c.smem_ideal_wavefronts), times),
+    _Metric("Warp instructions", lambda c: c.warp_instructions, count),
+    _Metric("Lanes active", lambda c: _ratio(c.thread_instructions, 32 * c.warp_instructions), share, True),
+    _Metric("Barriers", lambda c: c.barriers, count),
+    _Metric("Branches", lambda c: c.branches, count),
+    _Metric("Divergent branches", lambda c: c.divergent_branches, count),
+)
+
+
+def is_comparable(profile: Profile, base: Profile | None) -> bool:
+    """Return whether two profiles have one source: simulated and measured counts are not of one size."""
+    return base is not None and base.source is profile.source
+
+
+def count_changes(profile: Profile, base: Profile | None) -> tuple[CountChange, ...]:
+    """Return every total that is not 0; with a comparable base those that changed most come first."""
+    after = profile.counters
+    before = base.counters if base is not None and is_comparable(profile, base) else None
+    found = []
+    for metric in (*_METRICS, *_flops(after, before)):
+        new = metric.read(after)
+        old = metric.read(before) if before else 0.0
+        if new or old:
+            found.append(_changed(metric, old, new) if before else _alone(metric, new))
+    return tuple(sorted(found, key=lambda one: -one.size))  # stable: what is unchanged keeps its order
+
+
+def _alone(metric: _Metric, value: float) -> CountChange:
+    return CountChange(title=metric.title, before="", after=metric.write(value))
+
+
+def _changed(metric: _Metric, old: float, new: float) -> CountChange:
+    size = relative_size(old, new)
+    is_better = (new > old) is metric.more_is_better
+    return CountChange(
+        title=metric.title,
+        before=metric.write(old),
+        after=metric.write(new),
+        change=change(old, new),
+        kind="neutral" if size < _UNCHANGED else "good" if is_better else "bad",
+        size=size,
+    )
+
+
+def relative_size(old: float, new: float) -> float:
+    """Return the relative change without its sign; infinite from 0."""
+    return abs(new - old) / old if old else math.inf if new else 0.0
+
+
+def _flops(after: Counters, before: Counters | None) -> list[_Metric]:
+    kinds = sorted(after.flops.keys() | (before.flops.keys() if before else set()))
+    return [_Metric(f"FLOPs, {kind}", partial(_flops_of, kind), count) for kind in kinds]
+
+
+def _flops_of(kind: str, item: Counters) -> float:
+    return item.flops.get(kind, 0)

@@ -1,0 +1,123 @@
+"""Figures of a round at a glance: its bound with a bar for each limit, and the figures that changed most."""
+
+from __future__ import annotations
+
+from cutegen_nb.analysis.bottleneck.diagnose import Demand, Diagnosis
+from cutegen_nb.analysis.figures.quantity import change, duration, times
+from cutegen_nb.analysis.history.summary import estimated_time, revision
+from cutegen_nb.analysis.tables.count_changes import CountChange, count_changes, relative_size
+from cutegen_nb.core.estimate import Estimate
+from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.round import Round
+from cutegen_nb.core.session import Session
+from cutegen_nb.report.markup import visible
+
+_BARS = 4
+"""Bars shown at most: the bound, and what would bound next."""
+_LEAST = 0.05
+"""Share below which a limit has no bar: it decides nothing."""
+_CHANGES = 5
+"""Counts shown at most; the tab Counts has all of them."""
+_REPEATED = frozenset({"Global sectors of loads", "Global sectors of stores", "Sectors ÷ ideal"})
+"""Counts that mostly say again what the global sectors say."""
+
+
+def glance(
+    session: Session, item: Round, base: Round | None, found: Diagnosis | None
+) -> dict[str, object] | None:
+    """Return headline, bars and changes of a round that passed; None where nothing was diagnosed."""
+    evaluation = item.evaluation
+    if found is None or evaluation is None:
+        return None
+    estimated = estimated_time(session, item)
+    bars, of = _time_bars(estimated) if estimated else _demand_bars(found)
+    before = base.evaluation if base else None
+    return {
+        "headline": visible(_headline(found, estimated)),
+        "bars": bars,
+        "of": of,
+        "against": revision(base) if base else "",
+        "changes": [_shown(one) for one in _changes(item, base, evaluation, before)],
+    }
+
+
+def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
+    stands_out = f" In the counts {found.causes[0].name} stands out." if found.causes else ""
+    if estimated and estimated.terms:
+        return f"Bound by {estimated.terms[0].name}.{stands_out}"
+    return f"Bound by {found.bound.value}.{stands_out}"
+
+
+def _time_bars(estimated: Estimate) -> tuple[list[dict[str, object]], str]:
+    """Return each limit of an estimated time as a share of that time. They overlap."""
+    whole = estimated.seconds or 1.0
+    shares = [(term.name, min(1.0, term.seconds / whole)) for term in estimated.terms]
+    return _bars(shares), f"share of the estimated {duration(estimated.seconds)}"
+
+
+def _demand_bars(found: Diagnosis) -> tuple[list[dict[str, object]], str]:
+    """Return each unit's share: of its own peak where that was measured, else of the busiest unit."""
+    counted = [one for one in found.demands if one.counter]
+    is_measured = any(one.peak_fraction is not None for one in counted)
+    of = "share of each unit's peak, measured" if is_measured else "demand, as a share of the busiest unit"
+    return _bars([(one.unit, min(1.0, _fraction(one))) for one in counted]), of
+
+
+def _fraction(one: Demand) -> float:
+    return one.fraction if one.peak_fraction is None else one.peak_fraction
+
+
+def _bars(shares: list[tuple[str, float]]) -> list[dict[str, object]]:
+    longest = sorted(shares, key=lambda one: -one[1])
+    return [
+        {"name": visible(name), "fraction": round(fraction, 3), "figure": f"{100 * fraction:.0f} %"}
+        for name, fraction in longest
+        if fraction >= _LEAST
+    ][:_BARS]
+
+
+def _changes(
+    item: Round, base: Round | None, evaluation: Evaluation, before: Evaluation | None
+) -> list[CountChange]:
+    """Return the time, then the counts that changed most; empty without a base."""
+    if base is None or before is None:
+        return []
+    counts = (
+        count_changes(evaluation.profile, before.profile) if evaluation.profile and before.profile else ()
+    )
+    shown = [one for one in counts if one.kind != "neutral"]
+    told = [one for one in shown if one.title not in _REPEATED] or shown
+    return [*_time(item, base, evaluation, before), *told[:_CHANGES]]
+
+
+def _time(item: Round, base: Round, evaluation: Evaluation, before: Evaluation) -> list[CountChange]:
+    """Return the measured or estimated times of both; empty where one has none.
+
+    Two times are no verdict: which is faster is decided in paired turns, and told above.
+    """
+    if evaluation.timing and before.timing:
+        return [_two_times("Latency", before.timing.median_ms / 1e3, evaluation.timing.median_ms / 1e3)]
+    old = base.comparison.estimated_s if base.comparison else None
+    new = item.comparison.estimated_s if item.comparison else None
+    return [_two_times("Estimated time", old, new)] if old and new else []
+
+
+def _two_times(title: str, old: float, new: float) -> CountChange:
+    ratio = f" ({times(old / new)} as fast)" if new else ""
+    return CountChange(
+        title=title,
+        before=duration(old),
+        after=duration(new),
+        change=f"{change(old, new)}{ratio}",
+        size=relative_size(old, new),
+    )
+
+
+def _shown(one: CountChange) -> dict[str, str]:
+    return {
+        "title": one.title,
+        "before": one.before,
+        "after": one.after,
+        "moved": one.moved,
+        "kind": one.kind,
+    }

@@ -1,0 +1,56 @@
+"""The ledgers as the panel shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_nb.core.round import Action, Comparison, Decision, Relation
+from cutegen_nb.notebook.review.ledger_view import claims_view, ledger_view
+from cutegen_nb.testing import examples
+
+SESSION = examples.session_of(Relation.FIRST, Relation.LESS_WORK)
+
+
+def said(*reasons):
+    first, last = SESSION.rounds
+    made = tuple(
+        Decision(gate="revision", action=Action.REJECT, by="person:ada", reason=one) for one in reasons
+    )
+    return replace(
+        SESSION, rounds=(replace(first, decisions=made, strategy=None), replace(last, strategy=None))
+    )
+
+
+def test_there_is_no_ledger_where_nobody_said_anything():
+    assert ledger_view(None) == {}
+    assert ledger_view(said()) == {}
+
+
+def test_words_are_shown_with_the_round_that_they_led_to():
+    shown = ledger_view(said("it strides over rows"))
+    assert shown["title"] == "Ledger: 1 of 1 times your words led to something better"
+    assert shown["words"] == [
+        {
+            "round": 0,
+            "did": "rejected",
+            "words": "it strides over rows",
+            "led_to": 1,
+            "became": "first kernel, PASSED, less work, approved by policy auto",
+            "kind": "good",
+        }
+    ]
+
+
+def test_invisible_characters_of_words_are_written_out():
+    assert "⟨U+202E⟩" in ledger_view(said("look \u202e here"))["words"][0]["words"]
+
+
+def test_a_round_has_its_own_claims_beside_its_rationale():
+    first, second = SESSION.rounds
+    compared = Comparison(relation=Relation.LESS_WORK, reason=".", against=first.candidate.digest)
+    attempt = replace(second.attempts[0], evaluation=examples.passed(50))
+    item = replace(second, comparison=compared, attempts=(attempt,))
+    shown = claims_view(replace(SESSION, rounds=(first, item)), item)
+    assert [(one["said"], one["outcome"], one["kind"]) for one in shown] == [
+        ("`gmem_load_sectors` down", "held", "good")
+    ]
