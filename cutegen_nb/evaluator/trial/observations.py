@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +56,9 @@ class History:
     """True if nothing of the reference is left to kernels by the problem's policy; None before it ran."""
     repeat: CallRecord | None = None
     """Second call, after everything was compiled; without its outputs."""
+    rival: Callable[..., Any] | str | None = None
+    """Best candidate so far, built once for both measurements: its compilation takes seconds. A string says
+    why it was not built; None before the first measurement."""
 
     def release(self) -> None:
         """Release what only the calls so far needed: at 1.6e9 elements each tensor takes 6 GiB.

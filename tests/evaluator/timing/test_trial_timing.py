@@ -10,8 +10,10 @@ from cutegen_nb.core.evaluation import CheckState, Judged, NotJudged, NotJudgedR
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.evaluator.catalog.work import FLOOR, RECHECKED, TRACE
+from cutegen_nb.evaluator.timing import trial_timing
 from cutegen_nb.evaluator.timing.trial_timing import clock, quick_timing
 from cutegen_nb.evaluator.trial.evidence import Evidence, MeasuredSpeed, Rival
+from cutegen_nb.evaluator.trial.observations import History
 
 
 def timing(against_rival=None):
@@ -48,6 +50,7 @@ def trial(measured, tmp_path, rival=None, changed=()):
         ground=SimpleNamespace(device="cpu"),
         path=tmp_path / "candidate.py",
         harness=SimpleNamespace(changed=lambda: changed, now=str),
+        history=History(),
         asked=asked,
     )
 
@@ -118,3 +121,14 @@ def test_a_best_before_that_cannot_be_built_is_a_reason_and_no_fault(tmp_path):
     task = made.asked[0][0]
     assert task.rival_digest == rival.digest
     assert "it needs a file" in task.rival()
+
+
+def test_the_best_before_is_built_once_for_both_measurements(tmp_path, monkeypatch):
+    built = []
+    monkeypatch.setattr(trial_timing, "_rival", lambda *_: built.append(1) or (lambda x: x))
+    made = trial(MeasuredSpeed(timing=timing()), tmp_path, rival=Rival(source="", digest="d" * 64))
+    quick_timing(made, [1], lambda _: None)
+    clock(made, [1], lambda _: None)
+    first, second = (task.rival() for task, _ in made.asked)
+    assert first is second
+    assert built == [1]
