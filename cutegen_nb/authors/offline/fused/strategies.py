@@ -22,10 +22,17 @@ from cutegen_nb.authors.offline.fused.variants import (
     VECTORISE,
     WARP_PER_ROW,
     KernelVariant,
+    fold,
 )
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
+_FIRST = {
+    "thread": "The simplest kernel that is right.",
+    "warp": "The simplest kernel that is right and keeps the GPU busy: a warp takes each row.",
+    "cta": "The simplest kernel that is right and keeps the GPU busy: a CTA takes each row, or a part of it.",
+}
+"""What is said of a first kernel, by the threads that share a row."""
 HOPPER = ("sm_90",)
 """Architectures with clusters of CTAs for which kernels are written."""
 BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
@@ -41,10 +48,10 @@ class StrategySequence:
     strategies: tuple[Strategy, ...]
     """Strategies, in order."""
 
-    def rationale(self, applied: tuple[str, ...]) -> str:
-        """Statement of the last strategy applied."""
-        step = next((item for item in self.strategies if applied and item.name == applied[-1]), None)
-        return step.statement if step else "The simplest kernel that is right."
+    @property
+    def rationale(self) -> str:
+        """Reason for the first kernel."""
+        return _FIRST[self.start.lanes]
 
 
 def _strategy(name: str, statement: str, *effects: str) -> Strategy:
@@ -165,7 +172,11 @@ FEW_CTAS = 64
 LONG_ROW = 2048
 """Number of columns from which a row keeps a CTA busy."""
 FEW_THREADS = 65536
-"""Number of strided rows below which most of a GPU's threads are idle with one thread a row."""
+"""Number of rows below which most of a GPU's threads are idle with one thread a row."""
+LONGEST_WALK = 4096
+"""Largest number of columns of a row that one thread walks in a first kernel, where the tensor is large."""
+SMALL = 2**25
+"""Number of elements that one thread a row reads in some 20 ms even where there are a thousand rows."""
 
 
 def ladder(plan: KernelPlan) -> StrategySequence:
@@ -198,8 +209,8 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
         start = KernelVariant(lanes="cta", coalesced=True, split=not kept)
         names = [VECTORISE, *once, IN_FLIGHT]
     else:
-        start = SIMPLEST
-        names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
+        start, wider = _start_of_rows(rows, cols)
+        names = [*wider, VECTORISE, *once, IN_FLIGHT]
     if room is None or not kept:
         return _sequence(start, names)
     if room.in_cta:
@@ -208,6 +219,17 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     steps = _sequence(start, [*(name for name in names if name not in others), CLUSTER])
     elsewhere = tuple(replace(ROWS[name], architectures=BUT_HOPPER) for name in others)
     return StrategySequence(start, (*steps.strategies, *elsewhere))
+
+
+def _start_of_rows(rows: int, cols: int) -> tuple[KernelVariant, list[str]]:
+    """Choose the first kernel for many contiguous rows, and the strategies that add threads to a row.
+
+    One thread a row is the simplest; on a large tensor it must not take seconds.
+    """
+    wider = CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW
+    if rows * cols <= SMALL or (rows >= FEW_THREADS and cols <= LONGEST_WALK):
+        return SIMPLEST, [wider]
+    return fold(SIMPLEST, (wider,)), []
 
 
 def _sequence(start: KernelVariant, names: list[str]) -> StrategySequence:
