@@ -9,6 +9,7 @@ from cutegen_nb.authors.offline.fused.lowering import Axis
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
 from cutegen_nb.authors.offline.fused.residence import residence
 from cutegen_nb.authors.offline.fused.rows_text import is_strided
+from cutegen_nb.authors.offline.fused.splits import FEW_THREADS, is_uneven
 from cutegen_nb.authors.offline.fused.variants import (
     CLUSTER,
     COALESCED,
@@ -52,6 +53,13 @@ class StrategySequence:
     def rationale(self) -> str:
         """Reason for the first kernel."""
         return _FIRST[self.start.lanes]
+
+    def restated(self, name: str, statement: str) -> StrategySequence:
+        """Return the sequence with another statement of one strategy."""
+        changed = [
+            replace(item, statement=statement) if item.name == name else item for item in self.strategies
+        ]
+        return replace(self, strategies=tuple(changed))
 
 
 def _strategy(name: str, statement: str, *effects: str) -> Strategy:
@@ -100,6 +108,12 @@ ELEMENTWISE = {
 }
 """Strategies for element-wise kernels, by name."""
 
+
+_EVEN = (
+    "Share each row among several CTAs whose partial results a second kernel joins: with shorter CTAs in "
+    "more waves, SMs idle less at the end."
+)
+"""Statement of a split of rows that are enough to occupy the GPU."""
 
 ROWS = {
     WARP_PER_ROW: _strategy(
@@ -171,8 +185,6 @@ FEW_CTAS = 64
 """Number of CTAs below which most of a GPU's SMs are idle."""
 LONG_ROW = 2048
 """Number of columns from which a row keeps a CTA busy."""
-FEW_THREADS = 65536
-"""Number of rows below which most of a GPU's threads are idle with one thread a row."""
 LONGEST_WALK = 4096
 """Largest number of columns of a row that one thread walks in a first kernel, where the tensor is large."""
 SMALL = 2**25
@@ -200,8 +212,10 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
     once = [ONE_PASS] if rereads else []
     if is_strided(kernel, loop_nest(kernel)):
-        names = [*once, VECTORISE, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT]
-        return _sequence(KernelVariant(coalesced=True), names)
+        shared = rows < FEW_THREADS or (not rereads and is_uneven(rows, cols))
+        names = [*once, VECTORISE, *([SPLIT] if shared else []), IN_FLIGHT]
+        steps = _sequence(KernelVariant(coalesced=True), names)
+        return steps if rows < FEW_THREADS else steps.restated(SPLIT, _EVEN)
     room = residence(kernel, plan)
     kept = room is not None and rows * room.ctas >= FEW_CTAS
     if rows < FEW_ROWS:
