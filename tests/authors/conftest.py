@@ -18,6 +18,7 @@ DEFAULTS = {
     "library": [],
     "words": "",
     "room": 0,
+    "columns": 0,
     "threads": False,
 }
 

@@ -1,12 +1,13 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
 Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str,
-"room": int, "threads": bool}``. Answers with one entry for each revision the offline author can write, or
-those after the numbers of strategies in ``steps`` (negative ones count from the end): ``{"applied": […],
-"verdict": "right" | sentence, "counters": {…}, "refused": […]}``, or with ``{"declined": sentence}``. ``words``
-are a person's, carried out on each revision. ``room`` are the bytes of a row that a CTA may keep, 0 for as many
-as it has. With ``threads``, convolutions and maxima over windows are those of ``thread_operators``, and each
-answer has its source.
+"room": int, "columns": int, "threads": bool}``. Answers with one entry for each revision the offline author
+can write, or those after the numbers of strategies in ``steps`` (negative ones count from the end):
+``{"applied": […], "verdict": "right" | sentence, "counters": {…}, "refused": […]}``, or with
+``{"declined": sentence}``. ``words`` are a person's, carried out on each revision. ``room`` are the bytes of a
+row that a CTA may keep, 0 for as many as it has; ``columns`` the fewest columns of a thread's split, 0 for as
+many as on a GPU. With ``threads``, convolutions and maxima over windows are those of ``thread_operators``, and
+each answer has its source.
 """
 
 import importlib.util
@@ -28,7 +29,7 @@ from thread_operators import ThreadOperators  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from cutegen_nb.authors.offline.author import WRITERS  # noqa: E402
-from cutegen_nb.authors.offline.fused import operands, residence  # noqa: E402
+from cutegen_nb.authors.offline.fused import operands, residence, splits  # noqa: E402
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter  # noqa: E402
 from cutegen_nb.authors.offline.requests import followed, settings_in  # noqa: E402
 from cutegen_nb.core.errors import Declined  # noqa: E402
@@ -41,6 +42,7 @@ from cutegen_nb.evaluator.problem.trace import trace_facts  # noqa: E402
 
 torch.set_num_threads(1)
 SIMULATION = install(ARCHITECTURE)
+COLUMNS_OF_A_THREAD = splits.COLUMNS_OF_A_THREAD
 HALF_OF_AN_SM, WHOLE_SM = residence.HALF_OF_AN_SM, residence.WHOLE_SM
 
 
@@ -104,6 +106,7 @@ def answer(request, folder):
     )
     facts = trace_facts(problem)
     operands.LARGEST_OFFSET = request["largest_offset"]
+    splits.COLUMNS_OF_A_THREAD = request["columns"] or COLUMNS_OF_A_THREAD
     residence.HALF_OF_AN_SM = request["room"] or HALF_OF_AN_SM
     residence.WHOLE_SM = request["room"] or WHOLE_SM
     entries = []

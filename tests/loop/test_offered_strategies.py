@@ -120,25 +120,22 @@ OFFERS = {
         | {"grid-stride": "16 CTAs, of which the device holds 864 at once"},
         hopeless=_FEW_TERMS,
     ),
-    # One sum, split over CTAs in two launches.
+    # One sum, split over CTAs in two launches, whose threads take neighbouring elements.
     "loss": Offer(
-        structure="coalesced-access vectorise-128",
-        profile="coalesced-access vectorise-128",
-        tune=_NUMBERS,
+        structure="several-vectors-in-flight vectorise-128",
+        profile="several-vectors-in-flight vectorise-128",
+        tune="tune-cta-size tune-grid tune-values-per-thread tune-unrolling",
         done=_READ_ONCE
         | {
+            "coalesced-access": "100.0 % of the sectors touched are needed",
             "fuse-one-pass": "2 launches pass partial sums of 4,224 bytes, and no intermediate tensor",
+            "grid-stride": "a loop walks the work with the stride of the grid",
             "one-cta-a-row": "a CTA reduces a row",
             "pad-or-swizzle": "1.00 × the least wavefronts",
             "split-reduction": "CTAs share sums",
         },
-        unfit={
-            "grid-stride": "1,056 CTAs, of which the device holds 864 at once",
-            "more-ctas": "1,056 CTAs for 108 multiprocessors",
-        }
-        | _NO_WALK,
-        hopeless="several-vectors-in-flight uniform-branches smaller-ctas tune-values-per-thread "
-        "tune-unrolling tune-cta-size",
+        unfit={"more-ctas": "1,056 CTAs for 108 multiprocessors"},
+        hopeless="",
     ),
     # A thread an output, from global memory: tiles come first, and what builds on them is not offered yet.
     "matrix product": Offer(

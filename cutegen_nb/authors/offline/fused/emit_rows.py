@@ -9,6 +9,8 @@ from cutegen_nb.authors.offline.fused.kernel_text import KernelRequest, KernelTe
 from cutegen_nb.authors.offline.fused.lowering import COLUMN
 from cutegen_nb.authors.offline.fused.operands import Operand, camel, is_wide
 from cutegen_nb.authors.offline.fused.rows_text import RowsText, definitions, expression_lines
+from cutegen_nb.authors.offline.fused.splits import FEW_THREADS
+from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
 REGISTERS_FOR_A_ROW = 64
@@ -41,12 +43,18 @@ class RowKernel(RowsText):
         self.counts = self._needed_counts() if partial else self.counts
         self.strided = strided
         self.lanes = "thread" if strided else ("cta" if partial else self.variant.lanes)
-        self.threads = CTA_THREADS
+        # A CTA of many neighbouring rows reads longer runs, whose cut-off ends cost less.
+        self.threads = 2 * CTA_THREADS if strided and partial and not self.are_few else CTA_THREADS
         self.cached = self._can_cache()
         self.vectors = (self.variant.vectors and not strided) or self.cached
         self.fragments: dict[str, Operand] = {}
 
     # ------------------------------------------------------------------ what is decided before any text
+
+    @property
+    def are_few(self) -> bool:
+        """True if there are fewer rows than a GPU has threads for."""
+        return elements([loop.extent for loop in self.nest.rows]).full < FEW_THREADS
 
     def _needed_counts(self) -> tuple[str, ...]:
         used = {name for group in self.states for state in group for name in leaves(state.expr)}

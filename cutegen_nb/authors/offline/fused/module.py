@@ -10,6 +10,7 @@ from cutegen_nb.authors.offline.fused.host import Sizes, allocation, host_view, 
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
+from cutegen_nb.authors.offline.fused.splits import scratch_lines
 from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op
 from cutegen_nb.authors.offline.templates import IMPORTS, joined, render, wrapped
 
@@ -161,7 +162,7 @@ def _add_host_views(
 
 def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) -> list[str]:
     """Statements that view each tensor for the kernel's loops, and launch the kernel."""
-    lines = _scratch_lines(text, sizes)
+    lines = scratch_lines(text, sizes)
     shown = {t: view(t.access, text.nest, sizes) for t in text.tensors}
     parts = [scratch.host for scratch in text.scratch]
     numbers = [
@@ -186,33 +187,6 @@ def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) 
         names.append(_view_name(tensor, set(names)))
         lines.append(f"{names[-1]} = {words}")
     return [*lines, *comment, *_call(method, [text.name, _group(names), *numbers], parts).splitlines()]
-
-
-CTAS_WANTED = 1056
-"""Wanted number of CTAs: eight for each of the 132 SMs of an H100 or H200."""
-COLUMNS_A_SPLIT = 8192
-"""Smallest number of columns of a split; a smaller split costs more than it gains."""
-
-
-def _scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
-    """Statements that choose the number of splits and allocate the partial results."""
-    if not text.splits:
-        return []
-    rows, cols = sizes.product(text.nest.rows), sizes.product(text.nest.cols)
-    few = text.scratch[0].rows_fastest
-    # One thread a row and split needs CTAS_WANTED · 256 threads; elsewhere a whole CTA works on each split.
-    wanted, least = (CTAS_WANTED * 256, 32) if few else (CTAS_WANTED, COLUMNS_A_SPLIT)
-    device = text.tensors[0].access.value
-    lines = [
-        f"rows, cols = {rows}, {cols}",
-        "# Enough splits to occupy the GPU, each with enough columns to be worth its start.",
-        f"splits = max(1, min(cols // {least}, {wanted} // rows))",
-    ]
-    for scratch in text.scratch:
-        shape, turn = ("splits, rows", ".t()") if scratch.rows_fastest else ("rows, splits", "")
-        kind = f"dtype=torch.{scratch.dtype}, device={device}.device"
-        lines.append(f"{scratch.host} = torch.empty(({shape}), {kind}){turn}")
-    return lines
 
 
 def _call(method: str, items: list[str], parts: list[str]) -> str:

@@ -9,6 +9,7 @@ from cutegen_nb.authors.offline.fused.lowering import Axis
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
 from cutegen_nb.authors.offline.fused.residence import residence
 from cutegen_nb.authors.offline.fused.rows_text import is_strided
+from cutegen_nb.authors.offline.fused.splits import FEW_THREADS, is_uneven
 from cutegen_nb.authors.offline.fused.variants import (
     CLUSTER,
     COALESCED,
@@ -22,10 +23,17 @@ from cutegen_nb.authors.offline.fused.variants import (
     VECTORISE,
     WARP_PER_ROW,
     KernelVariant,
+    fold,
 )
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
+_FIRST = {
+    "thread": "The simplest kernel that is right.",
+    "warp": "The simplest kernel that is right and keeps the GPU busy: a warp takes each row.",
+    "cta": "The simplest kernel that is right and keeps the GPU busy: a CTA takes each row, or a part of it.",
+}
+"""What is said of a first kernel, by the threads that share a row."""
 HOPPER = ("sm_90",)
 """Architectures with clusters of CTAs for which kernels are written."""
 BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
@@ -41,10 +49,17 @@ class StrategySequence:
     strategies: tuple[Strategy, ...]
     """Strategies, in order."""
 
-    def rationale(self, applied: tuple[str, ...]) -> str:
-        """Statement of the last strategy applied."""
-        step = next((item for item in self.strategies if applied and item.name == applied[-1]), None)
-        return step.statement if step else "The simplest kernel that is right."
+    @property
+    def rationale(self) -> str:
+        """Reason for the first kernel."""
+        return _FIRST[self.start.lanes]
+
+    def restated(self, name: str, statement: str) -> StrategySequence:
+        """Return the sequence with another statement of one strategy."""
+        changed = [
+            replace(item, statement=statement) if item.name == name else item for item in self.strategies
+        ]
+        return replace(self, strategies=tuple(changed))
 
 
 def _strategy(name: str, statement: str, *effects: str) -> Strategy:
@@ -93,6 +108,12 @@ ELEMENTWISE = {
 }
 """Strategies for element-wise kernels, by name."""
 
+
+_EVEN = (
+    "Share each row among several CTAs whose partial results a second kernel joins: with shorter CTAs in "
+    "more waves, SMs idle less at the end."
+)
+"""Statement of a split of rows that are enough to occupy the GPU."""
 
 ROWS = {
     WARP_PER_ROW: _strategy(
@@ -164,8 +185,10 @@ FEW_CTAS = 64
 """Number of CTAs below which most of a GPU's SMs are idle."""
 LONG_ROW = 2048
 """Number of columns from which a row keeps a CTA busy."""
-FEW_THREADS = 65536
-"""Number of strided rows below which most of a GPU's threads are idle with one thread a row."""
+LONGEST_WALK = 4096
+"""Largest number of columns of a row that one thread walks in a first kernel, where the tensor is large."""
+SMALL = 2**25
+"""Number of elements that one thread a row reads in some 20 ms even where there are a thousand rows."""
 
 
 def ladder(plan: KernelPlan) -> StrategySequence:
@@ -189,8 +212,10 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
     once = [ONE_PASS] if rereads else []
     if is_strided(kernel, loop_nest(kernel)):
-        names = [*once, VECTORISE, *([SPLIT] if rows < FEW_THREADS else []), IN_FLIGHT]
-        return _sequence(KernelVariant(coalesced=True), names)
+        shared = rows < FEW_THREADS or (not rereads and is_uneven(rows, cols))
+        names = [*once, VECTORISE, *([SPLIT] if shared else []), IN_FLIGHT]
+        steps = _sequence(KernelVariant(coalesced=True), names)
+        return steps if rows < FEW_THREADS else steps.restated(SPLIT, _EVEN)
     room = residence(kernel, plan)
     kept = room is not None and rows * room.ctas >= FEW_CTAS
     if rows < FEW_ROWS:
@@ -198,8 +223,8 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
         start = KernelVariant(lanes="cta", coalesced=True, split=not kept)
         names = [VECTORISE, *once, IN_FLIGHT]
     else:
-        start = SIMPLEST
-        names = [CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW, VECTORISE, *once, IN_FLIGHT]
+        start, wider = _start_of_rows(rows, cols)
+        names = [*wider, VECTORISE, *once, IN_FLIGHT]
     if room is None or not kept:
         return _sequence(start, names)
     if room.in_cta:
@@ -208,6 +233,17 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     steps = _sequence(start, [*(name for name in names if name not in others), CLUSTER])
     elsewhere = tuple(replace(ROWS[name], architectures=BUT_HOPPER) for name in others)
     return StrategySequence(start, (*steps.strategies, *elsewhere))
+
+
+def _start_of_rows(rows: int, cols: int) -> tuple[KernelVariant, list[str]]:
+    """Choose the first kernel for many contiguous rows, and the strategies that add threads to a row.
+
+    One thread a row is the simplest; on a large tensor it must not take seconds.
+    """
+    wider = CTA_PER_ROW if cols >= LONG_ROW else WARP_PER_ROW
+    if rows * cols <= SMALL or (rows >= FEW_THREADS and cols <= LONGEST_WALK):
+        return SIMPLEST, [wider]
+    return fold(SIMPLEST, (wider,)), []
 
 
 def _sequence(start: KernelVariant, names: list[str]) -> StrategySequence:

@@ -68,9 +68,7 @@ class OperatorsWriter:
             _functions(whole, applied),
         )
         last = offered.get(applied[-1]) if applied else None
-        return WrittenKernel(
-            source=source, rationale=last.statement if last else "The simplest kernel that is right."
-        )
+        return WrittenKernel(source=source, rationale=last.statement if last else steps.rationale)
 
     def _cut(self, facts: ProblemFacts, library: Library) -> CutProblem:
         whole = cut(facts, self._writers, library)
