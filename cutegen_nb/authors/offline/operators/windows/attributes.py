@@ -11,7 +11,7 @@ Kind = Literal["max", "avg", "conv"]
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class WindowAxis:
     """Windows along one axis. The first begins `padding` elements before the input."""
 
     window: int = 1
@@ -42,7 +42,7 @@ class Window:
     """Reduction."""
     spatial: int
     """Spatial dimensions of the tensors: their last ones."""
-    axes: tuple[Axis, Axis, Axis] = (Axis(), Axis(), Axis())
+    axes: tuple[WindowAxis, WindowAxis, WindowAxis] = (WindowAxis(), WindowAxis(), WindowAxis())
     """Windows along depth, height and width, which are the last three dimensions."""
     rank: int = 3
     """Spatial dimensions that have an extent: at most `spatial`."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_nb.authors.offline.operators.windows.attributes import Axis, Window
+from cutegen_nb.authors.offline.operators.windows.attributes import Window, WindowAxis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarchPlan:
     """March of threads through an input whose slices lie along its slowest window axis."""
 
-    march: Axis
+    march: WindowAxis
     """Windows along the march."""
-    cross: Axis
+    cross: WindowAxis
     """Windows across it: the slower axis of a slice."""
-    along: Axis
+    along: WindowAxis
     """Windows along the rows of a slice."""
     staged: bool
     """True if slices are staged in shared memory."""
@@ -79,8 +79,9 @@ _MOST_OPEN = 16
 
 def march_plan(window: Window, *, staged: bool, pipelined: bool) -> MarchPlan:
     """Choose the axis of the march: depth, height, or planes where windows have one dimension."""
+    one = WindowAxis()
     depth, height, width = window.axes
-    march, cross = {1: (Axis(), Axis()), 2: (height, Axis()), 3: (depth, height)}[window.rank]
+    march, cross = {1: (one, one), 2: (height, one), 3: (depth, height)}[window.rank]
     return MarchPlan(march=march, cross=cross, along=width, staged=staged, pipelined=pipelined)
 
 

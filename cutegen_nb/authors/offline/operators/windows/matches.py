@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
-from cutegen_nb.authors.offline.operators.windows.attributes import Axis, Kind, Window
+from cutegen_nb.authors.offline.operators.windows.attributes import Kind, Window, WindowAxis
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
 
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
@@ -110,10 +110,10 @@ def _numbers(argument: Argument, count: int, default: int) -> tuple[int, ...]:
     return numbers or (default,) * count
 
 
-def _axes(*parts: tuple[int, ...]) -> tuple[Axis, Axis, Axis]:
+def _axes(*parts: tuple[int, ...]) -> tuple[WindowAxis, WindowAxis, WindowAxis]:
     """Axes from window, stride, padding and dilation of each; the missing ones are trivial."""
-    axes = [Axis(*values) for values in zip(*parts, strict=True)]
-    depth, height, width = [Axis()] * (_MOST_AXES - len(axes)) + axes
+    axes = [WindowAxis(*values) for values in zip(*parts, strict=True)]
+    depth, height, width = [WindowAxis()] * (_MOST_AXES - len(axes)) + axes
     return depth, height, width
 
 
