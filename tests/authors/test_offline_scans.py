@@ -92,5 +92,5 @@ def test_rows_are_read_once_and_written_once(offline_simulator):
 
 def test_a_mask_is_read_once_beside_the_row(offline_simulator):
     inputs = "torch.randn(8, 4096), torch.rand(8, 4096) > 0.5"
-    last = check(offline_simulator, "torch.cumsum(x * mask, 1)", inputs)[-1]
+    (last,) = check(offline_simulator, "torch.cumsum(x * mask, 1)", inputs, steps=[-1])
     assert last["counters"]["sectors"] == (2 * 4 + 1) * 8 * 4096 // 32
