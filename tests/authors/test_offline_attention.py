@@ -6,15 +6,15 @@ pytestmark = pytest.mark.slow
 
 ATTENTION = "F.scaled_dot_product_attention(q, k, v)"
 CAUSAL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
-QUICK = {
-    "odd lengths in float32": ("torch.softmax(q @ k.transpose(-2, -1) / 8, -1) @ v", (2, 21, 70, 64, 33), ""),
+LADDERS = {
     "causal in half precision": (CAUSAL, ("1, 2", 70, 70, 64, 64), ".half()"),
+    "odd lengths in float32": ("torch.softmax(q @ k.transpose(-2, -1) / 8, -1) @ v", (2, 21, 70, 64, 33), ""),
 }
 LONG = {
     "odd lengths and columns": (ATTENTION, (2, 65, 129, 33, 35), ""),
     "odd columns in half precision": (ATTENTION, (2, 65, 129, 33, 35), ".half()"),
     "causal in bfloat16": (CAUSAL, ("1, 2", 130, 130, 128, 128), ".bfloat16()"),
-    "causal with more columns": (CAUSAL, ("1, 1", 70, 70, 256, 512), ""),
+    "causal in float32": (CAUSAL, ("1, 1", 70, 70, 256, 256), ""),
     "a wide head in float32": (ATTENTION, (1, 9, 40, 1024, 1024), ""),
     "a wide head in half precision": (ATTENTION, (1, 9, 40, 1000, 1000), ".half()"),
 }
@@ -46,9 +46,10 @@ def check(offline_simulator, source, steps=None):
     return answer["revisions"]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.first(1)
+@pytest.mark.parametrize("name", LADDERS)
 def test_strategies_attend_as_torch_does(offline_simulator, name):
-    revisions = check(offline_simulator, problem(*QUICK[name]))
+    revisions = check(offline_simulator, problem(*LADDERS[name]))
     assert revisions[-1]["applied"][-1] == "attention-pipeline"
     assert revisions[-1]["counters"]["sectors"] < revisions[0]["counters"]["sectors"]
 

@@ -366,6 +366,8 @@ def test_a_strategy_that_changes_no_code_is_ended_with_a_reason(relu):
 
 def test_a_library_policy_leaves_its_part_to_pytorch_and_words_are_followed_all_the_same():
     author, library = OfflineAuthor(), (LibraryFamily.CONV,)
+    assert "implicit-gemm-tiles" in [item.name for item in author.menu(facts_of(CONV))]
+    assert "implicit-gemm-tiles" not in [item.name for item in author.menu(facts_of(CONV), library)]
     given = session(CONV, library=library)
     text, source = written(author, given, words="64 threads")
     assert "As asked: 64 threads a CTA." in text

@@ -69,7 +69,7 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_among_other_kernels_are_right(offline_simulator, name):
     answer = offline_simulator.ask(name, PRODUCTS[name], steps=[0, 1, -1], threads=True)
@@ -102,7 +102,7 @@ def kernels(source):
     return set(re.findall(r"^def (\w+)_kernel\(", source, re.MULTILINE))
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", IMAGES)
 def test_operators_among_loops_are_right_and_take_what_follows_into_their_kernels(offline_simulator, name):
     source, simplest, fuses = IMAGES[name]

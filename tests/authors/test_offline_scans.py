@@ -4,8 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-QUICK = {
-    "rows of several chunks that share vectors": ("torch.cumsum(x, 1)", "torch.randn(3, 4999)"),
+SCANS = {
     "a mask from the end of odd rows": (
         "torch.cumsum((x * mask).flip(1), 1).flip(1)",
         "torch.randn(5, 1023), torch.rand(5, 1023) > 0.5",
@@ -14,9 +13,8 @@ QUICK = {
         "torch.cat((torch.zeros_like(x[:, :1]), torch.cumsum(x[:, :-1], 1)), 1)",
         "torch.randn(3, 77, 37)",
     ),
+    "rows of several chunks that share vectors": ("torch.cumsum(x, 1)", "torch.randn(3, 4999)"),
     "one long row over several CTAs": ("torch.cumsum(x, 0)", "torch.randn(40001)"),
-}
-LONG = {
     "one element a row": ("torch.cumsum(x, 1)", "torch.randn(9, 1)"),
     "short rows": ("torch.cumsum(x, -1)", "torch.randn(4, 10, 7)"),
     "rows of whole vectors": ("torch.cumsum(x, 1)", "torch.randn(5, 1024)"),
@@ -62,8 +60,8 @@ def get_inputs():
 """
 
 
-def check(offline_simulator, expression, inputs):
-    answer = offline_simulator.ask("scan", problem(expression, inputs))
+def check(offline_simulator, expression, inputs, steps=None):
+    answer = offline_simulator.ask("scan", problem(expression, inputs), steps=steps)
     assert "revisions" in answer, answer
     wrong = [
         (entry["applied"], entry["verdict"]) for entry in answer["revisions"] if entry["verdict"] != "right"
@@ -72,20 +70,15 @@ def check(offline_simulator, expression, inputs):
     return answer["revisions"]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.first(2)
+@pytest.mark.parametrize("name", SCANS)
 def test_strategies_scan_as_torch_does(offline_simulator, name):
-    assert len(check(offline_simulator, *QUICK[name])) > 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", LONG)
-def test_every_kind_of_scan_is_right_at_every_strategy(offline_simulator, name):
-    assert len(check(offline_simulator, *LONG[name])) > 1
+    assert len(check(offline_simulator, *SCANS[name])) > 1
 
 
 def test_few_long_rows_are_split_and_many_short_ones_are_not(offline_simulator):
-    few = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(2, 20000)")
-    many = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(300, 33)")
+    few = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(2, 20000)", steps=[-1])
+    many = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(300, 33)", steps=[-1])
     assert (few[-1]["applied"][-1], many[-1]["applied"][-1]) == ("split-scan", "prefetch-chunk")
 
 
@@ -99,5 +92,5 @@ def test_rows_are_read_once_and_written_once(offline_simulator):
 
 def test_a_mask_is_read_once_beside_the_row(offline_simulator):
     inputs = "torch.randn(8, 4096), torch.rand(8, 4096) > 0.5"
-    last = check(offline_simulator, "torch.cumsum(x * mask, 1)", inputs)[-1]
+    (last,) = check(offline_simulator, "torch.cumsum(x * mask, 1)", inputs, steps=[-1])
     assert last["counters"]["sectors"] == (2 * 4 + 1) * 8 * 4096 // 32

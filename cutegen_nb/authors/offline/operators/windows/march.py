@@ -79,10 +79,9 @@ _MOST_OPEN = 16
 
 def march_plan(window: Window, *, staged: bool, pipelined: bool) -> MarchPlan:
     """Choose the axis of the march: depth, height, or planes where windows have one dimension."""
+    one = WindowAxis()
     depth, height, width = window.axes
-    march, cross = {1: (WindowAxis(), WindowAxis()), 2: (height, WindowAxis()), 3: (depth, height)}[
-        window.rank
-    ]
+    march, cross = {1: (one, one), 2: (height, one), 3: (depth, height)}[window.rank]
     return MarchPlan(march=march, cross=cross, along=width, staged=staged, pipelined=pipelined)
 
 
