@@ -25,7 +25,7 @@ _CUDA_FAULTS = {
 }
 """Verdict and kind of the finding, by words of a CUDA error message in lower case."""
 _OUT_OF_MEMORY = re.compile(
-    r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE
+    r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc|_ALLOC_FAILED", re.IGNORECASE
 )
 _ADVICE = "Including non-PyTorch memory"
 """Beginning of PyTorch's second half of the message: figures of its allocator, and settings of it."""
@@ -113,7 +113,7 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
     name = type(error).__name__
     if isinstance(error, SystemExit):
         return fault(Verdict.EXITED, "exited", f"The candidate called exit({error.code!r}) while {phase}.")
-    if isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(text):
+    if ran_out_of_memory(error):
         return fault(Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {phase}: {name}: {text}")
     for words, (verdict, kind) in _CUDA_FAULTS.items():
         if words in text.lower() and not isinstance(error, SyntaxError):
@@ -167,6 +167,11 @@ def _named_in_text(text: str, path: Path) -> tuple[int, int] | None:
     name = re.escape(path.name)
     found = re.search(name + r'["\']?(?::|, line )(\d+)(?::(\d+))?', _CONTROL.sub("", text))
     return (int(found[1]), int(found[2] or 0)) if found else None
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Return whether the host, PyTorch's allocator or a library (cuBLAS, say) got no memory."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def _innermost(trace: TracebackType | None, path: Path) -> tuple[int, int]:

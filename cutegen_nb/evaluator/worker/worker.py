@@ -30,7 +30,7 @@ from cutegen_nb.evaluator.problem import loader, trace
 from cutegen_nb.evaluator.process import confinement, process_tree
 from cutegen_nb.evaluator.process.channel import Channel
 from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
-from cutegen_nb.evaluator.trial.candidate_fault import without_advice
+from cutegen_nb.evaluator.trial.candidate_fault import ran_out_of_memory, without_advice
 from cutegen_nb.evaluator.trial.evidence import Rival, Task
 from cutegen_nb.evaluator.worker import full_size_call, isolated_call, isolated_judge, remote_call, warmup
 from cutegen_nb.simulator.host.layouts import LayoutCollector
@@ -116,25 +116,28 @@ def serve(sock: socket.socket, surroundings: WorkerContext) -> None:
             _evaluate(request, channel, surroundings, confined)
     except CutegenError as error:
         channel.send("error", error=type(error).__name__, message=str(error))
-    except torch.OutOfMemoryError as error:
-        message = (
-            f"The GPU's memory does not hold this problem with its reference and float64 oracle. "
-            f"{without_advice(str(error))} "
-            "`cutegen-nb doctor` shows who holds the memory. Make the problem smaller or use the simulator."
-        )
-        channel.send("error", error="EvaluatorError", message=message)
     except SystemExit as error:
         # Only the problem's own code gets here: a candidate's exit has become a verdict before.
         channel.send(
             "error", error="ProblemError", message=f"The problem's code called exit({error.code!r})."
         )
     except BaseException as error:  # noqa: BLE001 - the worker's last line of defence
-        channel.send(
-            "fault", message=f"{type(error).__name__}: {error}", trace=traceback.format_exc()[-4000:]
-        )
+        if ran_out_of_memory(error):
+            channel.send("error", error="EvaluatorError", message=_without_memory(error))
+        else:
+            message = f"{type(error).__name__}: {error}"
+            channel.send("fault", message=message, trace=traceback.format_exc()[-4000:])
     # No code of the candidate may run any more: no atexit handlers, threads or destructors.
     sys.stdout.flush()
     os._exit(0)
+
+
+def _without_memory(error: BaseException) -> str:
+    return (
+        "The GPU's memory does not hold this problem with its reference and float64 oracle. "
+        f"{without_advice(str(error))} "
+        "`cutegen-nb doctor` shows who holds the memory. Make the problem smaller or use the simulator."
+    )
 
 
 def _facts(request: dict[str, Any], channel: Channel) -> None:

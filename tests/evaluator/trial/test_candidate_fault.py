@@ -97,6 +97,8 @@ def test_whatever_the_dsl_raises_did_not_compile(tmp_path):
     )
     fault = classify(memory, RUNNING, tmp_path / "x")
     assert fault.outcome == Judged(verdict=Verdict.OUT_OF_MEMORY)
+    cublas = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    assert classify(cublas, RUNNING, tmp_path / "x").finding.kind == "out-of-memory"
     # No advice on settings that are the judge's own.
     assert fault.finding.message.endswith("of which 8.49 GiB is free.")
 
