@@ -84,10 +84,15 @@ def table(results: Iterable[dict[str, Any]]) -> str:
         lines += [f"{result['device']}, driver {result['driver']}, {result['date']}: {result['command']}", ""]
         lines += ["| problem | outcome | rounds | ms | share of the roof | × eager | × torch.compile | s |"]
         lines += ["|---|---|---|---|---|---|---|---|"]
-        problems = sorted(result["problems"].items(), key=lambda item: _number(Path(item[0])))
+        problems = sorted(result["problems"].items(), key=lambda item: _place(item[0]))
         lines += [_row(stem, item) for stem, item in problems]
         every += problems
     return "\n".join([*lines, "", *_statistics(every)])
+
+
+def _place(stem: str) -> tuple[str, int]:
+    level, _, name = stem.rpartition("/")
+    return level, int(name.partition("_")[0])
 
 
 def _row(stem: str, item: dict[str, Any]) -> str:
@@ -114,7 +119,9 @@ def _statistics(problems: list[tuple[str, dict[str, Any]]]) -> list[str]:
         ratios = [
             _speedups(item)[name]
             for stem, item in problems
-            if item.get("correct") and name in _speedups(item) and not stem.startswith(DIAGONAL)
+            if item.get("correct")
+            and name in _speedups(item)
+            and not stem.rpartition("/")[2].startswith(DIAGONAL)
         ]
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
