@@ -57,7 +57,7 @@ def thresholds(source: str) -> tuple[Threshold, ...]:
             if isinstance(target, ast.Name) and value is not None:
                 named[target.id] = value
     found: dict[int, Threshold] = {}
-    for part, in_kernel in _operands(tree, in_kernel=False):
+    for part, in_kernel in _operands(tree, named, in_kernel=False):
         item = _threshold(part, named)
         if item and item.value > (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD):
             found.setdefault(item.value, item)
@@ -105,15 +105,20 @@ def _capped(node: ast.AST) -> Iterator[ast.expr]:
         yield from _capped(child)
 
 
-def _operands(node: ast.AST, *, in_kernel: bool) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield both sides of comparisons and divisors of ``//``, each with True if inside a kernel."""
+def _operands(node: ast.AST, named: dict[str, int], *, in_kernel: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield both sides of comparisons and divisors of ``//``, each with True if inside a kernel.
+
+    Between constants alone (``THREADS // 32``) no size decides.
+    """
     for child in ast.iter_child_nodes(node):
         inside = in_kernel or (isinstance(child, ast.FunctionDef) and _is_kernel(child))
         if isinstance(child, ast.Compare):
-            yield from ((part, inside) for part in (child.left, *child.comparators))
+            sides = (child.left, *child.comparators)
+            known = all(_integer(part, named) is not None for part in sides)
+            yield from () if known else ((part, inside) for part in sides)
         if isinstance(child, ast.BinOp) and isinstance(child.op, ast.FloorDiv):
-            yield child.right, inside
-        yield from _operands(child, in_kernel=inside)
+            yield from () if _integer(child.left, named) is not None else ((child.right, inside),)
+        yield from _operands(child, named, in_kernel=inside)
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:

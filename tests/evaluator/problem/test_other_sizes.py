@@ -49,6 +49,11 @@ def forward(x):
     ]
 
 
+def test_constants_alone_decide_nothing_by_size():
+    source = "THREADS = 256\nWARPS = THREADS // 32\nWIDE = THREADS > 128\nif x.numel() // 64 > 3: pass\n"
+    assert [item.value for item in thresholds(source)] == [64]
+
+
 def test_extents_are_literals_that_size_an_input():
     found = extents(PROBLEM, NOW, [(64, 256)])
     assert found == [SizeLiteral(full=64, now=64), SizeLiteral(full=4096, now=256)]
