@@ -128,7 +128,9 @@ def test_convolutions_are_right_and_clean(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("ladder", LADDERS)
 def test_every_convolution_is_right_in_every_form(tmp_path, ladder):
-    assert_right(errors(tmp_path, kernels([(case, ladder) for case in CASES])))
+    # With one stage the kernel is that of several, less the overlap of its copies: three cases are enough.
+    cases = ("odd", "half", "nan") if ladder == "mma" else CASES
+    assert_right(errors(tmp_path, kernels([(case, ladder) for case in cases])))
 
 
 def matched(module, inputs, cast=""):
