@@ -27,6 +27,10 @@ DEADLINE_ON_SIMULATOR_S = 60.0
 DEADLINE_ON_GPU_S = 180.0
 """Default wall time in seconds of an evaluation on a GPU, where baselines are compiled too."""
 
+_GROWING_SEGMENTS = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+"""Setting of PyTorch's allocator in workers on a GPU. Without it blocks of 7 GiB are left over where the oracle
+needs one of 14, and half of the memory is lost. Tools around a candidate see the default allocator."""
+
 
 class Workers:
     """Device and fork server of one evaluator. No process is started before the first request."""
@@ -161,18 +165,14 @@ class Workers:
             simulated = device.kind is DeviceKind.SIMULATOR
             spare = not simulated if self._spare is None else self._spare
             kind = "simulator" if simulated else "cuda"
-            self.server = ForkServer(kind, device.architecture, spare=spare, variables=self.variables(device))
+            variables = self.variables(device) | ({} if simulated else _GROWING_SEGMENTS)
+            self.server = ForkServer(kind, device.architecture, spare=spare, variables=variables)
         return self.server
 
     @staticmethod
     def variables(device: Device) -> dict[str, str]:
         """Variables that every process of a candidate gets on this device."""
-        if device.kind is DeviceKind.SIMULATOR:
-            return {}
-        # Without it blocks of 7 GiB are left over where the oracle needs one of 14: half of a GPU is lost.
-        return {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} | devices.single_gpu_environment(
-            device
-        )
+        return {} if device.kind is DeviceKind.SIMULATOR else devices.single_gpu_environment(device)
 
     async def address_space(self) -> int | None:
         """Limit in bytes on a worker's address space beyond the template's.

@@ -171,3 +171,18 @@ def test_on_a_gpu_resident_memory_is_limited_and_not_the_address_space(monkeypat
     monkeypatch.setattr("cutegen_nb.evaluator.process.pool.os", SimpleNamespace(sysconf=sizes.get))
     found = asyncio.run(workers(device="cuda").limits())
     assert found == ProcessLimits(deadline_s=180.0, address_space_bytes=None, resident_bytes=2 << 30)
+
+
+@pytest.mark.parametrize(("kind", "growing"), [(DeviceKind.GPU, True), (DeviceKind.SIMULATOR, False)])
+def test_workers_on_a_gpu_grow_segments_of_memory_and_tools_do_not(kind, growing, monkeypatch):
+    workers = Workers()
+    chosen = SimpleNamespace(kind=kind, architecture="sm_90a", uuid="")
+
+    async def choice():
+        return chosen
+
+    monkeypatch.setattr(workers, "choice", choice)
+    monkeypatch.setattr(devices, "_listed", tuple)
+    server = asyncio.run(workers.forks())
+    assert ("PYTORCH_CUDA_ALLOC_CONF" in server._variables) is growing
+    assert workers.variables(chosen) == {}
