@@ -28,8 +28,9 @@ DEADLINE_ON_GPU_S = 180.0
 """Default wall time in seconds of an evaluation on a GPU, where baselines are compiled too."""
 
 _GROWING_SEGMENTS = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
-"""Setting of PyTorch's allocator in workers on a GPU. Without it blocks of 7 GiB are left over where the oracle
-needs one of 14, and half of the memory is lost. Tools around a candidate see the default allocator."""
+"""Setting of PyTorch's allocator in workers on a GPU; tools around a candidate see the default allocator.
+
+Without it blocks of 7 GiB are left over where the oracle needs one of 14, and half of the memory is lost."""
 
 
 class Workers:

@@ -175,7 +175,7 @@ def test_on_a_gpu_resident_memory_is_limited_and_not_the_address_space(monkeypat
 
 @pytest.mark.parametrize(("kind", "growing"), [(DeviceKind.GPU, True), (DeviceKind.SIMULATOR, False)])
 def test_workers_on_a_gpu_grow_segments_of_memory_and_tools_do_not(kind, growing, monkeypatch):
-    workers = Workers()
+    workers = Workers(device="auto", architecture=None, deadline_s=None, memory_bytes=1 << 30, spare=None)
     chosen = SimpleNamespace(kind=kind, architecture="sm_90a", uuid="")
 
     async def choice():
