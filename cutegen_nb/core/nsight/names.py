@@ -165,6 +165,9 @@ COUNTERPARTS: tuple[Counterpart, ...] = (
     Counterpart(
         figures=("awaited_samples",), note="of stall_samples, put to the load that is waited for; no metric"
     ),
+    Counterpart(figures=("products",), note="of tcgen05.mma, by shape; no Blackwell GPU was read"),
+    Counterpart(figures=("tensor_load_bytes",), note="of tensor memory; no Blackwell GPU was read"),
+    Counterpart(figures=("tensor_store_bytes",), note="of tensor memory; no Blackwell GPU was read"),
     Counterpart(figures=("barriers",), note="no metric counts barrier instructions alone"),
     Counterpart(figures=("branches",), note=f"{_MACHINE}: short branches become predicates"),
     Counterpart(

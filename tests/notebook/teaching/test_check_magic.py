@@ -49,7 +49,7 @@ def test_a_wrong_request_gets_one_sentence(kernel: Kernel, code: str):
 
 def test_the_names_of_the_exercises_are_completed(kernel: Kernel):
     assert kernel.complete("%%cutegen ch") == ["check"]
-    assert kernel.complete("%%cutegen check co") == ["coalescing/1", "coalescing/2", "coalescing/3"]
+    assert kernel.complete("%%cutegen check coa") == ["coalescing/1", "coalescing/2", "coalescing/3"]
 
 
 def test_an_answer_is_marked_and_leaves_no_variable(kernel: Kernel):

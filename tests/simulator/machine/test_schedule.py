@@ -372,7 +372,7 @@ def test_an_unknown_instruction_stops_only_where_it_is_reached(machine):
     "text",
     [
         "add.strange.s32 %r50, %r99, 1;",
-        "max.f32 %r50, %r99, %r99, %r99;",
+        "max.f64 %rd1, %rd2, %rd3, %rd4; mov.b32 %r50, 0;",
         "barrier.cluster.arrive.noComplete; mov.b32 %r50, 0;",
         "multimem.ld_reduce.global.add.u32 %r50, [%rd90];",
         "fma.rn.oob.f16 %rs1, %rs2, %rs3, %rs4; mov.b32 %r50, 0;",

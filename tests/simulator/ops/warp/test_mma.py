@@ -478,7 +478,7 @@ def test_a_cta_without_whole_warps_cannot_multiply(machine):
         "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
         "mma.sync.aligned.m16n8k8.col.row.f32.f16.f16.f32",
         "mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16",
-        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
+        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e4m3.f32",
         "mma.sync.aligned.m16n8k8.row.col.satfinite.f32.f16.f16.f32",
     ],
 )
