@@ -33,7 +33,7 @@ class RecordedSession:
     summary: SessionSummary
     """Its times, first and best revision."""
     stated: str = ""
-    """What it teaches, as the folder's file says; empty where it says nothing."""
+    """Lesson of the session, as the folder's file states it; empty where it states none."""
 
     @property
     def device(self) -> str:
@@ -54,7 +54,7 @@ class RecordedSession:
 
     @property
     def teaches(self) -> str:
-        """What it teaches: the stated sentence, else the largest step or the reason of its end."""
+        """Lesson of the session: the stated sentence, else the largest step or the reason of its end."""
         return self.stated or _largest_step(self.summary) or f"Ended: {ended_words(self.summary.stopped)}"
 
     def _revision(self, number: int | None) -> RevisionSummary | None:

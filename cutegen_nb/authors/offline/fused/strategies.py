@@ -33,7 +33,7 @@ _FIRST = {
     "warp": "The simplest kernel that is right and keeps the GPU busy: a warp takes each row.",
     "cta": "The simplest kernel that is right and keeps the GPU busy: a CTA takes each row, or a part of it.",
 }
-"""What is said of a first kernel, by the threads that share a row."""
+"""Rationale of a first kernel, by the threads that share a row."""
 HOPPER = ("sm_90",)
 """Architectures with clusters of CTAs for which kernels are written."""
 BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
