@@ -25,7 +25,8 @@ def run(given: torch.Tensor, output: torch.Tensor) -> PairedRun:
     return PairedRun(drawn=[given.clone()], given=[given], called=called, wanted=(output.clone(),))
 
 
-def test_a_released_run_holds_the_memory_of_its_inputs_and_a_sample_of_its_outputs():
+def test_a_released_run_holds_the_memory_of_its_inputs_and_a_sample_of_its_outputs(monkeypatch):
+    monkeypatch.setattr(observations, "_SAMPLE_ELEMENTS", 1000)
     given, output = torch.randn(1000, 300), torch.randn(1000, 300)
     history = History(first=run(given, output), latest=run(given, output))
     history.release()
@@ -49,7 +50,16 @@ def test_a_sample_tells_one_answer_from_another(monkeypatch):
     assert sample(torch.arange(8.0)).tolist() == [0, 2, 4, 6]
 
 
-def test_a_sample_does_not_keep_its_tensor_alive():
+def test_an_output_that_is_not_large_is_kept_whole():
+    output = torch.randn(300, 500)
+    other = output.clone()
+    other[7, 11] += 1
+    assert torch.equal(sample(output), output.view(-1))
+    assert not torch.equal(sample(output), sample(other))
+
+
+def test_a_sample_does_not_keep_its_tensor_alive(monkeypatch):
+    monkeypatch.setattr(observations, "_SAMPLE_ELEMENTS", 1000)
     big = torch.zeros(1 << 20)
     taken = SimpleNamespace(sample=sample(big))
     assert taken.sample.untyped_storage().nbytes() < big.untyped_storage().nbytes() / 8
