@@ -72,13 +72,18 @@ def _packed(high: Value, low: Value) -> Value:
 
 def _from_singles(instruction: Instruction, lowering: Lowering, to: str, *, rectified: bool) -> Operation:
     a, b = lowering.sources(instruction, ("f32", "f32"))
+    # A destination may be wider than the result, which is then extended by zeros.
+    wide = lowering.width(instruction.operands[0], "b8" if to == "e2m1" else "b16") > 1
 
     def narrow(x: Value) -> Value:
         return codes_of(np.maximum(x, np.float32(0)) + np.float32(0) if rectified else x, to)
 
     def function(x: Value, y: Value) -> Value:
         high, low = narrow(x), narrow(y)
-        return high << np.uint8(_NIBBLE) | low if to == "e2m1" else _packed(high, low)
+        if to != "e2m1":
+            return _packed(high, low)
+        pair: Value = high << np.uint8(_NIBBLE) | low
+        return pair.astype(U16) if wide else pair
 
     return lowering.assign(instruction, compute2(function, F32, a, b))
 
