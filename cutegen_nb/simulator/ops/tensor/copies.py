@@ -15,6 +15,7 @@ from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation
 from cutegen_nb.simulator.ops.tensor.descriptors import UNIT, UnknownTensorDescriptor, decode_matrices
 from cutegen_nb.simulator.ops.tensor.places import (
     column_of,
+    ctas_of,
     lane_of,
     memory_of,
     require_allocated,
@@ -61,8 +62,7 @@ class Copy:
     """Descriptor of the source."""
 
     def _ctas(self, lanes: Batch, rows: Array) -> list[Array]:
-        own = self.threads[rows] // lanes.threads
-        return [own & ~1, own | 1] if self.pair else [own]
+        return ctas_of(lanes, self.threads[rows], pair=self.pair)
 
     def region(self, lanes: Batch, rows: Array) -> list[tuple[Array, Array, Array]]:
         """Groups of cells that are written."""

@@ -31,6 +31,12 @@ def misuse(lanes: Batch, lane: int, instruction: Instruction, text: str) -> Tens
     return TensorMemoryMisuse(message, instruction, thread=thread, cta=cta)
 
 
+def ctas_of(lanes: Batch, threads: Array, *, pair: bool) -> list[Array]:
+    """CTA of each issuing thread; for two CTAs both of its pair, the even rank first."""
+    own = threads // lanes.threads
+    return [own & ~1, own | 1] if pair else [own]
+
+
 def memory_of(lanes: Batch) -> TensorMemory:
     """Tensor memory of the batch, made at the first call."""
     if lanes.tensor is None:

@@ -34,7 +34,7 @@ from cutegen_nb.simulator.ops.tensor.factors import (
     from_tensor_memory,
     places_of,
 )
-from cutegen_nb.simulator.ops.tensor.places import column_of, lane_of, memory_of
+from cutegen_nb.simulator.ops.tensor.places import column_of, ctas_of, lane_of, memory_of
 from cutegen_nb.simulator.ptx.faults import unsupported
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.addressing import ListedAddresses, raise_outside
@@ -92,8 +92,7 @@ class Product:
     # -- CTAs and cells -------------------------------------------------------------------------------------
     def ctas_of(self, lanes: Batch, rows: Array) -> list[Array]:
         """CTA of each product's part: the issuer's, or both of its pair, the even rank first."""
-        own = self.threads[rows] // lanes.threads
-        return [own & ~1, own | 1] if self.pair else [own]
+        return ctas_of(lanes, self.threads[rows], pair=self.pair)
 
     def _lanes(self, first: Array) -> Array:
         """Lane of each row of a CTA's part of D, (products, rows)."""
