@@ -22,9 +22,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from cutegen_nb.app.campaign_setup import campaign_problems
+
 ROOT = Path(__file__).parent.parent
-DIAGONAL = "12_"
-"""Beginning of the diagonal problem's file: its reference is outdated, so that it is in no mean."""
+DIAGONAL = "level1/12_"
+"""Beginning of the diagonal problem's label: its reference is outdated, so that it is in no mean."""
 
 
 def run(order: argparse.Namespace) -> None:
@@ -32,7 +36,14 @@ def run(order: argparse.Namespace) -> None:
     kept = json.loads(order.output.read_text()) if order.output.exists() else {"problems": {}}
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "cutegen_nb", "campaign", *map(str, _missing(order, kept)), "--json"]
-        words += ["--device", "cuda", "--rounds", str(order.rounds), "--store", str(order.store or folder)]
+        words += [
+            "--device",
+            "cuda",
+            "--rounds",
+            str(order.rounds),
+            "--store",
+            str(order.store.resolve() if order.store else folder),
+        ]
         words += ["--name", "kernelbench"]
         words += ["--total-minutes", str(order.minutes)] if order.minutes else []
         done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -48,7 +59,7 @@ def run(order: argparse.Namespace) -> None:
     }
     for item in answer["problems"]:
         if item["state"] not in {"waiting", "unfinished"}:
-            kept["problems"][Path(item["file"]).stem] = {
+            kept["problems"][_label(Path(item["file"]))] = {
                 key: value for key, value in item.items() if key not in {"file", "session", "estimate"}
             }
     order.output.write_text(json.dumps(kept, indent=1))
@@ -56,20 +67,16 @@ def run(order: argparse.Namespace) -> None:
 
 
 def _missing(order: argparse.Namespace, kept: dict[str, Any]) -> list[Path]:
-    wanted: set[int] = set()
-    for part in filter(None, order.only.split(",")):
-        first, _, last = part.partition("-")
-        wanted |= set(range(int(first), int(last or first) + 1))
-    files = sorted(order.folder.resolve().glob("*.py"), key=_number)
-    chosen = [path for path in files if not wanted or _number(path) in wanted]
-    left = [path for path in chosen if path.stem not in kept["problems"]]
+    found, _ = campaign_problems([str(order.folder.resolve())], order.only or None, ())
+    left = [Path(item.file) for item in found if _label(Path(item.file)) not in kept["problems"]]
     if not left:
         sys.exit(f"{order.output} holds all of them")
     return left
 
 
-def _number(path: Path) -> int:
-    return int(path.stem.partition("_")[0])
+def _label(path: Path) -> str:
+    """Folder and name of a problem's file: ``level1/23_Softmax``."""
+    return f"{path.parent.name}/{path.stem}"
 
 
 def _driver() -> str:
@@ -119,9 +126,7 @@ def _statistics(problems: list[tuple[str, dict[str, Any]]]) -> list[str]:
         ratios = [
             _speedups(item)[name]
             for stem, item in problems
-            if item.get("correct")
-            and name in _speedups(item)
-            and not stem.rpartition("/")[2].startswith(DIAGONAL)
+            if item.get("correct") and name in _speedups(item) and not stem.startswith(DIAGONAL)
         ]
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))

@@ -33,9 +33,10 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from cutegen_nb.app.campaign_setup import campaign_problems
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.core.errors import CutegenError
-from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm
+from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
@@ -46,23 +47,10 @@ LARGEST_MS = 300.0
 """Time of a timed call from which one call is enough."""
 
 
-def problems(folder: Path, only: str) -> Iterator[tuple[str, Problem]]:
-    """Yield the chosen files' names and problems in the order of their numbers."""
-    wanted: set[int] = set()
-    for part in filter(None, only.split(",")):
-        first, _, last = part.partition("-")
-        wanted |= set(range(int(first), int(last or first) + 1))
-    for path in sorted(folder.glob("*.py"), key=lambda item: int(item.stem.partition("_")[0])):
-        number, _, name = path.stem.partition("_")
-        if not wanted or int(number) in wanted:
-            yield (
-                path.stem,
-                Problem(
-                    name="".join(c if c.isalnum() else "_" for c in name).strip("_"),
-                    source=path.read_text(),
-                    form=ProblemForm.KERNELBENCH,
-                ),
-            )
+def problems(folder: Path, only: str) -> list[tuple[str, Problem]]:
+    """Return the chosen files' names and problems, as `cutegen-nb campaign` reads them."""
+    found, _ = campaign_problems([str(folder)], only or None, ())
+    return [(Path(item.file).stem, item.problem) for item in found if item.problem]
 
 
 def fits(strategy: Strategy, dtype: str) -> bool:
@@ -275,7 +263,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     order = parser.parse_args()
     began, results = time.monotonic(), {}
-    chosen = list(problems(order.folder, order.only))
+    chosen = problems(order.folder, order.only)
     facts = asyncio.run(facts_of(chosen))
     for stem, problem in chosen:
         if time.monotonic() - began > order.seconds:
