@@ -370,6 +370,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_template")
 def test_without_its_guard_the_kernel_shown_is_out_of_bounds(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     guarded = Path("my_twice.py").read_text(encoding="utf-8")
@@ -384,6 +385,7 @@ def test_without_its_guard_the_kernel_shown_is_out_of_bounds(folder, monkeypatch
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_template")
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_the_commands_of_a_page_run_in_the_order_shown(page, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
