@@ -214,6 +214,7 @@ class TestASession:
         )
         assert unattended.run("print(cut.name)").text == "cut\n"
 
+    @pytest.mark.long  # the moment of an interrupt that the test before it sends earlier
     def test_an_interrupt_while_the_last_record_is_drawn_is_no_error_of_the_session(self, unattended: Kernel):
         ended = "sessions WHERE name = 'over' AND stopped <> ''"
         ran = interrupted_once(ended, f"%%cutegen --name over --rounds 1\n{PROBLEM}", unattended)
