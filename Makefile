@@ -23,6 +23,9 @@ CUTLASS := $(VENV)/cutlass
 CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
 CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
 
+# Empty is off: the tests start hundreds of processes, and without bytecode each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo lab docs pictures test test-fast test-long test-cutlass test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
@@ -43,8 +46,9 @@ docs: $(READY) ## The documentation as a site in site/
 pictures: $(READY) ## The pictures of README and documentation, from a real JupyterLab; needs Chromium
 	CUTEGEN_PICTURES=docs/images $(BIN)/python -m pytest -q tests/browser/test_pictures.py
 
-# A file of tests stays on one process, for its fixtures' sake; in the order of the folders, so the browser's last.
-PROCESSES := --numprocesses=logical --maxprocesses=4
+# One process more than the machine has cores: a test often waits for the processes that it starts.
+PROCESSES := --numprocesses=$(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --maxprocesses=4
+# A file of tests stays on one process, for its fixtures' sake, in the order of tests/conftest.py: slow files first.
 PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
 
 # Folders whose tests are fast but for those marked slow: no evaluation in a process of its own.
@@ -56,8 +60,8 @@ test-fast: $(READY) ## After each edit: about a minute, without evaluations in p
 test: $(READY) ## Every part of the package, one walk through the panel; without the GPU tests and what `make test-long` runs
 	$(BIN)/python -m pytest -m "not gpu and not long" $(PARALLEL)
 
-# The browser's tests in a run of their own: no other test may follow them in a process (tests/conftest.py).
-test-long: $(READY) ## The rest of the panel's tests, the lessons, every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
+# The browser's tests in a run of their own: those of a file share a page, so they stay on one process.
+test-long: $(READY) ## The rest of the panel's tests, the quickstart and the lessons, every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not gpu and not browser" $(PROCESSES) --dist=worksteal
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser" $(PARALLEL) tests/browser
 

@@ -63,11 +63,12 @@ def one_template(templates: dict[str, ForkServer]) -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests, and mark as ``long`` the cases of a sweep after its first ones."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark as ``long`` the cases of a sweep after its first ones, and order the tests that are left."""
     _mark_later_cases(items)
-    _move_browser_to_the_end(items)
+    yield
+    _put_slow_files_first(items)
 
 
 def _mark_later_cases(items: list[pytest.Item]) -> None:
@@ -81,9 +82,11 @@ def _mark_later_cases(items: list[pytest.Item]) -> None:
                 item.add_marker("long")
 
 
-def _move_browser_to_the_end(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright keeps an event loop running in this thread until the session ends.
+def _put_slow_files_first(items: list[pytest.Item]) -> None:
+    """Files of slow tests first: a long one at the end would keep one process busy and leave the others idle."""
+    slow = {item.path for item in items if _is_slow(item)}
+    items.sort(key=lambda item: item.path not in slow)
 
-    `asyncio.run` in any test after them would fail with "cannot be called from a running event loop".
-    """
-    items.sort(key=lambda item: item.path.parent.name == "browser")
+
+def _is_slow(item: pytest.Item) -> bool:
+    return item.path.parent.name == "browser" or item.get_closest_marker("slow") is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import re
 import shlex
 import sys
@@ -344,22 +345,24 @@ def test_the_tree_keeps_the_rules_that_contributing_states(monkeypatch):
 
 
 RUN = [
-    *(
-        ROOT / "docs" / "howto" / f"{name}.md"
-        for name in ("own-problem", "library", "own-program", "profile", "another-machine", "strategies")
-    ),
-]
-"""Pages whose commands run here, in order, in one folder: a later page uses the files of an earlier one.
+    tuple(ROOT / "docs" / "howto" / f"{name}.md" for name in names)
+    for names in (
+        ("own-problem", "another-machine"), ("library",), ("own-program",), ("profile",), ("strategies",)
+    )
+]  # fmt: skip
+"""Pages whose commands run here, in one folder; of those that stand together the second uses the first one's session.
 
 `test_readme.py` runs the README's.
 """
+LONG = RUN[0]
+"""Pages with a session: `test_readme.py` runs one, `tests/cli/test_bundles.py` sends one to another machine."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A user's folder with every file that the pages show."""
     made = tmp_path_factory.mktemp("docs")
-    for page in RUN:
+    for page in itertools.chain(*RUN):
         for block in blocks(page, "python"):
             name = re.match(r"# (\w+\.py)\n", block)
             assert name is not None, f"{name_of(page)} shows Python without a file's name"
@@ -370,6 +373,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_template")
 def test_without_its_guard_the_kernel_shown_is_out_of_bounds(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     guarded = Path("my_twice.py").read_text(encoding="utf-8")
@@ -384,11 +388,16 @@ def test_without_its_guard_the_kernel_shown_is_out_of_bounds(folder, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_the_commands_of_a_page_run_in_the_order_shown(page, folder, monkeypatch, capsys):
+@pytest.mark.usefixtures("one_template")
+@pytest.mark.parametrize(
+    "pages",
+    [pytest.param(pages, marks=pytest.mark.long if pages is LONG else ()) for pages in RUN],
+    ids=lambda pages: " ".join(page.stem for page in pages),
+)
+def test_the_commands_of_a_page_run_in_the_order_shown(pages, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CUTEGEN_KNOWLEDGE", str(folder / "knowledge"))
-    lines = [line for line in shown_commands(page) if "$ cutegen-nb " in text_of(page)]
+    lines = [line for page in pages for line in shown_commands(page) if "$ cutegen-nb " in text_of(page)]
     assert lines
     for line in lines:
         status = main(line.split()[1:])

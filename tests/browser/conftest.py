@@ -168,8 +168,12 @@ def _await_server(running: Lab, server: subprocess.Popen[bytes], log: Path) -> N
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """Chromium for the tests of one file.
+
+    Playwright keeps an event loop running in this thread, in which `asyncio.run` of another file's test fails.
+    """
     from playwright.sync_api import expect, sync_playwright
 
     with sync_playwright() as play:

@@ -101,6 +101,7 @@ def test_the_page_sorts_filters_and_unfolds(browser, folder, scheme):
     context.close()
 
 
+@pytest.mark.long  # starts JupyterLab; tests/notebook/test_unattended.py has the table among a cell's outputs
 def test_a_cell_shows_the_same_table(make_notebook, folder):
     notebook = make_notebook(["%load_ext cutegen_nb", f"%cutegen sessions --store {folder}"])
     notebook.run(0)

@@ -66,7 +66,7 @@ def offline_run(folder) -> dict[str, object]:
             "--device",
             "simulator",
             "--rounds",
-            "3",
+            "2",
             "--json",
         ],
         capture_output=True,
@@ -102,7 +102,7 @@ def test_the_report_is_one_file_that_fetches_nothing(offline_run):
 
 
 def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, capsys):
-    status = main(["run", "add.py", "--device", "simulator", "--rounds", "3", "--json"])
+    status = main(["run", "add.py", "--device", "simulator", "--rounds", "2", "--json"])
     out, err = capsys.readouterr()
     assert status == 0
     assert json.loads(out)["rounds"] == offline_run["rounds"]

@@ -427,6 +427,7 @@ FOR_MODELS = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", FOR_MODELS)
 def test_kernels_that_a_model_wrote_for_a_gpu_pass(judge, name):
     source = (Path(__file__).parent / "model_written" / f"{name}.py").read_text()

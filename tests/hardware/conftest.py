@@ -9,6 +9,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 SIMULATED = {"simulated", "counted"}
 """Fixtures that run the suite on the simulator, in processes of their own."""
+LONG = {"counted"}
+"""Of these the sweep over access patterns: tests/simulator/state counts the same accesses one by one."""
 
 
 def pytest_collection_modifyitems(items):
@@ -16,3 +18,5 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent == HERE and SIMULATED & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+        if item.path.parent == HERE and LONG & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.long)

@@ -7,6 +7,8 @@ size. A change of a list below is a change of what an author is asked for: look 
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -40,6 +42,8 @@ EXPRESSIONS = {
     "matrix product": ("x @ x", 2048),
 }
 """Reference over a square matrix, and its extent, by workload class."""
+FIRST = ("softmax", "loss", "matrix product")
+"""Classes judged in ``make test``: rows, a sum over all, and tiles; the others in ``make test-long``."""
 
 
 @dataclass(frozen=True)
@@ -213,13 +217,13 @@ def with_round(session: Session, step: Step, candidate: Candidate, found: Evalua
 
 
 @pytest.fixture(scope="module")
-def sessions() -> dict[str, Session]:
-    """A session for each class with the first kernel; that of softmax has a second one, with a CTA a row."""
+def session_of() -> Callable[[str], Session]:
+    """Session of a class with the first kernel; that of softmax has a second one, with a CTA a row."""
 
-    async def make() -> dict[str, Session]:
+    async def make(name: str) -> Session:
         evaluator = KernelEvaluator(device="simulator")
         try:
-            return {name: await play(name, evaluator) for name in EXPRESSIONS}
+            return await play(name, evaluator)
         finally:
             await evaluator.close()
 
@@ -246,7 +250,7 @@ def sessions() -> dict[str, Session]:
             session = with_round(session, step, candidate, found)
         return session
 
-    return asyncio.run(make())
+    return functools.cache(lambda name: asyncio.run(make(name)))
 
 
 def menu_of(session: Session) -> tuple[Strategy, ...]:
@@ -269,22 +273,25 @@ def offer_of(session: Session, number: int = 0) -> Offer:
     )
 
 
-@pytest.mark.parametrize("name", EXPRESSIONS)
-def test_a_first_kernel_is_offered_what_is_new_possible_and_able_to_win(sessions, name):
-    assert sessions[name].facts.workload_class.value == name
-    assert offer_of(sessions[name]) == OFFERS[name]
+CLASSES = [pytest.param(name, marks=() if name in FIRST else pytest.mark.long) for name in EXPRESSIONS]
 
 
-def test_what_a_kernel_carries_out_by_now_is_offered_no_more(sessions):
-    assert offer_of(sessions["softmax"], 1) == WIDER
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_first_kernel_is_offered_what_is_new_possible_and_able_to_win(session_of, name):
+    assert session_of(name).facts.workload_class.value == name
+    assert offer_of(session_of(name)) == OFFERS[name]
 
 
-@pytest.mark.parametrize("name", EXPRESSIONS)
-def test_each_strategy_of_the_menu_is_offered_somewhere_or_its_absence_has_a_reason(sessions, name):
-    offer = offer_of(sessions[name])
+def test_what_a_kernel_carries_out_by_now_is_offered_no_more(session_of):
+    assert offer_of(session_of("softmax"), 1) == WIDER
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_strategy_of_the_menu_is_offered_somewhere_or_its_absence_has_a_reason(session_of, name):
+    offer = offer_of(session_of(name))
     told = {*offer.structure.split(), *offer.profile.split(), *offer.tune.split()}
     told |= {*offer.done, *offer.unfit, *offer.hopeless.split()}
-    menu = {item.name: item for item in menu_of(sessions[name])}
+    menu = {item.name: item for item in menu_of(session_of(name))}
     assert told <= set(menu)
     for item in (menu[other] for other in set(menu) - told):
         # An answer to a counter that does not ask for it, or a strategy for another architecture or dtype.

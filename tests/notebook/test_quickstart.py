@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
 
@@ -28,6 +30,7 @@ def test_a_newcomer_has_ten_cells():
     assert len(json.loads(QUICKSTART.read_text(encoding="utf-8"))["cells"]) == 10
 
 
+@pytest.mark.long  # each of its magics has tests of its own, and every lesson runs in `make test-long`
 def test_the_quickstart_runs_under_nbmake(tmp_path):
     copy = shutil.copy(QUICKSTART, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PLATFORM_DIRS": "1"}

@@ -96,6 +96,7 @@ def test_what_a_program_prints_is_escaped_and_bounded(unattended: Kernel):
     assert "No kernel launch came to its end." in ran.plain
 
 
+@pytest.mark.long  # tests/cli/test_simulate.py runs a file with arguments, and the cells above run programs
 def test_a_file_runs_with_its_arguments(unattended: Kernel):
     ran = unattended.run(f"%simulate --max-ctas 2 {ADDS} --n 1280 --skip-check")
     assert ran.status == "ok", ran.error

@@ -151,10 +151,6 @@ class TestASession:
 
     def test_export_writes_what_the_suffix_says(self, ran, unattended: Kernel):
         folder = unattended.folder
-        said = unattended.run("%cutegen export best.py")
-        assert said.status == "ok", said.error
-        assert "It passed tier C on" in said.text
-        assert "It passed tier C on" in (folder / "best.py").read_text().splitlines()[0]
         assert "left out as you asked" in unattended.run("%cutegen export best.py --unchecked").text
         assert unattended.run("gelu.export('r.html'); gelu.export('all.cutegen')").status == "ok"
         ast.parse((folder / "best.py").read_text())
@@ -162,6 +158,13 @@ class TestASession:
         assert {"session.json", "r0.py", "r1.py"} <= set(zipfile.ZipFile(folder / "all.cutegen").namelist())
         assert "end it in .py" in unattended.run("%cutegen export k.txt").error
         assert "cannot be written" in unattended.run("%cutegen export nowhere/k.py").error
+
+    @pytest.mark.long  # tests/cli/test_bundles.py exports after tier C too
+    def test_export_checks_at_tier_c_first(self, ran, unattended: Kernel):
+        said = unattended.run("%cutegen export checked.py")
+        assert said.status == "ok", said.error
+        assert "It passed tier C on" in said.text
+        assert "It passed tier C on" in (unattended.folder / "checked.py").read_text().splitlines()[0]
 
     def test_looking_at_it_works_by_magic_as_well(self, ran, unattended: Kernel):
         assert "+++ r1" in unattended.run("%cutegen diff r0 r1").plain
@@ -211,6 +214,7 @@ class TestASession:
         )
         assert unattended.run("print(cut.name)").text == "cut\n"
 
+    @pytest.mark.long  # the moment of an interrupt that the test before it sends earlier
     def test_an_interrupt_while_the_last_record_is_drawn_is_no_error_of_the_session(self, unattended: Kernel):
         ended = "sessions WHERE name = 'over' AND stopped <> ''"
         ran = interrupted_once(ended, f"%%cutegen --name over --rounds 1\n{PROBLEM}", unattended)

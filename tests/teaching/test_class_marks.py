@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from rows_assignment import A_ROW_A_THREAD, SOLUTIONS, TOML, answer, notebook
 
 from cutegen_nb.core.errors import EvaluatorError
+from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.report.class_table import class_csv, class_json, fault_lines, student_rows
 from cutegen_nb.report.html.class_page import render
 from cutegen_nb.teaching.assignment import read_assignment
@@ -31,7 +32,7 @@ ADDED = {
 }
 """Lines at the end of an answer."""
 SAID = {
-    "prints": "TIMED_OUT: Not finished after 60 s",
+    "prints": "TIMED_OUT: Not finished after 5 s",
     "exits": "EXITED: The process ended with status 0 and no result",
     "forks": "CRASHED: It had ",
     "kernelless": "The cell has no kernel",
@@ -60,19 +61,38 @@ def folder(tmp_path_factory) -> Path:
     return made
 
 
+class _Evaluators:
+    """The evaluator, but one with a short deadline for the answer that never ends."""
+
+    def __init__(self):
+        self.usual = make_evaluator(Settings(device="simulator"))
+        self.short = KernelEvaluator(device="simulator", deadline_s=5.0)
+
+    def __getattr__(self, name):
+        return getattr(self.usual, name)
+
+    async def evaluate(self, problem, candidate, *rest):
+        chosen = self.short if ADDED["prints"] in candidate.source else self.usual
+        return await chosen.evaluate(problem, candidate, *rest)
+
+    async def close(self):
+        await self.usual.close()
+        await self.short.close()
+
+
 async def _marks(folder: Path):
     assignment = read_assignment(str(TOML))
-    evaluator = make_evaluator(Settings(device="simulator"))
+    evaluators = _Evaluators()
     try:
         return await mark_class(
-            assignment, read_submissions(str(folder), assignment.exercises), lambda _: evaluator, workers=2
+            assignment, read_submissions(str(folder), assignment.exercises), lambda _: evaluators, workers=2
         )
     finally:
-        await evaluator.close()
+        await evaluators.close()
 
 
 @pytest.fixture(scope="module")
-def marks(folder):
+def marks(folder, one_template):
     return asyncio.run(_marks(folder))
 
 

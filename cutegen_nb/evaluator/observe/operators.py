@@ -6,6 +6,7 @@ and attribute of ``torch`` stays as it was.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -48,6 +49,25 @@ def _foreign_file(registrations: str) -> str:
     return ""
 
 
+def read_registrations() -> dict[str, str]:
+    """Dumps of all operators whose kernels are PyTorch's own, by name.
+
+    The template calls it ahead, which takes some 90 ms, and its forks find the result. Kernels registered in
+    Python since then, such as a problem's, have every dump read anew. Compiled kernels never count.
+    """
+    in_python = getattr(torch.library, "_impls", None)  # names of what ``torch.library`` registered
+    if in_python is None:
+        return _own_registrations.__wrapped__(frozenset())
+    return _own_registrations(frozenset(in_python))
+
+
+@functools.lru_cache(maxsize=1)
+def _own_registrations(_in_python: frozenset[str]) -> dict[str, str]:
+    names = torch._C._dispatch_get_all_op_names()  # noqa: SLF001 - there is no public way
+    dumps = {name: _registrations(name) for name in names if name.startswith("aten::")}
+    return {name: text for name, text in dumps.items() if not _foreign_file(text)}
+
+
 class OperatorWatch:
     """Search for replaced operators of PyTorch that keeps what it has found.
 
@@ -57,9 +77,7 @@ class OperatorWatch:
     """
 
     def __init__(self) -> None:
-        names = torch._C._dispatch_get_all_op_names()  # noqa: SLF001 - there is no public way
-        dumps = {name: _registrations(name) for name in names if name.startswith("aten::")}
-        self._own = {name: text for name, text in dumps.items() if not _foreign_file(text)}
+        self._own = dict(read_registrations())
         self._names = list(self._own)
         self._looks = 0
         self._found: dict[str, str] = {}

@@ -22,7 +22,7 @@ from cutegen_nb.core.errors import CutegenError, DeviceUnavailable
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.evaluator.judge.judge import judge
-from cutegen_nb.evaluator.observe import isolation
+from cutegen_nb.evaluator.observe import isolation, operators
 from cutegen_nb.evaluator.observe.backend import ExecutionDevice
 from cutegen_nb.evaluator.observe.guard_bands import Guards
 from cutegen_nb.evaluator.probes.admission import admit
@@ -61,6 +61,7 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
 
         if not plain:
             warmup.import_early(compiler=True)
+            operators.read_registrations()
         ground = ExecutionDevice(name="GPU", architecture=architecture, simulation=None)
         return WorkerContext(ground=ground)
     warmup.import_early()
@@ -68,6 +69,7 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
 
     os.environ.update(bridge.prepare_environment(architecture))
     simulation = bridge.install(architecture)
+    operators.read_registrations()
     ground = ExecutionDevice(
         name=f"simulator ({architecture})", architecture=architecture, simulation=simulation
     )

@@ -1,12 +1,14 @@
 """Patches of the CuTe DSL's internals, which differ between releases; hence the version check.
 
-The process is changed in four places:
+The process is changed in five places:
 
 - Every compilation produces line info, PTX and machine code; the latter two are read back.
 - The execution engine is built without the DSL's CUDA runtime library and calls
   :mod:`~cutegen_nb.simulator.host.runtime` instead.
 - A call of a compiled function, or of its ``capi_func``, goes through :meth:`ExecutionEngine.run`.
 - CPU tensors enter as global memory.
+- Source positions of traced operations are looked up once:
+  :mod:`~cutegen_nb.simulator.host.source_positions`.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL, cuda_jit_executor
 
-    from cutegen_nb.simulator.host import benchmarks, exported_modules
+    from cutegen_nb.simulator.host import benchmarks, exported_modules, source_positions
     from cutegen_nb.simulator.host.tvm_ffi import patch as tvm_ffi  # imports torch
 
     chosen = CuTeDSL._get_dsl().envar.arch
@@ -101,6 +103,7 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
         _run_through(jit_executor.JitExecutor, engine)
         _run_entry_points(jit_executor.JitCompiledFunction, engine)
         _import_as_global(runtime._Tensor, engine)
+        source_positions.install()
     except AttributeError as error:
         raise ConfigurationError(
             f"{PACKAGE} {version(PACKAGE)} lacks an internal part the bridge needs ({error}); "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 IMPORTS = """
 import torch
 
@@ -21,6 +23,8 @@ warmup.import_early(compiler=True)
 """
 
 
+@pytest.mark.slow
+@pytest.mark.long  # test_warmup.py starts a template for a GPU, whose forks can use CUDA
 def test_the_compiler_is_imported_without_starting_cuda():
     done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
