@@ -41,6 +41,8 @@ class EstimateConstants:
     Fitted."""
     overlap: float = 4.3
     """Exponent p of the norm that joins the terms of a launch: 1 adds them, ∞ takes the largest. Fitted."""
+    shuffle_clocks: float = 20.0
+    """Clocks that a shuffle adds to the chain of its warp beyond any instruction. Fitted."""
     l2_share: float = 0.5
     """Share of the L2 that keeps data until it is read again: each half keeps a copy of what the other half's
     multiprocessors read (Chips and Cheese 2023, on the H100)."""

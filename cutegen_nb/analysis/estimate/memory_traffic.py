@@ -62,7 +62,9 @@ def memory_traffic(
     `is_first` off, a launch whose data fits the L2 finds it there, left by the launch before.
     """
     counters = sample.profile.counters
-    load_scatter, store_scatter = _scatter(counters, _LOADS), _scatter(counters, _STORES)
+    written = counters.gmem_store_sectors + counters.gmem_atomic_sectors
+    load_scatter = _scatter(sample.scattered_load_sectors, counters.gmem_load_sectors, counters, _LOADS)
+    store_scatter = _scatter(sample.scattered_store_sectors, written, counters, _STORES)
     l2_bytes = target.l2_bytes * constants.l2_share
     first = sample.first_touch_sectors or counters.gmem_load_sectors
     fresh = _fresh_fraction(sample, placed)
@@ -80,7 +82,7 @@ def memory_traffic(
         l2, new = l2 + new, 0.0
     return MemoryTraffic(
         l1=l1, l2=l2, dram=new + again, dram_again=again,
-        stores=counters.gmem_store_sectors + counters.gmem_atomic_sectors, dram_stores=dram_stores,
+        stores=written, dram_stores=dram_stores,
         load_scatter=load_scatter, store_scatter=store_scatter,
     )  # fmt: skip
 
@@ -104,8 +106,13 @@ def _within(sample: LaunchSample, distance_bytes: float) -> float:
     return float(sum(one.sectors for one in sample.reuses if one.distance_bytes <= distance_bytes))
 
 
-def _scatter(counters: Counters, kinds: tuple[str, ...]) -> float:
-    """Return 0 for requests whose threads share sectors, 1 for those where each thread has one of its own."""
+def _scatter(scattered: int | None, total: int, counters: Counters, kinds: tuple[str, ...]) -> float:
+    """Return 0 for requests whose threads share sectors, 1 for those where each thread has one of its own.
+
+    Without a count by instruction, the mean request of these kinds of access stands for all.
+    """
+    if scattered is not None:
+        return scattered / total if total else 0.0
     accesses = [counters.gmem_accesses[kind] for kind in kinds if kind in counters.gmem_accesses]
     sectors = sum(one.passes for one in accesses)
     if not sectors:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.constants import CONSTANTS
 from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.interval import MOST_DEVIATION, interval, shares
 from cutegen_nb.analysis.estimate.launch_terms import DRAM, L1, LATENCY, LAUNCH, TENSOR
@@ -157,3 +158,65 @@ def test_bulk_copies_are_no_scattered_requests(call):
     assert (
         estimate(call(counters={"gmem_accesses": alone}), H200).seconds > 1.1 * estimate(plain, H200).seconds
     )
+
+
+def test_integer_work_keeps_the_whole_clock_and_sums_of_floats_do_not(call):
+    """Both pipes take a warp's instruction in the same time, but only fp32 draws the power that lowers it."""
+    seconds = {
+        pipe: next(
+            term.seconds
+            for term in estimate(call(counters={"instructions": {pipe: amount}}), H200).terms
+            if term.name == f"{pipe} pipe"
+        )
+        for pipe, amount in (("alu", 1 << 32), ("fp32", 1 << 33))
+    }
+    assert seconds["alu"] / seconds["fp32"] == pytest.approx(CONSTANTS.peak_fraction)
+
+
+def test_a_few_long_ctas_do_not_make_every_wave_long(call):
+    """Where CTAs differ, the longest warp is waited for once, not in each of a thousand waves."""
+    long = {"longest_warp_instructions": 10_000}
+    alike, differing = (
+        next(
+            term.seconds
+            for term in estimate(call(**long, error_fraction=error), H200).terms
+            if term.name == LATENCY
+        )
+        for error in (0.0, 0.1)
+    )
+    assert differing < alike / 10
+    longer = estimate(call(longest_warp_instructions=1 << 24, error_fraction=0.1), H200)
+    assert longer.bound == LATENCY
+
+
+def test_a_cta_that_fills_its_multiprocessor_waits_after_it_has_issued(call):
+    """Its instructions, its loads and its products take turns; of several CTAs one works while another waits."""
+    work = {"instructions": {"alu": 1 << 31}, "flops": {"tensor.f16": 1 << 42}}
+    alone, several = (
+        estimate(call(counters=work, dynamic_smem_bytes=smem), H200).seconds for smem in (200 << 10, 20 << 10)
+    )
+    assert alone > 1.3 * several
+
+
+def test_products_lengthen_the_chain_of_the_warps_that_wait_for_them(call):
+    """With one CTA a multiprocessor its products and its copies take turns."""
+    flops = {"flops": {"tensor.f16": 1 << 40}}
+    before, after = (
+        next(term.seconds for term in estimate(call(counters=counted), H200).terms if term.name == LATENCY)
+        for counted in ({}, flops)
+    )
+    assert after > before
+
+
+def test_shuffles_lengthen_the_chain_of_a_warp(call):
+    few, many = (
+        next(
+            term.seconds
+            for term in estimate(
+                call(counters={"instructions": kinds}, longest_warp_instructions=1000, load_rounds=0), H200
+            ).terms
+            if term.name == LATENCY
+        )
+        for kinds in ({"alu": 10 << 21}, {"alu": 5 << 21, "warp": 5 << 21})
+    )
+    assert many > 1.5 * few

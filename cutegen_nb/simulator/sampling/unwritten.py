@@ -1,0 +1,34 @@
+"""Contents of small tensors that a sampled launch leaves partly unwritten.
+
+Later launches of the call read what earlier ones wrote: a scale, a mean, an index. Where no sampled CTA wrote
+they would read zeros, and take branches that a whole launch never makes them take.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutegen_nb.core.profile import SECTOR_BYTES
+from cutegen_nb.simulator.state.global_memory import Allocation, GlobalMemory
+
+_MOST_BYTES = 16 << 20
+"""Largest tensor that is filled. Larger ones are virtual, where every written page takes memory."""
+
+
+def fill_unwritten(memory: GlobalMemory) -> None:
+    """Give blank sectors of the small tensors that this launch stored to the values of written ones."""
+    for one in memory.allocations:
+        if one.stored and one.end - one.address <= _MOST_BYTES:
+            _fill(one)
+
+
+def _fill(allocation: Allocation) -> None:
+    first = -allocation.address % SECTOR_BYTES
+    count = (len(allocation.bytes) - first) // SECTOR_BYTES
+    sectors = allocation.bytes[first : first + count * SECTOR_BYTES].reshape(count, SECTOR_BYTES)
+    # Fresh memory is zero, so a sector with any other byte has been written.
+    written = sectors.any(axis=1)
+    values = sectors[written]
+    blank = count - len(values)
+    if len(values) and blank:
+        sectors[~written] = values[np.arange(blank) % len(values)]
