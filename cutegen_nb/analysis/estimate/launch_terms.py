@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cutegen_nb.analysis.estimate.chain import chain_s
@@ -45,20 +46,26 @@ class LaunchTime:
 def launch_time(
     sample: LaunchSample, target: EstimateTarget, constants: EstimateConstants, *, is_first: bool
 ) -> LaunchTime:
-    """Estimate one launch: the terms overlap, so their p-norm is taken; the start of the launch adds."""
+    """Estimate one launch: the terms overlap, so norms of them are taken; the start of the launch adds."""
     placed = residency(sample.profile, target)
     moved = memory_traffic(sample, placed, target, constants, is_first=is_first)
-    terms = (
-        Term(name=DRAM, seconds=_dram_s(moved, target, constants)),
+    dram, chain = _dram_s(moved, target, constants), chain_s(sample, moved, placed, target, constants)
+    others = (
         Term(name=L2, seconds=_l2_s(moved, placed, target, constants)),
         Term(name=L1, seconds=_l1_s(sample, moved, placed, target, constants)),
         *_pipes(sample.profile.counters, placed, target, constants),
-        Term(name=LATENCY, seconds=chain_s(sample, moved, placed, target, constants)),
     )
-    p = constants.overlap
-    together = sum(one.seconds**p for one in terms) ** (1 / p)
+    # Loads queue for DRAM: the busier it is, the longer a warp waits.
+    queued = _norm((dram, chain), constants.queueing)
+    together = _norm((queued, *(one.seconds for one in others)), constants.overlap)
     launch = Term(name=LAUNCH, seconds=constants.launch_s)
-    return LaunchTime(terms=(*terms, launch), seconds=together + launch.seconds)
+    terms = (Term(name=DRAM, seconds=dram), *others, Term(name=LATENCY, seconds=chain), launch)
+    return LaunchTime(terms=terms, seconds=together + launch.seconds)
+
+
+def _norm(seconds: Iterable[float], p: float) -> float:
+    """Return the p-norm of times: their sum for p = 1, nearly the largest of them for a large p."""
+    return float(sum(one**p for one in seconds) ** (1 / p))
 
 
 def _dram_s(moved: MemoryTraffic, target: EstimateTarget, constants: EstimateConstants) -> float:
