@@ -43,12 +43,12 @@ SAME_WORK = 0.005
 """Relative difference up to which the old order called counts the same."""
 FITTED = (
     "latency_factor", "scattered_l1_clocks", "scattered_l2_sectors", "scattered_dram_factor",
-    "cta_start_clocks", "instruction_clocks", "barrier_clocks", "overlap",
+    "cta_start_clocks", "instruction_clocks", "barrier_clocks", "shuffle_clocks", "overlap",
 )  # fmt: skip
 """Constants that `--fit` varies."""
 PRIOR = EstimateConstants(
     latency_factor=1.5, scattered_l1_clocks=1.5, scattered_l2_sectors=3.0, scattered_dram_factor=3.0,
-    cta_start_clocks=700.0, instruction_clocks=3.0, barrier_clocks=30.0, overlap=4.0,
+    cta_start_clocks=700.0, instruction_clocks=3.0, barrier_clocks=30.0, shuffle_clocks=20.0, overlap=4.0,
 )  # fmt: skip
 """Constants that fitting starts from and is drawn to."""
 USUAL, LOOSE, TRUST = 0.1, 0.3, 0.3
@@ -262,11 +262,11 @@ def each(points: list[Point], target: EstimateTarget) -> None:
         print(f"{half} {one.name[:48]:<48} {one.measured_s * 1e3:9.3f} ms, estimated {ratio:.2f}×: {terms}")
 
 
-def by_strategy(points: list[Point], target: EstimateTarget) -> None:
+def by_strategy(points: list[Point], target: EstimateTarget, constants: EstimateConstants) -> None:
     """Print estimate ÷ measured by the strategy that was applied last, the farthest from 1 first."""
     groups: dict[str, list[float]] = {}
     for one in points:
-        ratio = estimate(one.sample, target).seconds / one.measured_s
+        ratio = estimate(one.sample, target, constants).seconds / one.measured_s
         groups.setdefault(one.strategy or "first kernel", []).append(ratio)
     print("\nestimate ÷ measured by strategy: kernels, median, least, most")
     for name, ratios in sorted(groups.items(), key=lambda item: -abs(math.log(statistics.median(item[1])))):
@@ -333,7 +333,7 @@ def main() -> None:
         for title, points in zip(("for fitting", "held out"), inside, strict=True):
             report(title, points, record.target, constants)
         if options.strategies:
-            by_strategy(record.points, record.target)
+            by_strategy(record.points, record.target, constants)
     if options.plot:
         plot(records, options.plot)
 

@@ -41,7 +41,7 @@ class EstimateConstants:
     Fitted."""
     overlap: float = 4.3
     """Exponent p of the norm that joins the terms of a launch: 1 adds them, ∞ takes the largest. Fitted."""
-    queueing: float = 2.0
+    queueing: float = 2.5
     """The same exponent for DRAM and the chain of warps: the busier DRAM is, the longer a load waits. Fitted."""
     shuffle_clocks: float = 20.0
     """Clocks that a shuffle adds to the chain of its warp beyond any instruction. Fitted."""
