@@ -15,7 +15,7 @@ from cutegen_nb.analysis.estimate.pipes import (
 from cutegen_nb.analysis.estimate.residency import Residency
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.core.estimate import LaunchSample
-from cutegen_nb.core.profile import Counters
+from cutegen_nb.core.profile import Access, Counters
 
 _PLAIN_REGISTERS = 40
 """Registers of a thread that works on one value at a time."""
@@ -105,20 +105,40 @@ def _instructions_ahead(counters: Counters) -> float:
 
 
 def _round_clocks(sample: LaunchSample, moved: MemoryTraffic, target: EstimateTarget) -> float:
-    """Return the mean clocks that a warp waits for a round of loads."""
+    """Return the mean clocks that a warp waits for a round of loads or of asynchronous copies."""
     if not moved.loads or not sample.load_rounds:
         return 0.0
+    loads, copies = _accesses(sample.profile.counters)
+    requests = loads.requests + copies.requests
     # A round waits for the slowest of its requests, so more requests make a slow one likelier.
-    each = max(_load_requests(sample.profile.counters) / sample.load_rounds, 1.0)
-    in_dram = min(moved.dram / moved.loads * each, 1.0)
-    in_l2 = min(moved.l2 / moved.loads * each, 1 - in_dram)
+    each = max(requests / sample.load_rounds, 1.0)
+    # Copies bring fresh tiles; what is found in the L1 are first of all the values that loads share.
+    of_loads = min(moved.l1, loads.passes)
+    in_l1 = of_loads, max(min(moved.l1 - of_loads, copies.passes), 0.0)
+    return sum(
+        kind.requests * _clocks_outside_l1(1 - found / kind.passes, each, moved, target)
+        for kind, found in zip((loads, copies), in_l1, strict=True)
+        if kind.passes
+    ) / max(requests, 1)
+
+
+def _clocks_outside_l1(share: float, each: float, moved: MemoryTraffic, target: EstimateTarget) -> float:
+    """Return the mean clocks of a round, of whose sectors this share is not in the L1."""
+    outside = moved.l2 + moved.dram
+    in_dram = min(share * moved.dram / outside * each, 1.0) if outside else 0.0
+    in_l2 = min(share * moved.l2 / outside * each, 1 - in_dram) if outside else 0.0
     latency = target.latency
     return in_dram * latency.dram + in_l2 * latency.l2 + (1 - in_dram - in_l2) * latency.l1
 
 
-def _load_requests(counters: Counters) -> int:
-    """Return the requests of loads and asynchronous copies; all requests where kinds were not counted."""
-    kinds = [
-        counters.gmem_accesses[kind] for kind in ("load", "async-copy") if kind in counters.gmem_accesses
-    ]
-    return sum(one.requests for one in kinds) if kinds else counters.gmem_requests
+def _accesses(counters: Counters) -> tuple[Access, Access]:
+    """Return loads and asynchronous copies; all requests are loads where kinds were not counted."""
+    none = Access(requests=0, bytes=0, passes=0, ideal=0)
+    kinds = counters.gmem_accesses
+    if not kinds:
+        sectors = counters.gmem_load_sectors
+        none_known = Access(
+            requests=counters.gmem_requests, bytes=counters.gmem_load_bytes, passes=sectors, ideal=sectors
+        )
+        return none_known, none
+    return kinds.get("load", none), kinds.get("async-copy", none)

@@ -22,12 +22,14 @@ class EstimateConstants:
     of 67 in fp32 on CUDA cores, both measured on an H200; the clock falls under such load."""
     latency_factor: float = 1.65
     """Latency of a load in a running kernel ÷ that of a lone pointer chase. Fitted."""
-    scattered_l1_clocks: float = 1.87
+    scattered_l1_clocks: float = 1.1
     """Clocks of the L1 for each line of a request whose threads all touch different lines; 1 for a line that
     neighbours share. Fitted."""
-    scattered_l2_sectors: float = 2.9
+    scattered_l2_sectors: float = 3.7
     """L2 bandwidth that a request for one sector takes, in sectors. A slice looks up one line a
     clock, however little it delivers. Fitted."""
+    partial_l2_sectors: float = 2.0
+    """L2 bandwidth that a store of a part of a sector takes, in sectors: it is joined with the rest. Fitted."""
     scattered_dram_factor: float = 3.0
     """Time of a lone 32-byte sector from DRAM ÷ its share of a streamed line: DRAM delivers at least
     64 bytes, and opens a row for them. Fitted."""
@@ -39,7 +41,7 @@ class EstimateConstants:
     barrier_clocks: float = 30.0
     """Clocks that a barrier of a CTA adds to the chain of a warp, beside the wait for the slowest warp.
     Fitted."""
-    overlap: float = 4.3
+    overlap: float = 3.0
     """Exponent p of the norm that joins the terms of a launch: 1 adds them, ∞ takes the largest. Fitted."""
     queueing: float = 2.5
     """The same exponent for DRAM and the chain of warps: the busier DRAM is, the longer a load waits. Fitted."""

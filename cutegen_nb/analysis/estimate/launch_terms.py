@@ -49,17 +49,18 @@ def launch_time(
     """Estimate one launch: the terms overlap, so norms of them are taken; the start of the launch adds."""
     placed = residency(sample.profile, target)
     moved = memory_traffic(sample, placed, target, constants, is_first=is_first)
-    dram, chain = _dram_s(moved, target, constants), chain_s(sample, moved, placed, target, constants)
-    others = (
-        Term(name=L2, seconds=_l2_s(moved, placed, target, constants)),
+    dram, l2 = _dram_s(moved, target, constants), _l2_s(moved, placed, target, constants)
+    chain = chain_s(sample, moved, placed, target, constants)
+    work = (
         Term(name=L1, seconds=_l1_s(sample, moved, placed, target, constants)),
         *_pipes(sample.profile.counters, placed, target, constants),
     )
-    # Loads queue for DRAM: the busier it is, the longer a warp waits.
-    queued = _norm((dram, chain), constants.queueing)
-    together = _norm((queued, *(one.seconds for one in others)), constants.overlap)
+    # One stream passes through DRAM and L2. Loads queue for it: the busier it is, the longer a warp waits.
+    queued = _norm((max(dram, l2), chain), constants.queueing)
+    together = _norm((queued, *(one.seconds for one in work)), constants.overlap)
     launch = Term(name=LAUNCH, seconds=constants.launch_s)
-    terms = (Term(name=DRAM, seconds=dram), *others, Term(name=LATENCY, seconds=chain), launch)
+    memory = Term(name=DRAM, seconds=dram), Term(name=L2, seconds=l2), Term(name=LATENCY, seconds=chain)
+    terms = (*memory, *work, launch)
     return LaunchTime(terms=terms, seconds=together + launch.seconds)
 
 
@@ -83,8 +84,10 @@ def _l2_s(
     moved: MemoryTraffic, placed: Residency, target: EstimateTarget, constants: EstimateConstants
 ) -> float:
     sectors = moved.l2 + moved.dram + moved.stores
-    scattered = (moved.l2 + moved.dram) * moved.load_scatter + moved.stores * moved.store_scatter
-    taken = sectors + scattered * (constants.scattered_l2_sectors - 1)
+    scattered = (moved.l2 + moved.dram) * moved.load_scatter
+    more = scattered * (constants.scattered_l2_sectors - 1)
+    more += moved.partial_stores * (constants.partial_l2_sectors - 1)
+    taken = sectors + more
     whole = taken * SECTOR_BYTES / target.l2_bandwidth_bytes_per_s
     # Few multiprocessors cannot draw the L2's whole bandwidth.
     port = sectors * SECTOR_BYTES * _slowest(placed, target) / _SM_PORT_BYTES

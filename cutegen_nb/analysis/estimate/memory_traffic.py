@@ -14,6 +14,8 @@ from cutegen_nb.core.profile import SECTOR_BYTES, Counters
 
 _LINE_SECTORS = 4
 """Sectors of a cache line of 128 bytes."""
+_WORD_BYTES = 4
+"""Bytes of a word, the least part of a sector that usual kernels store."""
 _LEAST_LOADED = 1e-4
 """Share of distinct sectors that must be loaded for their number to tell anything."""
 _LOADS, _STORES = ("load", "async-copy"), ("store", "atomic", "reduction")
@@ -40,6 +42,8 @@ class MemoryTraffic:
     """Lines that loads touch: 0 for whole lines, 1 for a line of its own for every thread."""
     store_scatter: float
     """The same of stores and atomics."""
+    partial_stores: float
+    """Sectors of `stores` that the L2 has to join with others, as each request fills a part of them."""
 
     @property
     def loads(self) -> float:
@@ -84,6 +88,7 @@ def memory_traffic(
         l1=l1, l2=l2, dram=new + again, dram_again=again,
         stores=written, dram_stores=dram_stores,
         load_scatter=load_scatter, store_scatter=store_scatter,
+        partial_stores=_partial(counters) + counters.gmem_atomic_sectors * store_scatter,
     )  # fmt: skip
 
 
@@ -99,6 +104,12 @@ def _bounded(new: float, sample: LaunchSample, l2_bytes: float) -> float:
 def _written(counters: Counters) -> float:
     """Return the sectors that stores fill, with parts of a sector joined."""
     return min(counters.gmem_store_bytes / SECTOR_BYTES, counters.gmem_store_sectors)
+
+
+def _partial(counters: Counters) -> float:
+    """Return the stored sectors that count as partial: all where a store fills one word of each, 0 where all."""
+    unfilled = counters.gmem_store_sectors - _written(counters)
+    return min(unfilled / (1 - _WORD_BYTES / SECTOR_BYTES), counters.gmem_store_sectors)
 
 
 def _within(sample: LaunchSample, distance_bytes: float) -> float:

@@ -13,7 +13,7 @@ from cutegen_nb.analysis.estimate.launch_terms import DRAM, L1, LATENCY, LAUNCH,
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.estimate import FullSizeSample, Reuse, Sharing
-from cutegen_nb.core.profile import KernelResources
+from cutegen_nb.core.profile import Access, KernelResources
 
 H200, A100 = find_target("H200"), find_target("A100")
 GIB = 1 << 30
@@ -224,7 +224,29 @@ def test_shuffles_lengthen_the_chain_of_a_warp(call):
 
 def test_loads_that_wait_for_a_busy_dram_wait_longer(call):
     """Where the chain takes as long as the transfers, both together take more than either."""
-    found = estimate(call(load_rounds=12 * GIB // 512), H200)
+    found = estimate(call(load_rounds=4 * GIB // 512), H200)
     seconds = {term.name: term.seconds for term in found.terms}
     assert seconds[LATENCY] == pytest.approx(seconds[DRAM], rel=0.3)
     assert found.seconds > 1.25 * max(seconds.values())
+
+
+def test_values_that_loads_share_are_found_in_the_l1_and_tiles_that_are_copied_are_not(call):
+    """A bias is loaded again and again; only the copies of tiles wait for DRAM."""
+    sectors = GIB // 32
+    tiles = Access(requests=sectors // 16, bytes=GIB, passes=sectors, ideal=sectors)
+    bias = Access(requests=sectors, bytes=4 * sectors, passes=sectors, ideal=sectors)
+    counted = {
+        "gmem_load_sectors": 2 * sectors,
+        "gmem_load_bytes": 2 * GIB,
+        "gmem_accesses": {"load": bias, "async-copy": tiles},
+    }
+    again = (Reuse(distance_bytes=32, sectors=sectors),)
+    shared, copied = (
+        next(
+            term.seconds
+            for term in estimate(call(counters=kinds, reuses=again, load_rounds=sectors), H200).terms
+            if term.name == LATENCY
+        )
+        for kinds in (counted, {**counted, "gmem_accesses": {"load": tiles, "async-copy": bias}})
+    )
+    assert copied > 2 * shared

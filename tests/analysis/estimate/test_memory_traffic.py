@@ -127,3 +127,11 @@ def test_scatter_is_the_share_of_scattered_sectors_where_instructions_were_count
         scattered_store_sectors=SECTORS,
     )
     assert (moved(counted).load_scatter, moved(counted).store_scatter) == (0.5, 1)
+
+
+def test_a_store_of_a_word_a_sector_is_partial_and_one_of_whole_sectors_is_not(launch):
+    assert moved(launch()).partial_stores == 0
+    words = launch(counters={"gmem_store_bytes": 4 * SECTORS})
+    assert moved(words).partial_stores == SECTORS
+    halves = launch(counters={"gmem_store_bytes": 16 * SECTORS})
+    assert moved(halves).partial_stores == pytest.approx(4 / 7 * SECTORS)
