@@ -107,7 +107,7 @@ def _written(counters: Counters) -> float:
 
 
 def _partial(counters: Counters) -> float:
-    """Return the stored sectors that count as partial: all where a store fills one word of each, 0 where all."""
+    """Return the stored sectors that count as partial: all where a store fills a word of each."""
     unfilled = counters.gmem_store_sectors - _written(counters)
     return min(unfilled / (1 - _WORD_BYTES / SECTOR_BYTES), counters.gmem_store_sectors)
 

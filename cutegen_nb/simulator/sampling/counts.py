@@ -116,7 +116,7 @@ class CountReader:
 
 
 def _scattered(requests: int, sectors: int) -> float:
-    """Return the scattered sectors of one instruction: none where two threads share one, all where none do."""
+    """Return the scattered sectors of an instruction: none where two threads share one, all where none do."""
     if not sectors:
         return 0.0
     # Threads that share a sector are neighbours in memory, so that their sectors share lines as well.
