@@ -53,6 +53,8 @@ PRIOR = EstimateConstants(
 """Constants that fitting starts from and is drawn to."""
 USUAL, LOOSE, TRUST = 0.1, 0.3, 0.3
 """Errors in logarithms: of a usual kernel; from which on one counts linearly; of a constant of `PRIOR`."""
+RATIOS = (0.3, 0.5, 0.7, 1, 1.4, 2, 3)
+"""Ratios that the plot marks."""
 STEPS = (1.3, 1.1, 1.03, 1.01)
 """Factors that a fitted constant is multiplied and divided by, from coarse to fine."""
 
@@ -301,7 +303,10 @@ def plot(records: Sequence[Record], path: Path) -> None:
     axes.axhline(1, color="grey", lw=0.8)
     names = ", ".join(each.target.name for each in records)
     axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="estimated ÷ measured", title=names)
-    axes.legend(fontsize=7, title="bound by; hollow: used for fitting", title_fontsize=7)
+    axes.set_yticks([], minor=True)
+    axes.set_yticks(RATIOS, map(str, RATIOS))
+    legend = {"loc": "outside right upper", "title": "bound by;\nhollow: used for fitting"}
+    figure.legend(fontsize=7, title_fontsize=7, **legend)
     figure.savefig(path, dpi=150, metadata={"Software": None})
 
 

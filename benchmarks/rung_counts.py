@@ -4,9 +4,9 @@
     python benchmarks/rung_counts.py sample OUT.json FOLDER SOURCES.json
 
 FOLDER holds KernelBench's folders `level1` and `level2`. `write` writes the kernels of RUNGS.json again: the
-offline author is deterministic, so this needs the author of that time (a checkout of its commit). `sample`
-takes their counts on the simulator, each kernel in at most a minute. It goes on where an earlier run ended,
-and tries those again that have no sample. `benchmarks/estimate.py` reads OUT.json.
+offline author is deterministic. Where it has changed since, copy this file and `ladders.py` into a checkout
+of that time. `sample` takes their counts on the simulator, each kernel in at most a minute. It goes on where
+an earlier run ended, and tries those again that have no sample. `benchmarks/estimate.py` reads OUT.json.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.wiring import versions
 
 Json = dict[str, Any]
-sampling.DEADLINE_S = 60.0  # hundreds of kernels: one that takes longer is left without a sample
+DEADLINE_S = 60.0
+"""Seconds for a kernel. There are hundreds of them: one that takes longer is left without a sample."""
 ARCHITECTURE = "sm_90"
 """Architecture of the GPU that timed the ladders."""
 SETTINGS: Json = {
@@ -82,6 +83,7 @@ def _fits(strategy: Strategy, dtype: str) -> bool:
 
 async def sample(out: Path, folder: Path, sources: Json) -> None:
     """Add to `out` the counts of every kernel that it does not have yet."""
+    sampling.DEADLINE_S = DEADLINE_S
     head = {key: value for key, value in sources.items() if key != "points"}
     head |= {"sampled": datetime.now(UTC).date().isoformat(), "sampled_with": versions()}
     done = _sampled_before(out)
@@ -97,7 +99,7 @@ async def sample(out: Path, folder: Path, sources: Json) -> None:
         counts = await sampler.sample(problem, facts, candidate, lambda _: None)
         print(point["problem"], point["revision"], f"{counts.duration_s:.1f} s", counts.missing, flush=True)
         kept = {name: value for name, value in point.items() if name != "source"}
-        done.append({**kept, "digest": candidate.digest, "sample": _without_defaults(encode(short(counts)))})
+        done.append({**kept, "digest": candidate.digest, "sample": without_zeros(encode(short(counts)))})
         _keep(out, {**head, "points": done})
     await evaluator.close()
     await workers.close()
@@ -116,14 +118,14 @@ def _keep(out: Path, record: Json) -> None:
     out.write_text(f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n')
 
 
-def _without_defaults(value: Any) -> Any:
+def without_zeros(value: Any) -> Any:
     """Return JSON without the fields that are zero or empty, as they are where none is given."""
     if isinstance(value, list):
-        return [_without_defaults(one) for one in value]
+        return [without_zeros(one) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _without_defaults(one)
+        key: without_zeros(one)
         for key, one in value.items()
         if one not in (0, "", [], {}, None) or key in _NEEDED
     }
