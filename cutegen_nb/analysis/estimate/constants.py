@@ -32,23 +32,23 @@ class EstimateConstants:
     partial_l2_sectors: float = 2.0
     """L2 bandwidth that a store of a part of a sector takes, in sectors. Not fitted: measured kernels ask for
     1.3 (neighbouring stores fill the rest at once) to 5 (another CTA does)."""
-    scattered_dram_factor: float = 2.38
+    scattered_dram_factor: float = 2.39
     """Time of a lone 32-byte sector from DRAM ÷ its share of a streamed line: DRAM delivers at least
     64 bytes, and opens a row for them. Fitted."""
     cta_start_clocks: float = 685.0
     """Clocks from the launch of a CTA to its first load, and from its last store to the next CTA. Fitted."""
-    instruction_clocks: float = 4.89
+    instruction_clocks: float = 4.87
     """Clocks that an instruction adds to the chain of its warp. A dependent one takes 4 to 5, independent
     neighbours overlap. Fitted."""
     barrier_clocks: float = 30.9
     """Clocks that a barrier of a CTA adds to the chain of a warp, beside the wait for the slowest warp.
     Fitted."""
-    overlap: float = 3.75
+    overlap: float = 3.77
     """Exponent p of the norm that joins the terms of a launch: 1 adds them, ∞ takes the largest. Fitted."""
     queueing: float = 2.5
     """The same exponent for memory and the chain of a CTA. Loads queue: where a chain alone takes as long as
     the transfers, rows read by scalar loads took 1.3 to 1.5 times either on an H200 and an H100."""
-    shuffle_clocks: float = 26.3
+    shuffle_clocks: float = 26.8
     """Clocks that a shuffle adds to the chain of its warp beyond those of any instruction. Fitted."""
     l2_share: float = 0.5
     """Share of the L2 that keeps data until it is read again: each half keeps a copy of what the other half's
