@@ -1,12 +1,14 @@
 """Estimates of time against times measured on a GPU: `python benchmarks/estimate.py RECORD.json`.
 
-    python benchmarks/estimate.py RECORD.json [--target H200] [--fit [0|1|2]] [--each] [--plot FILE.png]
+    python benchmarks/estimate.py RECORD.json [RECORD.json …] [--target GPU] [--fit [0|1|2]] [--each]
+                                  [--strategies] [--plot FILE.png]
 
-RECORD.json is written by `benchmarks/ladders.py`: kernels with measured times and counts at full size.
-Problems are split by the SHA-256 of their file's name: a third is for fitting, the rest is held out. The
-constants in `cutegen_nb/analysis/estimate/constants.py` are used as they are; `--fit` prints and uses those
-that fit a third best (by default the first, whose values they are), and changes nothing. The order that
-decided before (sectors, then wavefronts, then instructions) is scored on the same pairs.
+RECORD.json is written by `benchmarks/ladders.py`: kernels with measured times and counts at full size; the
+target is the GPU that timed them. Problems are split by the SHA-256 of their file's name: a third is for
+fitting, the rest is held out. The constants in `cutegen_nb/analysis/estimate/constants.py` are used as they
+are; `--fit` prints and uses those that fit a third of all records best (by default the first, whose values
+they are), and changes nothing. The order that decided before (sectors, then wavefronts, then instructions) is
+scored on the same pairs.
 """
 
 from __future__ import annotations
@@ -41,16 +43,18 @@ SAME_WORK = 0.005
 """Relative difference up to which the old order called counts the same."""
 FITTED = (
     "latency_factor", "scattered_l1_clocks", "scattered_l2_sectors", "scattered_dram_factor",
-    "cta_start_clocks", "instruction_clocks", "barrier_clocks", "overlap",
+    "cta_start_clocks", "instruction_clocks", "barrier_clocks", "shuffle_clocks", "overlap",
 )  # fmt: skip
 """Constants that `--fit` varies."""
 PRIOR = EstimateConstants(
     latency_factor=1.5, scattered_l1_clocks=1.5, scattered_l2_sectors=3.0, scattered_dram_factor=3.0,
-    cta_start_clocks=700.0, instruction_clocks=3.0, barrier_clocks=30.0, overlap=4.0,
+    cta_start_clocks=700.0, instruction_clocks=3.0, barrier_clocks=30.0, shuffle_clocks=20.0, overlap=4.0,
 )  # fmt: skip
 """Constants that fitting starts from and is drawn to."""
 USUAL, LOOSE, TRUST = 0.1, 0.3, 0.3
 """Errors in logarithms: of a usual kernel; from which on one counts linearly; of a constant of `PRIOR`."""
+RATIOS = (0.3, 0.5, 0.7, 1, 1.4, 2, 3)
+"""Ratios that the plot marks."""
 STEPS = (1.3, 1.1, 1.03, 1.01)
 """Factors that a fitted constant is multiplied and divided by, from coarse to fine."""
 
@@ -81,13 +85,27 @@ class Point:
         return self.third == 0
 
 
+@dataclass(frozen=True)
+class Record:
+    """Kernels timed on one GPU."""
+
+    points: list[Point]
+    target: EstimateTarget
+
+
+def read_record(path: Path, target: str | None) -> Record:
+    """Read a record with the GPU that timed its kernels, or with the one named."""
+    device = json.loads(path.read_text())["device"]
+    return Record(points_of(path), find_target(target or device))
+
+
 def points_of(path: Path) -> list[Point]:
     """Read a record; kernels without a sample are named and left out."""
     points = []
     for row in json.loads(path.read_text())["points"]:
         sample = decode(FullSizeSample, row["sample"])
         if not sample.launches:
-            print(f"no sample of {row['problem']} {row['revision']}: {sample.missing}")
+            print(f"no sample of {row['problem']} {row['revision']}: {sample.missing.splitlines()[0][:120]}")
             continue
         points.append(
             Point(row["problem"], row["revision"], row["strategy"] or "", row["measured_ms"] / 1e3, sample)
@@ -100,13 +118,15 @@ def errors(points: Iterable[Point], target: EstimateTarget, constants: EstimateC
     return [math.log(estimate(one.sample, target, constants).seconds / one.measured_s) for one in points]
 
 
-def fitted(points: Sequence[Point], target: EstimateTarget) -> EstimateConstants:
-    """Return the constants with the least mean square error on these kernels, by coordinate descent."""
+def fitted(records: Sequence[Record], third: int) -> EstimateConstants:
+    """Return the constants with the least mean square error on a third, by coordinate descent."""
+    chosen = [([one for one in each.points if one.third == third], each.target) for each in records]
 
     def cost(constants: EstimateConstants) -> float:
         # Huber's loss: one kernel that the model cannot describe must not bend it for all others.
         misfit = sum(
             min(abs(error), LOOSE) * (2 * abs(error) - min(abs(error), LOOSE))
+            for points, target in chosen
             for error in errors(points, target, constants)
         )
         # What these kernels do not show stays as the published figures and physics suggest.
@@ -244,29 +264,50 @@ def each(points: list[Point], target: EstimateTarget) -> None:
         print(f"{half} {one.name[:48]:<48} {one.measured_s * 1e3:9.3f} ms, estimated {ratio:.2f}×: {terms}")
 
 
-def plot(points: list[Point], target: EstimateTarget, path: Path) -> None:
-    """Draw estimated over measured time, held-out kernels filled."""
+def by_strategy(points: list[Point], target: EstimateTarget, constants: EstimateConstants) -> None:
+    """Print estimate ÷ measured by the strategy that was applied last, the farthest from 1 first."""
+    groups: dict[str, list[float]] = {}
+    for one in points:
+        ratio = estimate(one.sample, target, constants).seconds / one.measured_s
+        groups.setdefault(one.strategy or "first kernel", []).append(ratio)
+    print("\nestimate ÷ measured by strategy: kernels, median, least, most")
+    for name, ratios in sorted(groups.items(), key=lambda item: -abs(math.log(statistics.median(item[1])))):
+        middle = statistics.median(ratios)
+        print(f"  {name:<26} {len(ratios):3} {middle:6.2f} {min(ratios):6.2f} {max(ratios):6.2f}")
+
+
+def plot(records: Sequence[Record], path: Path) -> None:
+    """Draw estimate ÷ measured over the measured time, by the term that bounds it; held out is filled."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 6), layout="constrained")
-    for problem, group in by_problem(points).items():
-        face = "none" if group[0].is_for_fitting else None
-        found = [estimate(one.sample, target) for one in group]
-        measured = [one.measured_s * 1e3 for one in group]
-        low = [(one.seconds - one.seconds_low) * 1e3 for one in found]
-        high = [(one.seconds_high - one.seconds) * 1e3 for one in found]
-        values = [one.seconds * 1e3 for one in found]
-        bars = axes.errorbar(measured, values, yerr=(low, high), fmt="o", ms=5, lw=0.7, label=problem[:24])
-        if face:
-            bars[0].set_markerfacecolor(face)
-    ends = [min(one.measured_s for one in points) * 1e3, max(one.measured_s for one in points) * 1e3]
-    axes.plot(ends, ends, color="grey", lw=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="estimated, ms", title=target.name)
-    axes.legend(fontsize=6, title="hollow: used for fitting", title_fontsize=6)
-    figure.savefig(path, dpi=150)
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    groups: dict[str, list[tuple[float, float, bool]]] = {}
+    for one, found in ((one, estimate(one.sample, each.target)) for each in records for one in each.points):
+        place = one.measured_s * 1e3, found.seconds / one.measured_s, one.is_for_fitting
+        groups.setdefault(found.bound, []).append(place)
+    for color, (bound, places) in enumerate(sorted(groups.items(), key=lambda item: -len(item[1]))):
+        for fits, face in ((False, f"C{color}"), (True, "none")):
+            chosen = [(x, y) for x, y, is_for_fitting in places if is_for_fitting is fits]
+            label = None if fits else f"{bound} ({len(places)})"
+            axes.scatter(
+                *zip(*chosen, strict=True) if chosen else ((), ()),
+                s=14,
+                facecolors=face,
+                edgecolors=f"C{color}",
+                lw=0.8,
+                label=label,
+            )
+    axes.axhline(1, color="grey", lw=0.8)
+    names = ", ".join(each.target.name for each in records)
+    axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="estimated ÷ measured", title=names)
+    axes.set_yticks([], minor=True)
+    axes.set_yticks(RATIOS, map(str, RATIOS))
+    legend = {"loc": "outside right upper", "title": "bound by;\nhollow: used for fitting"}
+    figure.legend(fontsize=7, title_fontsize=7, **legend)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
 def main() -> None:
@@ -274,26 +315,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("record", type=Path)
-    parser.add_argument("--target", default="H200")
+    parser.add_argument("records", type=Path, nargs="+", metavar="RECORD")
+    parser.add_argument("--target", help="another GPU than the one that timed the kernels")
     parser.add_argument(
         "--fit", nargs="?", type=int, const=0, choices=range(3), help="fit the constants on this third"
     )
     parser.add_argument("--each", action="store_true", help="print a line for each kernel")
-    parser.add_argument("--plot", type=Path, help="draw estimated over measured time")
+    parser.add_argument("--strategies", action="store_true", help="print a line for each strategy")
+    parser.add_argument("--plot", type=Path, help="draw estimate ÷ measured over the measured time")
     options = parser.parse_args()
-    target, points = find_target(options.target), points_of(options.record)
+    records = [read_record(path, options.target) for path in options.records]
     constants = CONSTANTS
     if options.fit is not None:
-        constants = fitted([one for one in points if one.third == options.fit], target)
+        constants = fitted(records, options.fit)
         print("fitted:", ", ".join(f"{name} {getattr(constants, name):.3g}" for name in FITTED))
-    if options.each:
-        each(points, target)
-    third = options.fit or 0
-    report("for fitting", [one for one in points if one.third == third], target, constants)
-    report("held out", [one for one in points if one.third != third], target, constants)
+    for record in records:
+        print(f"\n{record.target.name}")
+        if options.each:
+            each(record.points, record.target)
+        third = options.fit or 0
+        inside = [[one for one in record.points if (one.third == third) is fits] for fits in (True, False)]
+        for title, points in zip(("for fitting", "held out"), inside, strict=True):
+            report(title, points, record.target, constants)
+        if options.strategies:
+            by_strategy(record.points, record.target, constants)
     if options.plot:
-        plot(points, target, options.plot)
+        plot(records, options.plot)
 
 
 if __name__ == "__main__":

@@ -125,10 +125,10 @@ async def sampled(
     sample = await sampler.sample(problem, facts, candidate, lambda _: None)
     print(point["problem"], point["revision"], f"{sample.duration_s:.1f} s", sample.missing, flush=True)
     kept = {name: value for name, value in point.items() if name != "source"}
-    return {**kept, "digest": candidate.digest, "sample": encode(_short(sample))}
+    return {**kept, "digest": candidate.digest, "sample": encode(short(sample))}
 
 
-def _short(sample: FullSizeSample) -> FullSizeSample:
+def short(sample: FullSizeSample) -> FullSizeSample:
     """Return a sample without counts by line and without code, which no estimate reads."""
     launches = tuple(
         dataclasses.replace(one, profile=dataclasses.replace(one.profile, lines=(), code=None))

@@ -53,6 +53,11 @@ class LaunchSample:
     and stand in one basic block count once together."""
     first_touch_sectors: int = 0
     """Sectors that a CTA loads from global memory for the first time, summed over CTAs."""
+    scattered_load_sectors: int | None = None
+    """Sectors loaded from global memory by instructions whose threads each touch a sector of their own,
+    counted once a warp request; None in samples made before this was counted."""
+    scattered_store_sectors: int | None = None
+    """The same of stores and atomics."""
     reuses: tuple[Reuse, ...] = ()
     """Loads of sectors that the same CTA touched before, by ascending distance."""
     sharing: Sharing = Sharing()

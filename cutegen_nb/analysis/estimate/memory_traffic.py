@@ -14,6 +14,8 @@ from cutegen_nb.core.profile import SECTOR_BYTES, Counters
 
 _LINE_SECTORS = 4
 """Sectors of a cache line of 128 bytes."""
+_WORD_BYTES = 4
+"""Bytes of a word, the least part of a sector that usual kernels store."""
 _LEAST_LOADED = 1e-4
 """Share of distinct sectors that must be loaded for their number to tell anything."""
 _LOADS, _STORES = ("load", "async-copy"), ("store", "atomic", "reduction")
@@ -40,6 +42,8 @@ class MemoryTraffic:
     """Lines that loads touch: 0 for whole lines, 1 for a line of its own for every thread."""
     store_scatter: float
     """The same of stores and atomics."""
+    partial_stores: float
+    """Sectors of `stores` that the L2 has to join with others, as each request fills a part of them."""
 
     @property
     def loads(self) -> float:
@@ -62,7 +66,9 @@ def memory_traffic(
     `is_first` off, a launch whose data fits the L2 finds it there, left by the launch before.
     """
     counters = sample.profile.counters
-    load_scatter, store_scatter = _scatter(counters, _LOADS), _scatter(counters, _STORES)
+    written = counters.gmem_store_sectors + counters.gmem_atomic_sectors
+    load_scatter = _scatter(sample.scattered_load_sectors, counters.gmem_load_sectors, counters, _LOADS)
+    store_scatter = _scatter(sample.scattered_store_sectors, written, counters, _STORES)
     l2_bytes = target.l2_bytes * constants.l2_share
     first = sample.first_touch_sectors or counters.gmem_load_sectors
     fresh = _fresh_fraction(sample, placed)
@@ -80,8 +86,9 @@ def memory_traffic(
         l2, new = l2 + new, 0.0
     return MemoryTraffic(
         l1=l1, l2=l2, dram=new + again, dram_again=again,
-        stores=counters.gmem_store_sectors + counters.gmem_atomic_sectors, dram_stores=dram_stores,
+        stores=written, dram_stores=dram_stores,
         load_scatter=load_scatter, store_scatter=store_scatter,
+        partial_stores=_partial(counters) + counters.gmem_atomic_sectors * store_scatter,
     )  # fmt: skip
 
 
@@ -99,13 +106,24 @@ def _written(counters: Counters) -> float:
     return min(counters.gmem_store_bytes / SECTOR_BYTES, counters.gmem_store_sectors)
 
 
+def _partial(counters: Counters) -> float:
+    """Return the stored sectors that count as partial: all where a store fills a word of each."""
+    unfilled = counters.gmem_store_sectors - _written(counters)
+    return min(unfilled / (1 - _WORD_BYTES / SECTOR_BYTES), counters.gmem_store_sectors)
+
+
 def _within(sample: LaunchSample, distance_bytes: float) -> float:
     """Return the sectors loaded again with at most this many bytes in between."""
     return float(sum(one.sectors for one in sample.reuses if one.distance_bytes <= distance_bytes))
 
 
-def _scatter(counters: Counters, kinds: tuple[str, ...]) -> float:
-    """Return 0 for requests whose threads share sectors, 1 for those where each thread has one of its own."""
+def _scatter(scattered: int | None, total: int, counters: Counters, kinds: tuple[str, ...]) -> float:
+    """Return 0 for requests whose threads share sectors, 1 for those where each thread has one of its own.
+
+    Without a count by instruction, the mean request of these kinds of access stands for all.
+    """
+    if scattered is not None:
+        return scattered / total if total else 0.0
     accesses = [counters.gmem_accesses[kind] for kind in kinds if kind in counters.gmem_accesses]
     sectors = sum(one.passes for one in accesses)
     if not sectors:

@@ -65,6 +65,8 @@ class LazyMemory(TorchDispatchMode):
         elif packet in _FILLING and tensors.is_virtual(args[0]):
             tensors.refill(args[0], _filled(func, args, given))
             return args[0]
+        elif packet is _aten.clone and tensors.is_virtual(args[0]):
+            return tensors.alike(args[0])
         if packet not in _ALIKE | _BLANK and not _is_view(func):
             self._check_size(func, args, given)
         return func(*args, **given)

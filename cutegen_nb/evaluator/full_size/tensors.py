@@ -58,6 +58,13 @@ def refill(tensor: torch.Tensor, values: torch.Tensor) -> None:
     _fill(reserved, values.to(tensor.dtype))
 
 
+def alike(tensor: torch.Tensor) -> torch.Tensor:
+    """Return another virtual tensor that repeats the first values of a virtual one. Raises MappingFailed."""
+    count = PATTERN_BYTES // tensor.element_size()
+    first = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage(), 0, (count,), (1,))
+    return repeating(tensor.shape, tensor.stride(), tensor.dtype, first)
+
+
 def tiled(values: torch.Tensor, count: int) -> torch.Tensor:
     """Return a vector of `count` elements: `values`, flattened, again and again."""
     flat = values.flatten()

@@ -109,10 +109,11 @@ def _set_parameters(candidate: object, scaled: LoadedProblem, device: str) -> No
         target = own.get(name)
         if target is None or target.dtype != values.dtype or not values.numel():
             continue
-        if target.shape == values.shape:
-            target.copy_(values)
-        elif name in parameters and tensors.is_virtual(target):
+        if name in parameters and tensors.is_virtual(target):
+            # A large one is refilled in its first shape too: a copy of it would be computed by PyTorch.
             tensors.refill(target, values)
+        elif target.shape == values.shape:
+            target.copy_(values)
         elif name in parameters:
             target.copy_(tensors.tiled(values, target.numel()).view(target.shape))
 

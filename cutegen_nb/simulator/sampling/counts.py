@@ -12,6 +12,7 @@ from cutegen_nb.simulator.counters.counters import InstructionTally, Tally
 from cutegen_nb.simulator.machine.program import Program
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ptx.model import Address, Instruction
+from cutegen_nb.simulator.state.batch import WARP
 from cutegen_nb.simulator.state.global_memory import Allocation
 
 FIELDS = (
@@ -101,9 +102,26 @@ class CountReader:
         for one, row in zip(self._tallies[rows], whole, strict=True):
             _assign(one, row)
 
+    def scattered_sectors(self) -> tuple[int, int]:
+        """Return the sectors of scattered loads, and of scattered stores and atomics, as written last."""
+        # A bulk copy is a request of one thread for many whole lines.
+        by_threads = [one for one in self._tallies if not one.access.startswith("bulk")]
+        loads = sum(_scattered(one.requests, one.load_sectors) for one in by_threads)
+        stores = (_scattered(one.requests, one.store_sectors + one.atomic_sectors) for one in by_threads)
+        return round(loads), round(sum(stores))
+
     def instructions(self, counts: Counts) -> float:
         """Return the warp instructions of counts."""
         return float(counts.warps @ self.lengths)
+
+
+def _scattered(requests: int, sectors: int) -> float:
+    """Return the scattered sectors of an instruction: none where two threads share one, all where none do."""
+    if not sectors:
+        return 0.0
+    # Threads that share a sector are neighbours in memory, so that their sectors share lines as well.
+    threads_per_sector = WARP * requests / sectors
+    return sectors * min(max(2 - threads_per_sector, 0.0), 1.0)
 
 
 def _assign(tally: InstructionTally, row: list[int]) -> None:

@@ -1,7 +1,8 @@
 """Rounds of loads: the number of times that a warp waits for global memory in each basic block.
 
 Loads that need no other load's value are under way together and count once; a chain of loads counts its
-length. A wait for asynchronous copies counts once.
+length. A wait for asynchronous copies counts once. The assembler moves no load up over a store that may go to
+the same place, so loads behind a store wait for those before it.
 """
 
 from __future__ import annotations
@@ -35,11 +36,14 @@ def _blocks(program: Program) -> Iterator[tuple[int, int]]:
 
 def _rounds(body: Sequence[Instruction]) -> int:
     depth: dict[str, int] = {}
-    most = waits = 0
+    most = waits = stored = 0
     for item in body:
         sources, targets = registers_of(item)
         before = max((depth.get(name, 0) for name in sources), default=0)
         loads = item.opcode in {"ld", "ldu", "atom"} and "global" in item.modifiers
+        if loads and "nc" not in item.modifiers:
+            before = max(before, stored)
+        stored = most if item.opcode == "st" and "global" in item.modifiers else stored
         depth.update(dict.fromkeys(targets, before + loads))
         most = max(most, before + loads)
         waits += item.opcode == "cp" and not {"wait_group", "wait_all"}.isdisjoint(item.modifiers)

@@ -29,6 +29,7 @@ from cutegen_nb.simulator.sampling.load_rounds import rounds_by_segment
 from cutegen_nb.simulator.sampling.loop_skipper import LoopSkipper
 from cutegen_nb.simulator.sampling.reuse import CtaReuse, reuse_of, sharing_of
 from cutegen_nb.simulator.sampling.strata import Stratum, cluster_of, clusters_of, ctas_of, neighbours, strata
+from cutegen_nb.simulator.sampling.unwritten import fill_unwritten
 from cutegen_nb.simulator.state.batch import POISON, Batch, LaunchSetting
 from cutegen_nb.simulator.state.device import DeviceFacts, sm_count
 from cutegen_nb.simulator.state.global_memory import GlobalMemory
@@ -99,7 +100,10 @@ def sample_launch(  # noqa: PLR0913 - a launch has this many parts
     try:
         with np.errstate(all="ignore"):
             sampler.draw()
-            return sampler.result()
+            sample = sampler.result()
+            if sample.profile.ctas_run is not None:
+                fill_unwritten(memory)
+            return sample
     except OutOfTime as late:
         raise SampleEnded(f"The sample of kernel {kernel_name} was not finished in time. {late}") from late
     finally:
@@ -284,6 +288,7 @@ class _Sampler:
         reuses = [reuse_of(one) for one in self._logs]
         rounds = np.rint(counts.warps) @ np.array(rounds_by_segment(self._program), np.int64)
         first, again = _scaled(reuses, profile.counters.gmem_load_sectors)
+        loads, stores = self._reader.scattered_sectors()
         return LaunchSample(
             profile=self._with_distinct(profile, reuses),
             ctas=self._ctas,
@@ -291,6 +296,8 @@ class _Sampler:
             skipped_fraction=skipped / max(1.0, self._reader.instructions(counts)),
             longest_warp_instructions=round(self._longest),
             load_rounds=int(rounds),
+            scattered_load_sectors=loads,
+            scattered_store_sectors=stores,
             first_touch_sectors=first,
             reuses=again,
             sharing=sharing_of(reuses[0], self._near),

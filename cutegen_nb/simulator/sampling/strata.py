@@ -15,6 +15,10 @@ from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.state.launch import Launch
 
 _Extents = tuple[int, int, int]
+_PERIOD = 8
+"""Clusters after which work may repeat: the phases of a convolution with stride 2 in three dimensions."""
+_STEP = 5
+"""Step from remainder to remainder: the first four, 0, 5, 2 and 7, differ by 2 and by 4 too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +51,21 @@ class Stratum:
     def draw(self, chance: np.random.Generator, many: int) -> list[_Extents]:
         """Draw up to ``many`` different clusters, one from each of as many equal parts.
 
-        Equal parts keep the error small where work grows with the place.
+        Equal parts keep the error small where work grows with the place. Numbers of different remainders by
+        `_PERIOD` find what only every second, fourth or eighth cluster does, as in a strided convolution.
         """
         ends = np.linspace(0, self.size, min(many, self.size) + 1).round().astype(np.int64)
-        return [self.place(int(chance.integers(low, high))) for low, high in itertools.pairwise(ends)]
+        parts = enumerate(itertools.pairwise(ends.tolist()))
+        return [self.place(_drawn(chance, index, low, high)) for index, (low, high) in parts]
+
+
+def _drawn(chance: np.random.Generator, index: int, low: int, high: int) -> int:
+    """Draw a number from a part; that of a large part has the remainder of its index."""
+    number = int(chance.integers(low, high))
+    if high - low < 2 * _PERIOD:
+        return number
+    number += (_STEP * index - number) % _PERIOD
+    return number if number < high else number - _PERIOD
 
 
 def clusters_of(launch: Launch) -> _Extents:

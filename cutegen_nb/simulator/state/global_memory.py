@@ -80,6 +80,11 @@ class Allocation:
         self.before, self.lost, self._untouched, self._keeping = None, False, True, keeping
         self.read = False
 
+    @property
+    def stored(self) -> bool:
+        """True if the launch stored to the range."""
+        return not self._untouched
+
     def about_to_store(self) -> None:
         """Note a store before it is carried out; copy the bytes if it is the launch's first."""
         self.written = True

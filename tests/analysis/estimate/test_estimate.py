@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.constants import CONSTANTS
 from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.interval import MOST_DEVIATION, interval, shares
 from cutegen_nb.analysis.estimate.launch_terms import DRAM, L1, LATENCY, LAUNCH, TENSOR
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.estimate import FullSizeSample, Reuse, Sharing
-from cutegen_nb.core.profile import KernelResources
+from cutegen_nb.core.profile import Access, KernelResources
 
 H200, A100 = find_target("H200"), find_target("A100")
 GIB = 1 << 30
@@ -157,3 +158,95 @@ def test_bulk_copies_are_no_scattered_requests(call):
     assert (
         estimate(call(counters={"gmem_accesses": alone}), H200).seconds > 1.1 * estimate(plain, H200).seconds
     )
+
+
+def test_integer_work_keeps_the_whole_clock_and_sums_of_floats_do_not(call):
+    """Both pipes take a warp's instruction in the same time, but only fp32 draws the power that lowers it."""
+    seconds = {
+        pipe: next(
+            term.seconds
+            for term in estimate(call(counters={"instructions": {pipe: amount}}), H200).terms
+            if term.name == f"{pipe} pipe"
+        )
+        for pipe, amount in (("alu", 1 << 32), ("fp32", 1 << 33))
+    }
+    assert seconds["alu"] / seconds["fp32"] == pytest.approx(CONSTANTS.peak_fraction)
+
+
+def test_a_few_long_ctas_do_not_make_every_wave_long(call):
+    """Where CTAs differ, the longest warp is waited for once, not in each of a thousand waves."""
+    long = {"longest_warp_instructions": 10_000}
+    alike, differing = (
+        next(
+            term.seconds
+            for term in estimate(call(**long, error_fraction=error), H200).terms
+            if term.name == LATENCY
+        )
+        for error in (0.0, 0.1)
+    )
+    assert differing < alike / 10
+    longer = estimate(call(longest_warp_instructions=1 << 24, error_fraction=0.1), H200)
+    assert longer.bound == LATENCY
+
+
+def test_a_cta_that_fills_its_multiprocessor_waits_after_it_has_issued(call):
+    """Its instructions, its loads and its products take turns; of several CTAs one works while another waits."""
+    work = {"instructions": {"alu": 1 << 31}, "flops": {"tensor.f16": 1 << 42}}
+    alone, several = (
+        estimate(call(counters=work, dynamic_smem_bytes=smem), H200).seconds for smem in (200 << 10, 20 << 10)
+    )
+    assert alone > 1.3 * several
+
+
+def test_products_lengthen_the_chain_of_the_warps_that_wait_for_them(call):
+    """With one CTA a multiprocessor its products and its copies take turns."""
+    flops = {"flops": {"tensor.f16": 1 << 40}}
+    before, after = (
+        next(term.seconds for term in estimate(call(counters=counted), H200).terms if term.name == LATENCY)
+        for counted in ({}, flops)
+    )
+    assert after > before
+
+
+def test_shuffles_lengthen_the_chain_of_a_warp(call):
+    few, many = (
+        next(
+            term.seconds
+            for term in estimate(
+                call(counters={"instructions": kinds}, longest_warp_instructions=1000, load_rounds=0), H200
+            ).terms
+            if term.name == LATENCY
+        )
+        for kinds in ({"alu": 10 << 21}, {"alu": 5 << 21, "warp": 5 << 21})
+    )
+    assert many > 1.5 * few
+
+
+def test_loads_that_wait_for_a_busy_dram_wait_longer(call):
+    """Where the chain takes as long as the transfers, both together take more than either."""
+    found = estimate(call(load_rounds=5 * GIB // 512), H200)
+    seconds = {term.name: term.seconds for term in found.terms}
+    assert seconds[LATENCY] == pytest.approx(seconds[DRAM], rel=0.3)
+    assert found.seconds > 1.25 * max(seconds.values())
+
+
+def test_values_that_loads_share_are_found_in_the_l1_and_tiles_that_are_copied_are_not(call):
+    """A bias is loaded again and again; only the copies of tiles wait for DRAM."""
+    sectors = GIB // 32
+    tiles = Access(requests=sectors // 16, bytes=GIB, passes=sectors, ideal=sectors)
+    bias = Access(requests=sectors, bytes=4 * sectors, passes=sectors, ideal=sectors)
+    counted = {
+        "gmem_load_sectors": 2 * sectors,
+        "gmem_load_bytes": 2 * GIB,
+        "gmem_accesses": {"load": bias, "async-copy": tiles},
+    }
+    again = (Reuse(distance_bytes=32, sectors=sectors),)
+    shared, copied = (
+        next(
+            term.seconds
+            for term in estimate(call(counters=kinds, reuses=again, load_rounds=sectors), H200).terms
+            if term.name == LATENCY
+        )
+        for kinds in (counted, {**counted, "gmem_accesses": {"load": tiles, "async-copy": bias}})
+    )
+    assert copied > 2 * shared

@@ -114,3 +114,24 @@ def test_a_later_launch_finds_in_the_l2_what_fits_there(launch):
     later = moved(small, is_first=False)
     assert (later.dram, later.l2) == (0, 1000)
     assert moved(launch(), is_first=False).dram == SECTORS
+
+
+def test_scatter_is_the_share_of_scattered_sectors_where_instructions_were_counted(launch):
+    """The mean of broadcasts and scattered loads looks like whole lines; the count by instruction does not."""
+    mixed = {"load": Access(requests=SECTORS // 16, bytes=GIB, passes=SECTORS, ideal=SECTORS)}
+    sample = launch(counters={"gmem_accesses": mixed})
+    assert moved(sample).load_scatter == 0
+    counted = launch(
+        counters={"gmem_accesses": mixed},
+        scattered_load_sectors=SECTORS // 2,
+        scattered_store_sectors=SECTORS,
+    )
+    assert (moved(counted).load_scatter, moved(counted).store_scatter) == (0.5, 1)
+
+
+def test_a_store_of_a_word_a_sector_is_partial_and_one_of_whole_sectors_is_not(launch):
+    assert moved(launch()).partial_stores == 0
+    words = launch(counters={"gmem_store_bytes": 4 * SECTORS})
+    assert moved(words).partial_stores == SECTORS
+    halves = launch(counters={"gmem_store_bytes": 16 * SECTORS})
+    assert moved(halves).partial_stores == pytest.approx(4 / 7 * SECTORS)

@@ -32,6 +32,14 @@ BODIES = {
         ),
         1,
     ),
+    "a load behind a store": (
+        "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; ld.global.f32 %f2, [%rd1+4]; ld.global.f32 %f3, [%rd1+8];",
+        2,
+    ),
+    "a load that no store changes": (
+        "ld.global.f32 %f1, [%rd1]; st.global.f32 [%rd2], %f1; ld.global.nc.f32 %f2, [%rd1+4];",
+        1,
+    ),
     "an atomic": ("atom.global.add.u32 %r1, [%rd1], 1;", 1),
 }
 HEAD = """.version 8.0

@@ -193,6 +193,33 @@ def test_a_tensor_may_be_larger_than_the_machine(machine):
     assert sample.ctas < 10
 
 
+def test_scattered_requests_are_counted_apart_from_broadcasts_and_lines(machine, sampled):
+    """A warp loads one word, a line, and a word of 32 lines: of 37 sectors the last 32 are scattered."""
+    body = """ld.global.b32 %r4, [%rd90]; mul.wide.u32 %rd1, %r99, 4; add.u64 %rd2, %rd90, %rd1;
+    ld.global.b32 %r5, [%rd2]; mul.wide.u32 %rd3, %r99, 128; add.u64 %rd4, %rd90, %rd3;
+    ld.global.b32 %r6, [%rd4]; st.global.b32 [%rd4], %r6; st.global.b32 [%rd2], %r5;"""
+    sample = sampled(machine.kernel(body, parameters=1), [32 * 32], grid=1024, block=32)
+    assert sample.profile.counters.gmem_load_sectors == 37 * 1024
+    assert sample.scattered_load_sectors == sample.scattered_store_sectors == 32 * 1024
+
+
+def test_what_unsampled_ctas_would_have_written_is_there_for_the_next_launch(machine):
+    """Each CTA writes one sector of scales, of which a later launch must not read zeros."""
+    body = "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 32; add.u64 %rd2, %rd90, %rd1; st.global.b32 [%rd2], 7;"
+    ctas = 4096
+    scales, others = machine.align(np.zeros(8 * ctas, np.int32)), machine.align(np.zeros(64, np.int32))
+    memory = GlobalMemory()
+    for one in (scales, others):
+        memory.register(one.ctypes.data, one.nbytes, "tensor")
+    launch = Launch(grid=(ctas, 1, 1), block=(32, 1, 1), dynamic_smem_bytes=0)
+    parameters = (struct.pack("<Q", scales.ctypes.data),)
+    sample = sample_launch(parse(machine.kernel(body, parameters=1)), "kernel", launch, parameters, memory)
+    assert sample.ctas < 20
+    assert (scales[::8] == 7).all()
+    assert not scales.reshape(ctas, 8)[:, 1:].any()
+    assert not others.any()
+
+
 @pytest.mark.parametrize(("axis", "along"), [("x", "y"), ("y", "x")])
 def test_neighbours_that_load_the_same_share_it(machine, sampled, axis, along):
     text = machine.kernel(SHARED_INPUT.format(axis=axis), parameters=1)

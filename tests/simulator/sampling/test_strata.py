@@ -5,7 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.sampling.strata import cluster_of, clusters_of, ctas_of, neighbours, strata
+from cutegen_nb.simulator.sampling.strata import (
+    Stratum,
+    cluster_of,
+    clusters_of,
+    ctas_of,
+    neighbours,
+    strata,
+)
 from cutegen_nb.simulator.state.launch import Launch
 
 
@@ -65,3 +72,13 @@ def test_neighbours_beyond_the_grid_are_left_out():
     assert neighbours(whole, 0) == {"x": 1, "y": 5, "z": 20}
     assert neighbours(whole, 5 * 4 * 3 - 1) == {}
     assert neighbours(whole, 4) == {"y": 9, "z": 24}
+
+
+@pytest.mark.parametrize("period", [2, 4, 8])
+def test_draws_from_a_large_stratum_have_different_remainders(period):
+    """What only one of so many clusters does is drawn: all remainders of 2 and 4, the first and the last of 8."""
+    stratum = Stratum(first=(0, 0, 0), extents=(9263, 1, 1))
+    for seed in range(20):
+        remainders = {x % period for x, _, _ in stratum.draw(np.random.default_rng(seed), 4)}
+        assert remainders >= {0, period - 1}
+        assert len(remainders) == min(period, 4)
