@@ -127,8 +127,7 @@ def test_blocks_of_four_bits_are_scaled(machine, kind, vector, scale, blocks):
 PAIR = (
     # Both CTAs of a cluster have room, tensor memory and output of their own; the first one issues.
     ("add.u64 %rd3, %rd91, %rd4;", "mov.u32 %r70, %ctaid.x; mad.wide.u32 %rd3, %r70, {size}, %rd91; add.u64 %rd3, %rd3, %rd4;"),
-    ("%rd2, %r99, 64, %rd90;", "%rd2, %r70, 8192, %rd90; mad.wide.u32 %rd2, %r99, 64, %rd2; setp.eq.u32 %p6, %r70, 0; "
-     "and.pred %p2, %p2, %p6; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.b16 %rs9, 3;"),
+    ("%rd2, %r99, 64, %rd90;", "%rd2, %r70, 8192, %rd90; mad.wide.u32 %rd2, %r99, 64, %rd2; {first}"),
     ("shared::cluster.b64 [%r62];", "shared::cluster.multicast::cluster.b64 [%r62], %rs9;"),
     ("bar.sync 0; @%p1 tcgen05.dealloc", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p1 tcgen05.dealloc"),
     ("cta_group::1", "cta_group::2"),
@@ -143,6 +142,8 @@ def launched_by_two(machine, rooms, work):
         text = text.replace(old, new)
     size = rooms.shape[1]
     text = text.format(
+        first="setp.eq.u32 %p6, %r70, 0; and.pred %p2, %p2, %p6; mov.b16 %rs9, 3; barrier.cluster.arrive.aligned; "
+        "barrier.cluster.wait.aligned;",
         size=size,
         loads="".join(
             f"ld.global.b32 %r60, [%rd3+{512 * i}]; st.shared.b32 [%r63+{512 * i}], %r60;"
