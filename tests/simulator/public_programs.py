@@ -72,7 +72,7 @@ class Program:
     @property
     def name(self) -> str:
         """Name of the program with its arguments, as tests are named."""
-        rest = self.arguments if self.test is None else f":: {self.test}"
+        rest = self.arguments if self.test is None else f"by pytest {self.test}"
         return f"{self.repository}/{self.path} {rest}".strip() + f" on {self.architecture}"
 
 
@@ -176,12 +176,12 @@ def _each() -> Iterator[str]:
     yield _row("program", "arguments", "compiled for", "outcome", "seconds")
     yield _row("---", "---", "---", "---", "--:")
     for item in programs():
-        place = f"{item.repository.partition('/')[2]}: {item.path.removeprefix('examples/python/CuTeDSL/')}"
+        place = f"{item.repository.partition('/')[2]}/{item.path.removeprefix('examples/python/CuTeDSL/')}"
         words = item.arguments if item.test is None else f"pytest {item.test}"
         shown = f"{item.outcome}: {item.words}" if item.outcome != PASSES else item.outcome
         yield _row(
-            f"`{place}`",
-            f"`{words}`" if words.strip() else "",
+            f"<code>{place}</code>",
+            f"<code>{words}</code>" if words.strip() else "",
             item.architecture,
             shown.replace("|", "\\|"),
             item.seconds,

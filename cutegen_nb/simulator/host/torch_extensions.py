@@ -17,8 +17,7 @@ import torch
 from torch.autograd.function import FunctionMeta
 from torch.overrides import _get_current_function_mode_stack
 
-from cutegen_nb.simulator.host.scaled_products import with_block_scales
-from cutegen_nb.simulator.host.wide_products import PRODUCTS, with_out_dtype
+from cutegen_nb.simulator.host.scaled_products import PRODUCTS, with_block_scales, with_out_dtype
 
 _KEYS = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU"}
 """Dispatch keys of a GPU, each with that of the CPU."""
