@@ -15,7 +15,7 @@ from cutegen_nb.core.simulation import Ending
 from cutegen_nb.simulator.script.run import Script, Streams, run_program
 from tests.simulator import public_programs as public
 
-FOLDER = Path(os.environ.get("CUTEGEN_PUBLIC", ""))
+FOLDER = Path(os.environ.get("CUTEGEN_PUBLIC", "")).absolute()
 PROGRAMS = {program.name: program for program in public.programs()}
 PYTEST = str(Path(pytest.__file__).with_name("__main__.py"))
 CUTLASS = "NVIDIA/cutlass"
@@ -25,6 +25,12 @@ fetched = pytest.mark.skipif(
     not os.environ.get("CUTEGEN_PUBLIC"),
     reason="CUTEGEN_PUBLIC names no folder of public programs; `make test-public` fetches them",
 )
+
+
+@pytest.fixture(autouse=True)
+def folder_of_its_own(tmp_path, monkeypatch):
+    """Programs may write files where they run."""
+    monkeypatch.chdir(tmp_path)
 
 
 def simulated(repository, path, words, **how):
@@ -38,7 +44,7 @@ def simulated(repository, path, words, **how):
 
 
 def simulated_entry(program, **how):
-    path = (FOLDER / program.repository / program.path).absolute()
+    path = FOLDER / program.repository / program.path
     if program.test is None:
         words = program.arguments.split()
     else:
@@ -48,7 +54,7 @@ def simulated_entry(program, **how):
 
 
 def of_cutlass(path, words, **how):
-    return simulated(CUTLASS, (FOLDER / CUTLASS / EXAMPLES / path).absolute(), words.split(), **how)
+    return simulated(CUTLASS, FOLDER / CUTLASS / EXAMPLES / path, words.split(), **how)
 
 
 def check_that_it_passes(done, output, program):
