@@ -18,15 +18,15 @@ else
 TORCH := torch==2.13.0
 endif
 
-# CUTLASS's own examples, which the simulator runs unmodified: fetched for the test, never kept here.
-CUTLASS := $(VENV)/cutlass
-CUTLASS_URL ?= https://github.com/NVIDIA/cutlass.git
-CUTLASS_COMMIT := 7107b05535f8977f5ecb9d01ee203205b1fd9bc4
+# Public programs, which the simulator runs unmodified: fetched for the test, never kept here. PUBLIC_URL may name
+# mirrors, with {owner} and {name} in it.
+PUBLIC := $(VENV)/public
+PUBLIC_LIST := tests/simulator/public_programs
 
 # Empty is off: the tests start hundreds of processes, and without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo lab docs pictures test test-fast test-long test-cutlass test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab docs pictures test test-fast test-long test-public test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -65,8 +65,8 @@ test-long: $(READY) ## The rest of the panel's tests, the quickstart and the les
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not gpu and not browser" $(PROCESSES) --dist=worksteal
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser" $(PARALLEL) tests/browser
 
-test-cutlass: $(READY) $(CUTLASS)/.fetched ## CUTLASS's CuTe DSL examples for Ampere, Hopper and Blackwell through `cutegen-nb simulate`
-	CUTEGEN_CUTLASS=$(CUTLASS) $(BIN)/python -m pytest tests/simulator/test_cutlass_programs.py
+test-public: $(READY) $(PUBLIC)/.fetched ## Over 200 public CuTe DSL programs, CUTLASS's among them, through `cutegen-nb simulate`: about an hour
+	CUTEGEN_PUBLIC=$(abspath $(PUBLIC)) $(BIN)/python -m pytest --durations=0 tests/simulator/test_public_programs.py
 
 test-model: $(READY) ## Ten rounds by a real, very small model: slow, not in CI, builds llama.cpp once (ten minutes)
 	@test -x $(MODEL)/bin/python || $(PYTHON) -m venv --without-pip $(MODEL)
@@ -119,16 +119,11 @@ benchmark: $(CORE) ## The simulator against Triton's interpreter
 wheel: $(READY)
 	$(BIN)/python -m hatchling build -t wheel
 
-# One commit, and of its files only the examples of the DSL.
-$(CUTLASS)/.fetched: Makefile
-	@echo "Fetching the examples of CUTLASS at $(CUTLASS_COMMIT) ..."
-	@rm -rf $(CUTLASS)
-	@git init -q $(CUTLASS)
-	@git -C $(CUTLASS) remote add origin $(CUTLASS_URL)
-	@git -C $(CUTLASS) config remote.origin.promisor true
-	@git -C $(CUTLASS) sparse-checkout set examples/python/CuTeDSL
-	@git -C $(CUTLASS) fetch -q --depth 1 --filter=blob:none origin $(CUTLASS_COMMIT)
-	@git -C $(CUTLASS) checkout -q FETCH_HEAD
+# Of each repository one commit, and of its files the listed folders. What some programs import lies beside them.
+$(PUBLIC)/.fetched: $(PUBLIC_LIST).toml
+	@$(BIN)/python $(PUBLIC_LIST).py fetch $(PUBLIC)
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target $(PUBLIC)/packages $$($(BIN)/python $(PUBLIC_LIST).py packages)
 	@touch $@
 
 # `venv --without-pip` and `pip --python` work where Debian's python3-venv is not installed.

@@ -17,10 +17,13 @@ from cutegen_nb.analysis.hardware.occupancy import occupancy
 from cutegen_nb.core.evaluation import NotJudgedReason
 from cutegen_nb.core.profile import KernelResources
 from cutegen_nb.simulator.host.runtime_symbols import REFUSED_NAMES, SUCCEEDING_NAMES
+from cutegen_nb.simulator.host.tensor_maps import TILED_MAP_ARGUMENTS, tiled_map
 from cutegen_nb.simulator.ptx import parser
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, SimulatorFault
 from cutegen_nb.simulator.state.device import DeviceFacts
 from cutegen_nb.simulator.state.launch import INVALID_VALUE, Launch, refusal
+from cutegen_nb.simulator.state.tensor_map import MAP_BYTES, UnknownTensorMap
+from cutegen_nb.simulator.state.tensor_map_encoding import InvalidTensorMap
 
 # Values of ``cudaError_t`` (CUDA runtime API, "Data types used by CUDA Runtime").
 SUCCESS = 0
@@ -217,6 +220,7 @@ class CudaRuntime:
                 _function(_POINTER, _POINTER, _INT, _SIZE),
                 self._occupancy,
             ),
+            "_cuTensorMapEncodeTiled": (TILED_MAP_ARGUMENTS, self._encode_map),
             "_cudaGetDevice": (_function(_POINTER), _write_zero),
             "_cuDeviceGet": (_function(_POINTER, _INT), _write_zero),
             "_cudaGetDeviceCount": (_function(_POINTER), lambda count: _write(count, 1, _INT)),
@@ -224,6 +228,17 @@ class CudaRuntime:
             "cuda_dialect_assert_success": (_function(_INT), self._check),
             **dict.fromkeys(SUCCEEDING_NAMES, succeed),
         }
+
+    def _encode_map(self, place: int, *fields: int) -> int:
+        try:
+            ctypes.memmove(place, tiled_map(*fields).encoded(), MAP_BYTES)
+        except InvalidTensorMap:
+            return INVALID_VALUE
+        except UnknownTensorMap as problem:
+            what = f"The compiled host code called cuTensorMapEncodeTiled for a map whose {problem}"
+            self._refusals.append(_unanswered_sentence(what))
+            return NOT_SUPPORTED
+        return SUCCESS
 
     def _check(self, code: int) -> int:
         """Record an error code that host code checks itself; a GPU's runtime would print it or abort."""
@@ -283,6 +298,8 @@ class CudaRuntime:
         return self._record(launch, kernel, arguments)
 
     def _record(self, launch: Launch, kernel: int, arguments: int) -> int:
+        if self._refusals:  # what an unanswered call was to give may be missing here
+            return NOT_SUPPORTED
         library, name = self._kernels.get(kernel, (None, ""))
         if library is None:
             return INVALID_RESOURCE_HANDLE

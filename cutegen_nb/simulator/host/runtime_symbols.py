@@ -45,7 +45,6 @@ REFUSED_NAMES = (
     "_cuLibraryLoadFromFile",
     "_cuTensorMapEncodeIm2col",
     "_cuTensorMapEncodeIm2colWide",
-    "_cuTensorMapEncodeTiled",
     "_cuTensorMapReplaceAddress",
     "_cudaEventCreate",
     "_cudaEventCreateWithFlags",

@@ -1,8 +1,8 @@
-"""``torch._scaled_mm`` with scales of blocks, which PyTorch has for GPUs only: computed in float32 here.
+"""Products that PyTorch has for GPUs only: with scales of blocks, and wider than their operands.
 
-Elements of 4 bits come two a byte. Scales are in the order that Blackwell's tensor cores take: tiles of 128
-rows and 4 scales along K, in each of which row r is at ``[r mod 32, r div 32]`` (cuBLAS, "1D Block Scaling
-Factors Layout").
+``torch._scaled_mm`` with scales of blocks is computed in float32 here. Elements of 4 bits come two a byte.
+Scales are in the order that Blackwell's tensor cores take: tiles of 128 rows and 4 scales along K, in each of
+which row r is at ``[r mod 32, r div 32]`` (cuBLAS, "1D Block Scaling Factors Layout").
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ _SCALES = {torch.float8_e8m0fnu: 32, torch.float8_e4m3fn: 16}
 """Type of the scales → elements of a block."""
 _ROWS, _ALONG, _LANES = 128, 4, 32
 """Rows and scales of a tile, and rows that lie beside each other."""
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm")
+"""Functions of torch that take ``out_dtype``."""
 
 
 def with_block_scales(scaled_mm: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,3 +58,17 @@ def _scaled(matrix: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     parts = flat.view(tiles, along // _ALONG, _LANES, _ROWS // _LANES, _ALONG)
     each = parts.permute(0, 3, 2, 1, 4).reshape(tiles * _ROWS, along)[:rows]
     return matrix * each.repeat_interleave(_SCALES[scales.dtype], dim=1)[:, :k]
+
+
+def with_out_dtype(product: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a product so that operands are converted to ``out_dtype`` before, where it is given."""
+
+    @functools.wraps(product)
+    def multiply(*operands: Any, **options: Any) -> Any:
+        placed = [one for one in operands if isinstance(one, torch.dtype)]
+        dtype = options.pop("out_dtype", None) or next(iter(placed), None)
+        if dtype is None:
+            return product(*operands, **options)
+        return product(*(one.to(dtype) for one in operands if isinstance(one, torch.Tensor)), **options)
+
+    return multiply

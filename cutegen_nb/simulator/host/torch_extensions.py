@@ -17,7 +17,7 @@ import torch
 from torch.autograd.function import FunctionMeta
 from torch.overrides import _get_current_function_mode_stack
 
-from cutegen_nb.simulator.host.scaled_products import with_block_scales
+from cutegen_nb.simulator.host.scaled_products import PRODUCTS, with_block_scales, with_out_dtype
 
 _KEYS = {"CUDA": "CPU", "AutogradCUDA": "AutogradCPU"}
 """Dispatch keys of a GPU, each with that of the CPU."""
@@ -54,6 +54,7 @@ def extension_changes(mode: AbstractContextManager[object]) -> Iterable[_Change]
         (torch.autograd, "_engine_run_backward", inside(torch.autograd._engine_run_backward)),
         (torch, "compile", _uncompiled),
         (torch, "_scaled_mm", with_block_scales(torch._scaled_mm)),
+        *((torch, name, with_out_dtype(getattr(torch, name))) for name in PRODUCTS),
         (kineto, "__init__", _profiling_host(kineto.__init__)),
         (profile, "__init__", _profiling_host(profile.__init__)),
     )
@@ -134,7 +135,8 @@ def _profiling_host(initialise: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(initialise)
     def make(self: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("activities") is not None:
-            kwargs["activities"] = [one for one in kwargs["activities"] if one != gpu]
+            others = [one for one in kwargs["activities"] if one != gpu]
+            kwargs["activities"] = others or [torch.profiler.ProfilerActivity.CPU]
         if kwargs.get("use_cuda"):
             kwargs["use_cuda"] = False
         if kwargs.get("use_device") == "cuda":

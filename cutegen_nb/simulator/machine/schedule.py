@@ -202,6 +202,7 @@ class _Divergence:
         self._steps = 0
         self._patience = FAIR_TURN_STEPS
         self._tries = 0
+        self._late_turns = 0
 
     def run(self) -> int:
         """Run until all lanes of the batch are at one segment and return it (the end if all have exited)."""
@@ -235,7 +236,11 @@ class _Divergence:
         if late_first:
             self._steps = 0
             self._patience = max(_LEAST_PATIENCE, self._patience // 2)
+            self._late_turns += 1
             free = [at for at in places if not self._meets(at)]
+            met = self._met(places, free) if free and self._late_turns % 2 == 0 else None
+            if met is not None:
+                return met
             if free:
                 return free[-1], self._pc == free[-1], True
         while True:
@@ -250,6 +255,20 @@ class _Divergence:
                 self._tries += 1
                 at = waits[self._tries % len(waits)]
                 return at, self._pc == at, False
+
+    def _met(self, places: list[int], free: list[int]) -> tuple[int, Array, bool] | None:
+        """Lanes that waited for one another and may go on, while others spin; None if there are none."""
+        spinning = by_warp_bits(self._lanes, np.isin(self._pc, free)) != 0
+        # A warp meets others when all of its lanes are there, so a lane that spins keeps its warp back.
+        met = np.where(_each(self._lanes, spinning), np.int32(free[0]), self._pc)
+        released = barriers.released(self._lanes, self._segments, met, self._released)
+        self._widen(released.shape[0])
+        self._released = released
+        for at in places:
+            if self._meets(at) and (active := self._ready(at)).any():
+                self._widen(active.shape[0])
+                return at, active, True
+        return None
 
     def _meets(self, at: int) -> bool:
         """Return whether threads have to meet or wait at a segment."""

@@ -250,7 +250,7 @@ class BodyReader(Cursor):
                 self.expect(">")
                 if not 0 <= count <= _MOST_REGISTERS:
                     raise PtxSyntaxError(f"PTX line {self.line()}: {count} registers {name!r} make no sense.")
-                if scope.suffix:
+                if scope.suffix or not name.startswith("%"):  # each is listed: % alone does not tell it
                     names = [f"{name}{index}" for index in range(count)]
                     scope.names.update(names)
                     draft.registers.update({one + scope.suffix: kind for one in names})

@@ -30,7 +30,7 @@ ALIGNMENT = 64
 """Alignment of a tensor map in bytes (CUDA driver API, ``CUtensorMap``)."""
 MOST_DIMENSIONS = 5
 """Most dimensions of a tensor map."""
-_STRIDE_UNIT = 16
+STRIDE_UNIT = 16
 """Bytes in which strides are counted."""
 _TYPES = {
     0: ("u8", 1), 1: ("u16", 2), 2: ("u32", 4), 3: ("s32", 4), 4: ("u64", 8), 5: ("s64", 8), 6: ("f16", 2),
@@ -45,10 +45,12 @@ _PADDED_WORDS = {12: 2, 13: 3}
 PADDED_ELEMENTS = 16
 """Elements of a padded type that lie together."""
 _PACKED = 11
-_TILED = 0x2
+TILED = 0x2
 """Lowest four bits of word 2 in every map of tiles."""
-_TF32 = 1 << 16
-_WIDE = 1 << 19
+TF32_BIT = 1 << 16
+"""Bit of word 2: loads round to tf32."""
+WIDE_BIT = 1 << 19
+"""Bit of word 2: the swizzle of 128 bytes moves 32 bytes as a whole."""
 WIDE_ATOMS = 4
 """Code here of the swizzle of 128 bytes that moves 32 bytes as a whole."""
 _IGNORED = (0b11 << 17) | (1 << 21)
@@ -104,10 +106,10 @@ class TensorMap:
         kind = words[0]
         rank = (kind >> 4 & 0b111) + 1
         code = kind >> 7 & 0b1111
-        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | _TF32 | _WIDE | _IGNORED
-        if kind & 0xF != _TILED or kind & ~known or rank > MOST_DIMENSIONS or code not in _TYPES:
+        known = 0xF | 0b111 << 4 | 0b1111 << 7 | 0b11 << 13 | TF32_BIT | WIDE_BIT | _IGNORED
+        if kind & 0xF != TILED or kind & ~known or rank > MOST_DIMENSIONS or code not in _TYPES:
             raise UnknownTensorMap(f"word 2 is {kind:#010x}")
-        if kind & _WIDE and kind >> 13 & 0b11 != 0b11:  # noqa: PLR2004 - the code of 128 bytes
+        if kind & WIDE_BIT and kind >> 13 & 0b11 != 0b11:  # noqa: PLR2004 - the code of 128 bytes
             raise UnknownTensorMap(f"word 2 is {kind:#010x}")
         if words[11] & 0xFFFFFF or words[13]:
             raise UnknownTensorMap(f"words 13 and 15 are {words[11]:#010x} and {words[13]:#010x}")
@@ -121,13 +123,13 @@ class TensorMap:
         return TensorMap(
             address=struct.unpack_from("<Q", data)[0],
             extents=tuple(extents),
-            strides=(size, *(_STRIDE_UNIT * one for one in strides)),
+            strides=(size, *(STRIDE_UNIT * one for one in strides)),
             box=tuple(sides),
             kind=name,
             per_byte=per_byte,
             padded_words=_PADDED_WORDS.get(code, 0),
-            rounds_to_tf32=bool(kind & _TF32),
-            swizzle=WIDE_ATOMS if kind & _WIDE else kind >> 13 & 0b11,
+            rounds_to_tf32=bool(kind & TF32_BIT),
+            swizzle=WIDE_ATOMS if kind & WIDE_BIT else kind >> 13 & 0b11,
         )
 
 
@@ -169,7 +171,7 @@ def replaced(data: bytes, field: str, ordinal: int, value: int) -> bytes:
     elif field == "global_dim":
         words[8 + ordinal] = value - 1 & 0xFFFFFFFF
     elif field == "global_stride":
-        units = value // _STRIDE_UNIT
+        units = value // STRIDE_UNIT
         words[3 + ordinal] = units & 0xFFFFFFFF
         words[7] = words[7] & ~(0xF << 4 * ordinal) | (units >> 32 & 0xF) << 4 * ordinal
     elif field == "box_dim":

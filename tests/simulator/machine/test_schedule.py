@@ -390,3 +390,31 @@ def test_clocks_grow(machine):
     body = "mov.u32 %r1, %clock; add.s32 %r2, %r1, 1;\nL0: mov.u32 %r3, %clock; setp.le.u32 %p1, %r3, %r1; @%p1 bra L0;"
     got, _ = outputs(machine, body + "mov.b32 %r50, 8;")
     assert (got == 8).all()
+
+
+@pytest.mark.parametrize("barrier", ["bar.sync 0;", "bar.sync 1, 64;"])
+def test_a_cta_passes_its_barriers_while_another_spins_for_it(machine, barrier):
+    """Each CTA waits by its thread 0 until the CTA before has passed the turn on."""
+    flags = machine.align(np.zeros(2, np.uint32))
+    body = f"""
+    setp.ne.b32 %p1, %r99, 0;
+    @%p1 bra MEET;
+WAIT:
+    ld.acquire.gpu.global.b32 %r60, [%rd90];
+    setp.ne.b32 %p2, %r60, %r97;
+    @%p2 bra WAIT;
+MEET:
+    {barrier}
+    @%p1 bra LATER;
+    ld.global.b32 %r61, [%rd90+4];
+    shl.b32 %r61, %r61, 1;
+    add.u32 %r61, %r61, %r97;
+    st.global.b32 [%rd90+4], %r61;
+LATER:
+    {barrier}
+    @%p1 bra DONE;
+    add.u32 %r62, %r97, 1;
+    st.release.gpu.global.b32 [%rd90], %r62;
+DONE: """
+    machine.launch(machine.kernel(INDEX + body, parameters=1), grid=5, block=64, arrays=[flags])
+    assert list(flags) == [5, (((0 * 2 + 1) * 2 + 2) * 2 + 3) * 2 + 4]

@@ -125,6 +125,25 @@ def the_profiler_records_the_host(simulation):
     assert any("add" in one.key for one in profile.key_averages())
 
 
+def a_profiler_of_the_gpu_alone_starts(simulation):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        assert float((torch.ones(4, device="cuda") + 1).sum()) == 8
+    assert profile.key_averages() is not None
+
+
+def a_product_is_wider_than_its_operands(simulation):
+    a, b = torch.full((2, 3, 5), 300.0), torch.full((2, 5, 4), 300.0)
+    a, b = a.to("cuda", torch.float16), b.to("cuda", torch.float16)
+    for product in (
+        torch.bmm(a, b, out_dtype=torch.float32)[0],
+        torch.mm(a[0], b[0], torch.float32),
+        torch.addmm(torch.zeros(3, 4, device="cuda"), a[0], b[0], out_dtype=torch.float32, beta=0),
+    ):
+        assert product.dtype is torch.float32
+        assert product.tolist() == [[450_000.0] * 4] * 3
+    assert torch.isinf(torch.mm(a[0], b[0])).all()
+
+
 CASES = (
     custom_operators,
     a_custom_operator_has_a_backward_pass_on_the_gpu,
@@ -133,4 +152,6 @@ CASES = (
     hooks,
     compile_returns_the_function_as_it_is,
     the_profiler_records_the_host,
+    a_profiler_of_the_gpu_alone_starts,
+    a_product_is_wider_than_its_operands,
 )

@@ -158,3 +158,8 @@ def test_mutated_texts_never_break_the_parser_in_another_way(machine):
         complaints.append(complaint_of(text))
     assert sum(map(bool, complaints)) > 100
     assert all(not one or one.startswith("PTX line ") for one in complaints)
+
+
+def test_numbered_registers_of_inline_assembly_are_registers_without_a_percent_sign():
+    mov = body_of(".reg .b64 desc_<2>; mov.b64 desc_1, {%r1, 0x40004040};")[0]
+    assert mov.operands[0] == Register(name="desc_1")

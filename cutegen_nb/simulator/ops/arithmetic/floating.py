@@ -182,10 +182,10 @@ def _simple(instruction: Instruction, lowering: Lowering) -> Operation:
     count_flops(lowering, kind)
     function: Function = _UFUNCS[instruction.opcode]
     if mode != "rn":
-        if kind not in {"f32", "f64"}:
+        if kind not in {"f32", "f64", "f32x2"}:
             raise unsupported(instruction, f"rounding .{mode} of {kind}")
         # NumPy rounds to nearest even; directed rounding needs the exact error.
-        function = (rounding.single if kind == "f32" else rounding.double)(instruction.opcode, mode)
+        function = (rounding.double if kind == "f64" else rounding.single)(instruction.opcode, mode)
     if kind == "f64" and (flush or clamp):
         raise unsupported(instruction, "a modifier that f64 has not")
     return arithmetic(instruction, lowering, kind, function, flush=flush, clamp=clamp)

@@ -105,8 +105,12 @@ class Product:
     @property
     def width(self) -> int:
         """Columns of D in tensor memory."""
-        halved = self.pair and self.form.m == LANES
-        return self.form.n // 2 if halved else self.form.n
+        return self.form.n // 2 if self._halved else self.form.n
+
+    @property
+    def _halved(self) -> bool:
+        """True if the second half of the columns lies in the upper lanes."""
+        return self.pair and self.form.m == LANES
 
     def region(self, lanes: Batch, rows: Array) -> list[tuple[Array, Array, Array]]:
         """Groups of cells that D takes."""
@@ -128,7 +132,7 @@ class Product:
             sums = np.matmul(factor, left.swapaxes(1, 2))  # (products, N, rows): D transposed
             if form.sign < 0:
                 sums = -sums
-            if self.pair and form.m == LANES:  # the second half of the columns in the upper lanes
+            if self._halved:
                 half = form.n // 2
                 sums = np.concatenate((sums[:, :half], sums[:, half:]), axis=2)
             disabled = (
@@ -203,19 +207,27 @@ class Product:
         form = self.form
         scaled = []
         for which, factor in enumerate((left, right)):
-            octets = self._scales(lanes, ctas, addresses[which], factor.shape[1], form.scale_ids[which])
+            row = np.arange(factor.shape[1])
+            part = np.zeros_like(row)
+            if self._halved and which:
+                part, row = np.divmod(row, factor.shape[1] // 2)
+            octets = self._scales(lanes, ctas, addresses[which], (part, row), form.scale_ids[which])
             each = scale_values(octets, form.scale)
             scaled.append(factor * np.repeat(each, form.k // self.blocks, axis=2))
         return scaled[0], scaled[1]
 
-    def _scales(self, lanes: Batch, ctas: Array, addresses: Array, count: int, first: int) -> Array:
-        """Bytes of the scales of ``count`` rows, (products, rows, blocks).
+    def _scales(
+        self, lanes: Batch, ctas: Array, addresses: Array, places: tuple[Array, Array], first: int
+    ) -> Array:
+        """Bytes of the scales of rows, (products, rows, blocks), from byte ``first`` on.
 
-        Row r is in lane r mod 32 of column r div 32, a byte for each block (PTX ISA, "Scale Factor A ID").
+        Row r of a part is in lane r mod 32 of column r div 32, a byte for each block (PTX ISA, "Scale Factor
+        A ID"); part 1 is in the lanes from 64 on. ``places`` are the part and the row of each.
         """
-        row = np.arange(count)
+        part, row = places
         columns = column_of(addresses)[:, None] + row // WARP
-        words = memory_of(lanes).cells[ctas[:, None], columns, (row % WARP)[None]]
+        lane = row % WARP + part * _HALF_ROWS
+        words = memory_of(lanes).cells[ctas[:, None], columns, lane[None]]
         octets = np.ascontiguousarray(words).view(np.uint8).reshape(*words.shape, 4)
         return octets[..., first : first + self.blocks]
 

@@ -89,3 +89,14 @@ def test_a_warp_finds_its_extreme_float(machine):
     assert np.isnan(computed(machine, "redux.sync.max.NaN.f32 %r20, %r1, -1;", a).view(np.float32)).all()
     dropped = computed(machine, "redux.sync.max.f32 %r20, %r1, -1;", a).view(np.float32)
     assert (dropped == np.nanmax(a)).all()
+
+
+@pytest.mark.parametrize(("mode", "towards"), [("rm", -np.inf), ("rp", np.inf)])
+def test_pairs_of_singles_round_down_and_up(machine, mode, towards):
+    """Half of the last place of 1 is added to 1: the sum is halfway between two float32."""
+    a, b = np.ones(32, np.float32), np.full(32, 2.0**-25, np.float32)
+    text = f"mov.b64 %rd20, {{%r1, %r2}}; mov.b64 %rd21, {{%r2, %r1}}; add.{mode}.f32x2 %rd22, %rd20, %rd21;"
+    for part in ("{%r20, %r21}", "{%r21, %r20}"):
+        found = computed(machine, f"{text} mov.b64 {part}, %rd22;", a, b).view(np.float32)
+        expected = np.nextafter(np.float32(1), np.float32(2)) if towards > 0 else np.float32(1)
+        assert (found == expected).all()

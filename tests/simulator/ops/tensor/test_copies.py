@@ -122,3 +122,77 @@ def test_blocks_of_four_bits_are_scaled(machine, kind, vector, scale, blocks):
     x = VALUES["e2m1"][a] * np.repeat(scale_values(sa[:, :blocks], scale), 64 // blocks, axis=1)
     y = VALUES["e2m1"][b] * np.repeat(scale_values(sb[:16, :blocks], scale), 64 // blocks, axis=1)
     assert (found == (x @ y.T).astype(np.float32)).all()
+
+
+PAIR = (
+    # Both CTAs of a cluster have room, tensor memory and output of their own; the first one issues.
+    ("add.u64 %rd3, %rd91, %rd4;", "mov.u32 %r70, %ctaid.x; mad.wide.u32 %rd3, %r70, {size}, %rd91; add.u64 %rd3, %rd3, %rd4;"),
+    ("%rd2, %r99, 64, %rd90;", "%rd2, %r70, 8192, %rd90; mad.wide.u32 %rd2, %r99, 64, %rd2; {first}"),
+    ("shared::cluster.b64 [%r62];", "shared::cluster.multicast::cluster.b64 [%r62], %rs9;"),
+    ("bar.sync 0; @%p1 tcgen05.dealloc", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; @%p1 tcgen05.dealloc"),
+    ("cta_group::1", "cta_group::2"),
+)  # fmt: skip
+
+
+def launched_by_two(machine, rooms, work):
+    """The first 16 columns of tensor memory of both CTAs, (CTAs, lanes, columns)."""
+    text = START
+    for old, new in PAIR:
+        assert old in text
+        text = text.replace(old, new)
+    size = rooms.shape[1]
+    text = text.format(
+        first="setp.eq.u32 %p6, %r70, 0; and.pred %p2, %p2, %p6; mov.b16 %rs9, 3; barrier.cluster.arrive.aligned; "
+        "barrier.cluster.wait.aligned;",
+        size=size,
+        loads="".join(
+            f"ld.global.b32 %r60, [%rd3+{512 * i}]; st.shared.b32 [%r63+{512 * i}], %r60;"
+            for i in range(size // 512)
+        ),
+        work=work,
+        wait=WAIT,
+        registers=", ".join(f"%r{i}" for i in range(16)),
+        stores="".join(f"st.global.b32 [%rd2+{4 * i}], %r{i};" for i in range(16)),
+    )
+    source, out = machine.align(rooms), machine.align(np.zeros((2, 128, 16), np.uint32))
+    machine.launch(
+        machine.kernel(text, parameters=2), block=128, grid=2, cluster=(2, 1, 1), arrays=[out, source]
+    )
+    return out
+
+
+def test_scales_of_the_second_half_of_the_columns_lie_in_the_upper_lanes(machine):
+    """128 × 32 × 64 by two CTAs: 64 rows each, columns 0 to 15 in lanes 0 to 63, the others above."""
+    random = np.random.default_rng(3)
+    a, b = random.integers(0, 16, (128, 64), np.uint8), random.integers(0, 16, (32, 64), np.uint8)
+    sa, sb = (random.integers(0x30, 0x48, (count, 4), np.uint8) for count in (128, 32))
+    rows, halves = np.arange(128) // 64, np.arange(32) // 16
+    rooms = []
+    for cta in range(2):
+        of_a, of_b = np.zeros((32, 16), np.uint8), np.zeros((64, 16), np.uint8)
+        for row in range(64):
+            of_a[row % 32, row // 32 * 4 : row // 32 * 4 + 4] = sa[64 * cta + row]
+        for column in range(32):
+            of_b[column // 16 * 32 + column % 16, :4] = sb[column]
+        packed = [one[:, ::2] | one[:, 1::2] << 4 for one in (a[rows == cta], b[halves == cta])]
+        parts = [k_major(one) for one in (*packed, of_a, of_b)]
+        starts = np.cumsum([0] + [-(-len(one[0]) // 1024) * 1024 for one in parts])
+        room = np.zeros(starts[-1], np.uint8)
+        for start, (one, *_) in zip(starts, parts, strict=False):
+            room[start : start + len(one)] = one
+        rooms.append(room)
+    where = [described(*one[1:], int(start)) for start, one in zip(starts, parts, strict=False)]
+    code = 1 << 7 | 1 << 10 | 32 >> 3 << 17 | 128 >> 7 << 27
+    work = "".join(f"mov.b64 %rd{5 + i}, {one:#x};" for i, one in enumerate(where)) + (
+        "@%p2 tcgen05.cp.cta_group::2.32x128b.warpx4 [%r50+32], %rd7;"
+        "@%p2 tcgen05.cp.cta_group::2.64x128b.warpx2::01_23 [%r50+36], %rd8;"
+        f"mov.b32 %r52, {code:#x}; @%p2 tcgen05.mma.cta_group::2.kind::mxf4nvf4.block_scale.scale_vec::4X "
+        "[%r50], %rd5, %rd6, %r52, [%r50+32], [%r50+36], %p5;"
+    )
+    found = launched_by_two(machine, np.stack(rooms), work).view(np.float32)
+    x = VALUES["e2m1"][a] * np.repeat(scale_values(sa, "ue4m3"), 16, axis=1)
+    y = VALUES["e2m1"][b] * np.repeat(scale_values(sb, "ue4m3"), 16, axis=1)
+    whole = (x @ y.T).astype(np.float32)
+    for cta in range(2):
+        own = whole[64 * cta : 64 * cta + 64]
+        assert (found[cta] == np.concatenate((own[:, :16], own[:, 16:]))).all()
