@@ -2,9 +2,9 @@
 
 A tag line below a heading in ``prompts/guide`` reads ``<!-- classes: softmax, norm; errors: RACE; words:
 shuffle, one pass -->``. ``classes``, ``dtypes`` and ``architectures`` restrict a section; without them it
-fits any request. ``only: failures`` keeps a section for requests that have an error, ``only: later`` keeps one from
-the request for a first kernel. ``errors`` are verdicts and codes of messages; ``words`` are additional search
-words.
+fits any request. ``only: failures`` keeps a section for requests that have an error, ``only: later`` keeps
+one from the request for a first kernel. ``errors`` are verdicts and codes of messages; ``words`` are
+additional search words.
 Sections that fit are ranked by the words they share with the request. A word weighs more the fewer sections
 contain it, and more in a heading or tag than in the text.
 """
@@ -21,8 +21,8 @@ from cutegen_nb.core.ports import FIRST_KERNEL, Guide, GuideRequest
 
 LONGEST_CHARACTERS = 9_000
 """Largest total length of the sections in one request: about 2,500 tokens."""
-WITH_EXAMPLE_CHARACTERS = 18_000
-"""Largest total length of the sections and a worked example."""
+BESIDE_EXAMPLE_CHARACTERS = 4_500
+"""Largest total length of the sections beside a worked example, which is a program already."""
 TAGS = ("classes", "dtypes", "architectures", "only", "errors", "words")
 """Names allowed in a tag line."""
 _MOST_SECTIONS = 4
@@ -122,13 +122,11 @@ class CuTeGuide:
     def __call__(self, request: GuideRequest) -> str:
         """Return a worked example and the sections for `request` as Markdown; empty where none fits."""
         example = self._example(request)
-        longest = min(LONGEST_CHARACTERS, WITH_EXAMPLE_CHARACTERS - len(example))
+        longest = BESIDE_EXAMPLE_CHARACTERS if example else LONGEST_CHARACTERS
         sections = (section.text for section in self.search(request, longest))
         return "\n".join([*([example] if example else []), *sections])
 
-    def search(
-        self, request: GuideRequest, longest: int = LONGEST_CHARACTERS
-    ) -> tuple[GuideSection, ...]:
+    def search(self, request: GuideRequest, longest: int = LONGEST_CHARACTERS) -> tuple[GuideSection, ...]:
         """Return the best sections for `request` that fit `longest` characters, in the guide's order."""
         words = query_words(request)
         scores = [self._score(index, request, words) for index in range(len(self.sections))]

@@ -1,7 +1,7 @@
 """Worked examples for requests: kernels of the templates for small problems, chosen by the request.
 
-A request gets the example that shows its strategy for its own workload class, element type and architecture, or
-none. `cutegen_nb/kernels/examples` holds the table of examples and the traced graphs of their problems.
+A request gets the example that shows its strategy for its own workload class, element type and architecture,
+or none. `cutegen_nb/kernels/examples` holds the table of examples and the traced graphs of their problems.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def get_init_inputs():
     return []
 """
 _LEAD = (
-    "Another problem of this class, as a kernel that is right and fast: take its structure, not its sizes. A body "
-    "`...` is left out here."
+    "A kernel for another problem of this class: take its structure, not its sizes. A body `...` is left out "
+    "here."
 )
 
 
@@ -71,7 +71,7 @@ class Example:
     """Reference of its problem."""
 
     def fits(self, request: GuideRequest) -> bool:
-        """Return whether it shows the request's strategy for its class, all its float types, and its device."""
+        """Return whether it shows the request's strategy for its class, float types and device."""
         floats = {dtype for dtype in request.dtypes if "float" in dtype}
         return (
             request.wanted in self.shows

@@ -55,10 +55,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "workload", "traits", "others"), CASES, ids=[case[0] for case in CASES])
-def test_each_is_offered_where_it_fits_and_else_the_figure_says_why_not(
-    workloads, here, name, workload, traits, others
-):
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_each_is_offered_where_it_fits_and_else_the_figure_says_why_not(workloads, here, case):
+    name, workload, traits, others = case
+
     def of(made, **changed):
         return here(getattr(workloads, made[0])(*made[1:]), **traits | changed)
 
