@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.ports import FIRST_KERNEL, Guide, GuideRequest
 
+FIRST_ASKED = "A first kernel, compiled once, for static or dynamic sizes"
+"""Request for a first kernel in words, by which sections of the guide are found."""
 LONGEST_CHARACTERS = 9_000
 """Largest total length of the sections in one request: about 2,500 tokens."""
 BESIDE_EXAMPLE_CHARACTERS = 4_500

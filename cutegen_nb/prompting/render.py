@@ -24,6 +24,7 @@ from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy, StrategySource
 from cutegen_nb.prompting.facts import device_text, library_parts, work_text, workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
+from cutegen_nb.prompting.guide import FIRST_ASKED
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import tried_text
 from cutegen_nb.prompting.reply_faults import split_thoughts
@@ -113,7 +114,7 @@ def first_prompt(background: PromptContext) -> Prompt:
     user = background.library.render(
         "generate",
         **problem_values(background),
-        **_history(background, "", f"A first kernel: {', '.join(names)}.", FIRST_KERNEL),
+        **_history(background, "", f"{FIRST_ASKED}: {', '.join(names)}.", FIRST_KERNEL),
         advice=class_advice(background),
     )
     return contract_prompt(background, user, purpose="generate", stage=Stage.CORRECT)
