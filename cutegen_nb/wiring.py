@@ -18,6 +18,7 @@ from cutegen_nb import __version__
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.authors.offline.author import OfflineAuthor
+from cutegen_nb.authors.offline.examples import worked_example
 from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.profile_file import config_path, find_profile
 from cutegen_nb.authors.server_profile import DEFAULT_URL, ServerProfile
@@ -233,11 +234,11 @@ def library_of(settings: Settings) -> PromptLibrary:
 
 
 def make_guide(settings: Settings) -> Guide:
-    """Make the guide that adds chapters on the CuTe DSL to a request.
+    """Make the guide that adds chapters on the CuTe DSL and a worked example to a request.
 
     Raises ConfigurationError for a chapter with a wrong tag.
     """
-    return CuTeGuide(library_of(settings).chapters())
+    return CuTeGuide(library_of(settings).chapters(), worked_example)
 
 
 def make_author(settings: Settings, person: Person) -> Author:

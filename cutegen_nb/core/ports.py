@@ -23,14 +23,20 @@ Progress = Callable[[str], None]
 """Callback that receives a short phrase on the current activity."""
 
 
+FIRST_KERNEL = "first-kernel"
+"""Name that stands for a strategy where a first kernel is asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuideRequest:
-    """Facts that select the sections of the CuTe DSL guide; each may be empty."""
+    """Facts that select the sections of the CuTe DSL guide and a worked example; each may be empty."""
 
     source: str = ""
     """Source of the current kernel."""
     strategy: str = ""
     """Text of the requested strategy."""
+    wanted: str = ""
+    """Name of the requested strategy, or `FIRST_KERNEL`; empty where a failure is asked about."""
     error: str = ""
     """Error, in the words the author is told."""
     classes: tuple[str, ...] = ()

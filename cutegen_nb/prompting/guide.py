@@ -2,8 +2,9 @@
 
 A tag line below a heading in ``prompts/guide`` reads ``<!-- classes: softmax, norm; errors: RACE; words:
 shuffle, one pass -->``. ``classes``, ``dtypes`` and ``architectures`` restrict a section; without them it
-fits any request. ``only: failures`` keeps a section for requests that have an error. ``errors`` are verdicts
-and codes of messages; ``words`` are additional search words.
+fits any request. ``only: failures`` keeps a section for requests that have an error, ``only: later`` keeps
+one from the request for a first kernel. ``errors`` are verdicts and codes of messages; ``words`` are
+additional search words.
 Sections that fit are ranked by the words they share with the request. A word weighs more the fewer sections
 contain it, and more in a heading or tag than in the text.
 """
@@ -16,10 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cutegen_nb.core.errors import ConfigurationError
-from cutegen_nb.core.ports import GuideRequest
+from cutegen_nb.core.ports import FIRST_KERNEL, Guide, GuideRequest
 
+FIRST_ASKED = "A first kernel, compiled once, for static or dynamic sizes"
+"""Request for a first kernel in words, by which sections of the guide are found."""
 LONGEST_CHARACTERS = 9_000
 """Largest total length of the sections in one request: about 2,500 tokens."""
+BESIDE_EXAMPLE_CHARACTERS = 4_500
+"""Largest total length of the sections beside a worked example, which is a program already."""
 TAGS = ("classes", "dtypes", "architectures", "only", "errors", "words")
 """Names allowed in a tag line."""
 _MOST_SECTIONS = 4
@@ -69,9 +74,11 @@ class GuideSection:
     def is_for(self, request: GuideRequest) -> bool:
         """Return whether class, dtypes and architecture fit `request`, as far as both name them.
 
-        A section for failures fits only a request that has an error.
+        A section for failures fits only a request that has an error, one for later every request but that
+        for a first kernel.
         """
-        if self.tagged("only") and not request.error:
+        only = self.tagged("only")
+        if ("failures" in only and not request.error) or ("later" in only and request.wanted == FIRST_KERNEL):
             return False
         asked = _bounds(request)
         return all(not asked[name] or not self.tagged(name) or self.named(name, asked) for name in _BOUNDS)
@@ -92,38 +99,46 @@ class GuideSection:
         return not self.tagged(name).isdisjoint(asked[name])
 
 
-class CuTeGuide:
-    """Index of the guide's sections."""
+def no_example(request: GuideRequest) -> str:  # noqa: ARG001 - the port's
+    """No worked example for any request."""
+    return ""
 
-    def __init__(self, chapters: Mapping[str, str], longest_characters: int = LONGEST_CHARACTERS) -> None:
+
+class CuTeGuide:
+    """Index of the guide's sections, and the worked examples that go before them."""
+
+    def __init__(self, chapters: Mapping[str, str], example: Guide = no_example) -> None:
         """Index the `chapters`, texts by file name, whose sections begin with ``##``.
 
-        Raises ConfigurationError for a wrong tag.
+        `example` returns a worked example for a request. Raises ConfigurationError for a wrong tag.
         """
         self.sections = tuple(
             section for name in sorted(chapters) for section in sections_of(chapters[name], name)
         )
-        self._longest = longest_characters
+        self._example = example
         self._headings = [_heading_words(section) for section in self.sections]
         self._texts = [set(_words(section.text)) for section in self.sections]
         both = zip(self._headings, self._texts, strict=True)
         self._holders = Counter(word for heading, text in both for word in heading | text)
 
     def __call__(self, request: GuideRequest) -> str:
-        """Return the sections for `request` as Markdown; empty where none fits."""
-        return "\n".join(section.text for section in self.search(request))
+        """Return a worked example and the sections for `request` as Markdown; empty where none fits."""
+        example = self._example(request)
+        longest = BESIDE_EXAMPLE_CHARACTERS if example else LONGEST_CHARACTERS
+        sections = (section.text for section in self.search(request, longest))
+        return "\n".join([*([example] if example else []), *sections])
 
-    def search(self, request: GuideRequest) -> tuple[GuideSection, ...]:
-        """Return the best sections for `request`, as many as the length permits, in the guide's order."""
+    def search(self, request: GuideRequest, longest: int = LONGEST_CHARACTERS) -> tuple[GuideSection, ...]:
+        """Return the best sections for `request` that fit `longest` characters, in the guide's order."""
         words = query_words(request)
         scores = [self._score(index, request, words) for index in range(len(self.sections))]
         best = sorted(range(len(scores)), key=lambda index: -scores[index])[:_MOST_SECTIONS]
         chosen, length = [], 0
         for index in best:
-            length += len(self.sections[index].text)
-            if scores[index] <= _LEAST_SHARE * scores[best[0]] or length > self._longest:
-                break
-            chosen.append(index)
+            more = len(self.sections[index].text)
+            if scores[index] > _LEAST_SHARE * scores[best[0]] and length + more <= longest:
+                chosen.append(index)
+                length += more
         return tuple(self.sections[index] for index in sorted(chosen))
 
     def _score(self, index: int, request: GuideRequest, words: Mapping[str, int]) -> float:

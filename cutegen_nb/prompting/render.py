@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
-from cutegen_nb.core.ports import Guide, GuideRequest
+from cutegen_nb.core.ports import FIRST_KERNEL, Guide, GuideRequest
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Prompt
 from cutegen_nb.core.session import PromptPart, Session
@@ -24,6 +24,7 @@ from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy, StrategySource
 from cutegen_nb.prompting.facts import device_text, library_parts, work_text, workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
+from cutegen_nb.prompting.guide import FIRST_ASKED
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import tried_text
 from cutegen_nb.prompting.reply_faults import split_thoughts
@@ -113,7 +114,7 @@ def first_prompt(background: PromptContext) -> Prompt:
     user = background.library.render(
         "generate",
         **problem_values(background),
-        **_history(background, "", f"A first kernel: {', '.join(names)}."),
+        **_history(background, "", f"{FIRST_ASKED}: {', '.join(names)}.", FIRST_KERNEL),
         advice=class_advice(background),
     )
     return contract_prompt(background, user, purpose="generate", stage=Stage.CORRECT)
@@ -138,7 +139,7 @@ def optimise_prompt(  # noqa: PLR0913 - what a round is told, each named at its 
     user = background.library.render(
         _TEMPLATES[stage],
         **problem_values(background),
-        **_history(background, given.candidate.source, f"{asked} {background.steering}"),
+        **_history(background, given.candidate.source, f"{asked} {background.steering}", strategy.name),
         advice=class_advice(background),
         revision=given.revision,
         parent=given.candidate.source,
@@ -353,11 +354,12 @@ def _cure(background: PromptContext, failed: Candidate, found: str) -> str:
     return background.guide(request)
 
 
-def guide_sections(background: PromptContext, source: str, asked: str) -> str:
-    """Sections of the guide for workload class, dtypes, device, and the request `asked` about `source`."""
+def guide_sections(background: PromptContext, source: str, asked: str, wanted: str = "") -> str:
+    """Sections of the guide, and the worked example of `wanted`, for the request `asked` about `source`."""
     request = GuideRequest(
         source=source,
         strategy=asked,
+        wanted=wanted,
         classes=_classes(background),
         dtypes=_dtypes(background),
         architecture=background.session.device.architecture,
@@ -376,13 +378,13 @@ def history_text(background: PromptContext) -> str:
     return "" if without_history else tried_text(background.session, background.scores)
 
 
-def _history(background: PromptContext, source: str, asked: str) -> dict[str, str]:
+def _history(background: PromptContext, source: str, asked: str, wanted: str) -> dict[str, str]:
     """Values for a template: earlier rounds and sessions, the person's request, sections of the guide."""
     return {
         "knowledge": knowledge_text(background),
         "tried": history_text(background),
         "steering": background.steering,
-        "guide": guide_sections(background, source, asked),
+        "guide": guide_sections(background, source, asked, wanted),
     }
 
 

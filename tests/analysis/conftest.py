@@ -78,6 +78,22 @@ class Workloads:
         )
 
     @classmethod
+    def scan(cls, rows, length):
+        """Cumulative sum along each row."""
+        return cls.of(
+            [Value(name="x", spec=spec(rows, length))],
+            [node("c", "cumsum.default", (Ref("x"), 1), rows, length)],
+        )
+
+    @classmethod
+    def column_scan(cls, length, columns):
+        """Cumulative sum along the outer dimension."""
+        return cls.of(
+            [Value(name="x", spec=spec(length, columns))],
+            [node("c", "cumsum.default", (Ref("x"), 0), length, columns)],
+        )
+
+    @classmethod
     def product(cls, m, n, k, *after):
         """(m × k)·(k × n), with point-wise operations after it."""
         nodes = [node("p", "mm.default", (Ref("a"), Ref("b")), m, n)]

@@ -20,6 +20,7 @@ DEFAULTS = {
     "room": 0,
     "columns": 0,
     "threads": False,
+    "applied": None,
 }
 
 

@@ -1,8 +1,9 @@
 """A child process that writes kernels for problems and runs them on the simulator, one JSON line each.
 
 Reads ``{"name": …, "source": …, "steps": [int] | None, "largest_offset": int, "library": [str], "words": str,
-"room": int, "columns": int, "threads": bool}``. Answers with one entry for each revision the offline author
-can write, or those after the numbers of strategies in ``steps`` (negative ones count from the end):
+"room": int, "columns": int, "threads": bool, "applied": [str] | None}``. Answers with one entry for each
+revision the offline author can write, or those after the numbers of strategies in ``steps`` (negative ones count
+from the end), or the one with the strategies in ``applied``:
 ``{"applied": […], "verdict": "right" | sentence, "counters": {…}, "refused": […]}``, or with
 ``{"declined": sentence}``. ``words`` are a person's, carried out on each revision. ``room`` are the bytes of a
 row that a CTA may keep, 0 for as many as it has; ``columns`` the fewest columns of a thread's split, 0 for as
@@ -119,15 +120,17 @@ def answer(request, folder):
             strategy.name for strategy in menu if not strategy.architectures or here in strategy.architectures
         )
         every = range(len(names) + 1)
-        for count in every if request["steps"] is None else [every[step] for step in request["steps"]]:
-            written = writer.write(problem, facts, names[:count])
+        counts = every if request["steps"] is None else [every[step] for step in request["steps"]]
+        named = request["applied"]
+        for applied in [names[:count] for count in counts] if named is None else [tuple(named)]:
+            written = writer.write(problem, facts, applied)
             asked = followed(written.source, settings_in(request["words"], names), 4)
             written = replace(written, source=asked.source)
             verdict = run(problem, facts, written, folder)
             total = sum((launch.counters for launch in SIMULATION.launches), start=Counters())
             counters = {"sectors": total.gmem_sectors, "instructions": total.warp_instructions}
             entry = {
-                "applied": names[:count],
+                "applied": applied,
                 "verdict": verdict,
                 "counters": counters,
                 "refused": asked.refused,

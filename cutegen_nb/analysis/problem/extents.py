@@ -19,6 +19,8 @@ _REDUCTIONS = frozenset({
 """ATen operations that reduce the dimensions of their second operand, or all without one."""
 _WHOLE = frozenset({"_softmax", "_log_softmax", "softmax", "log_softmax"})
 """ATen operations over rows along their second operand, with a result for each element."""
+_SCANS = frozenset({"cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"})
+"""ATen operations that scan the dimension of their second operand."""
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot"})
 _ADDED = frozenset({"addmm", "baddbmm", "addmv"})
 """Products whose first operand is added, so that the factors are the second and the third."""
@@ -90,6 +92,25 @@ def rows_of(workload: Workload) -> Rows | None:
         # A softmax that is not lowered finds its maximum and its sum in one node.
         statistics=max(len(same), 2 if base_name(node.op) in _WHOLE else 1),
         elementwise_result=any(spec.elements >= source.elements for spec in graph.output_specs),
+    )
+
+
+def scanned_rows_of(workload: Workload) -> Rows | None:
+    """Return the rows of the first scan; None where nothing is scanned."""
+    graph = workload.graph
+    node = next((node for node in graph.nodes if base_name(node.op) in _SCANS), None)
+    if node is None or len(node.args) < 2:  # noqa: PLR2004 - the tensor and the dimension
+        return None
+    source = _source(graph, node)
+    along = tuple(dim % len(source.shape) for dim in _dims(node.args[1])) if source.shape else ()
+    length = math.prod(source.shape[dim] for dim in along)
+    return Rows(
+        count=source.elements // max(length, 1),
+        length=length,
+        element_bytes=_element_bytes(workload),
+        contiguous=_innermost(source, along),
+        statistics=1,
+        elementwise_result=True,
     )
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.figures.quantity import count
 from cutegen_nb.analysis.hardware.occupancy import REGISTERS_PER_SM, limits_of
-from cutegen_nb.analysis.problem.extents import ProductExtents, Rows, largest_given, product_of, rows_of
+from cutegen_nb.analysis.problem.extents import (
+    ProductExtents,
+    Rows,
+    largest_given,
+    product_of,
+    rows_of,
+    scanned_rows_of,
+)
 from cutegen_nb.analysis.problem.workload import base_name, is_pointwise
 from cutegen_nb.analysis.strategy.kernel_traits import VECTOR_BITS, KernelTraits
 from cutegen_nb.analysis.strategy.optimisations import Answer
@@ -66,10 +73,10 @@ def holds(name: Condition, here: Circumstances) -> Answer | None:
 
 
 def _of_rows(test: Callable[[Rows, Circumstances], Answer | None]) -> _Predicate:
-    """Predicate on the rows of a reduction; false where nothing is reduced."""
+    """Predicate on the rows of a reduction or a scan; false where nothing is reduced."""
 
     def predicate(here: Circumstances) -> Answer | None:
-        rows = rows_of(here.full)
+        rows = rows_of(here.full) or scanned_rows_of(here.full)
         if rows is None:
             return (False, "no rows are reduced") if here.full.graph.nodes else None
         return test(rows, here)
