@@ -41,8 +41,8 @@ _MOST_STEPS = 100_000
 """Most instructions of one warp at a longer extent on the simulator: about two seconds a call."""
 _LEAST_STRETCH = 4.0
 """Factor by which an extent may grow in any case, whatever `_MOST_STEPS` allows."""
-_LEAN = 2
-"""Sizes without a say in the verdict that are tried if calls are dear."""
+_LEAN = 1
+"""Sizes without a say in the verdict that are tried if calls are dear: each compiles the kernel once more."""
 FAULTED = "faults-at-another-shape"
 """Kind of the flag for a kernel that faults at a size it was not written for."""
 _FAULTED = "faulted"
