@@ -1,9 +1,6 @@
 """The offline author's kernels over sliding windows, against PyTorch on the simulator."""
 
-import runpy
-
 import pytest
-import torch
 
 from cutegen_nb.authors.offline.operators.windows.attributes import Window, WindowAxis
 from cutegen_nb.authors.offline.operators.windows.march import fits_march, march_plan
@@ -134,21 +131,6 @@ def test_windows_that_fit_no_registers_keep_the_simplest_kernel():
         Window(kind="avg", spatial=2, rank=2, axes=(WindowAxis(), WindowAxis(9), WindowAxis(9))), "float32"
     )
     assert not fits_march(Window(kind="avg", spatial=2, adaptive=(3, 3)), "float32")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("names", "most"), [(1, 64), (2, 512)])
-def test_a_march_unrolls_few_reads(tmp_path, names, most):
-    # 256 reads with a branch each took 35 s to compile on a GPU's host.
-    text = source("max_pool1d(x, 8, 1, 4, 3)", "2, 8, 4096")
-    facts = facts_of(text)
-    applied = tuple(strategy.name for strategy in OperatorsWriter().menu(facts))[:names]
-    problem = Problem(name="given", source=text, form=ProblemForm.FUNCTION, function="reference")
-    (tmp_path / "march.py").write_text(OperatorsWriter().write(problem, facts, applied).source)
-    module = runpy.run_path(str(tmp_path / "march.py"))
-    plan = next(value for name, value in module.items() if name.endswith("_plan"))
-    threads, (rows, columns), _, steps, *_ = plan(torch.empty(2, 1, 8, 4096), torch.empty(2, 1, 8, 4083))
-    assert 8 * -(-rows * columns // threads) * steps <= most
 
 
 @pytest.mark.slow

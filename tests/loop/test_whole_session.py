@@ -235,7 +235,7 @@ def test_the_guide_is_asked_with_the_source_the_strategy_and_the_error(stage, re
     loop.effects = replace(loop.effects, guide=guide)
     loop.run(rounds=2)
     assert asked == [
-        (False, "A first kernel", False),
+        (False, "A first kernel, compiled once, for static or dynamic sizes", False),
         (True, "coalesce", False),
         (True, "", True),
         (True, "", True),

@@ -21,8 +21,8 @@ FROM_NOTHING = frozenset({
 })  # fmt: skip
 """Operations whose result depends on no other memory."""
 _MOST_BYTES = 64 << 20
-"""Bytes of the largest storage that is followed, as in the simulator's `storage_reads`. Larger ones count as
-explained."""
+"""Bytes of the largest storage that is followed, as in the simulator's `torch_memory.reads`. Larger
+ones count as explained."""
 
 
 class KnownContents:

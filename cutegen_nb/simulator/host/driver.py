@@ -13,10 +13,10 @@ from typing import Any
 
 from cuda.bindings import driver, runtime
 
-from cutegen_nb.simulator.host import heap as bridge_heap
 from cutegen_nb.simulator.host.cuda_graphs.capture import StreamCapture, binding_answers
 from cutegen_nb.simulator.host.runtime import unanswered
-from cutegen_nb.simulator.host.storages import Storages
+from cutegen_nb.simulator.host.torch_memory import heap as bridge_heap
+from cutegen_nb.simulator.host.torch_memory.storages import Storages
 from cutegen_nb.simulator.host.torch_timing import UnknownTime
 from cutegen_nb.simulator.state.device import (
     DEFAULT_SMEM_PER_BLOCK_BYTES,

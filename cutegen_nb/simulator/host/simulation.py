@@ -28,8 +28,8 @@ from cutegen_nb.simulator.host.compiled_code import code_of
 from cutegen_nb.simulator.host.cuda_graphs.graph import CapturedGraph
 from cutegen_nb.simulator.host.environment import prepare_environment
 from cutegen_nb.simulator.host.runtime import CudaRuntime, RecordedLaunch
-from cutegen_nb.simulator.host.storage_reads import Read, Reads
-from cutegen_nb.simulator.host.storage_writes import StorageWrite, Writes
+from cutegen_nb.simulator.host.torch_memory.reads import Read, Reads
+from cutegen_nb.simulator.host.torch_memory.writes import StorageWrite, Writes
 from cutegen_nb.simulator.host.tvm_ffi.symbols import Symbols
 from cutegen_nb.simulator.machine import machine
 from cutegen_nb.simulator.ptx.faults import SimulatorFault
@@ -42,7 +42,7 @@ __all__ = ["Simulation", "install", "prepare_environment"]
 if TYPE_CHECKING:
     import torch
 
-    from cutegen_nb.simulator.host.storages import Storages
+    from cutegen_nb.simulator.host.torch_memory.storages import Storages
 
 _ENTRY = re.compile(r"^\s*(?:\.visible\s+)?\.entry\s+([\w$]+)", re.MULTILINE)
 _installed: list[Simulation] = []
@@ -71,7 +71,7 @@ def install(architecture: str) -> Simulation:
     from cutegen_nb.simulator.host import driver
     from cutegen_nb.simulator.host.allocation_alignment import align_allocations
     from cutegen_nb.simulator.host.cuda_graphs.capture import StreamCapture
-    from cutegen_nb.simulator.host.storages import Storages
+    from cutegen_nb.simulator.host.torch_memory.storages import Storages
 
     align_allocations()
     storages = Storages()

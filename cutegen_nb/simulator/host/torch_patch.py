@@ -21,11 +21,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext, _device_constructors
 
-from cutegen_nb.simulator.host import fresh_memory
 from cutegen_nb.simulator.host.cuda_graphs.capture import StreamCapture, graph_answers
-from cutegen_nb.simulator.host.storages import Storages
 from cutegen_nb.simulator.host.torch_cuda import cuda_module_answers
 from cutegen_nb.simulator.host.torch_extensions import extension_changes
+from cutegen_nb.simulator.host.torch_memory import fresh_memory
+from cutegen_nb.simulator.host.torch_memory.storages import Storages
 from cutegen_nb.simulator.state.device import DeviceFacts
 
 _HOST = torch.device("cpu")

@@ -62,7 +62,8 @@ def counts_of_a_sample_are_those_of_the_whole_launch(simulation):
     assert sample.profile.gmem_distinct_sectors == whole.gmem_distinct_sectors
     assert sample.ctas < 20
     assert sample.skipped_fraction > 0
-    assert 0 < y.count_nonzero() < y.numel() / 2
+    # Rows of CTAs that did not run hold copies of those that did, for the launches after this one.
+    assert y.count_nonzero() == y.numel()
 
 
 def nothing_is_recorded_or_checked(simulation):

@@ -16,7 +16,7 @@ import torch
 from cuda.bindings import driver, runtime
 
 from cutegen_nb.simulator.host.cuda_graphs.capture import StreamCapture
-from cutegen_nb.simulator.host.storages import Storages
+from cutegen_nb.simulator.host.torch_memory.storages import Storages
 from cutegen_nb.simulator.state.device import DeviceFacts
 
 _DONE, _INVALID, _FULL = 0, 1, 2
