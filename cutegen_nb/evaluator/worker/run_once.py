@@ -9,6 +9,7 @@ PROBLEM is a file as a person writes it. For another size of the problem it is a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from cutegen_nb.evaluator.problem import inputs
 from cutegen_nb.evaluator.problem.loader import load
 from cutegen_nb.evaluator.process import confinement
 from cutegen_nb.evaluator.trial.candidate import construct, import_candidate, share_state, write_source
+from cutegen_nb.simulator.host import source_positions
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.unconfined:
         confinement.confine(folder, files=not options.open_files, watched=options.watched)
     os.chdir(folder)
+    with contextlib.suppress(AttributeError, ImportError):  # without the DSL, or with another
+        source_positions.install()
     loaded = load(problem, rewrites)
     path = write_source(source, folder)
     with torch.no_grad():

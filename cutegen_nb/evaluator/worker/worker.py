@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import faulthandler
 import os
@@ -33,6 +34,7 @@ from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.trial.candidate_fault import ran_out_of_memory, without_advice
 from cutegen_nb.evaluator.trial.evidence import Rival, Task
 from cutegen_nb.evaluator.worker import full_size_call, isolated_call, isolated_judge, remote_call, warmup
+from cutegen_nb.simulator.host import source_positions
 from cutegen_nb.simulator.host.layouts import LayoutCollector
 
 
@@ -54,11 +56,13 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
     os.chdir(scratch)
     if device == "cuda":
         # Gives traced operations a source line, and layouts a line and a name. The PTX differs in its line
-        # information only; a compilation takes some 20 ms more.
+        # information only.
         os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
         import cutlass  # noqa: PLC0415 - after the environment is set
         import cutlass.cute  # noqa: F401, PLC0415
 
+        with contextlib.suppress(AttributeError):  # another release of the DSL: compilations take longer
+            source_positions.install()
         if not plain:
             warmup.import_early(compiler=True)
             operators.read_registrations()
