@@ -194,8 +194,9 @@ async def main() -> None:
             title = f"{problem.name} {item.revision} {item.strategy.name}"
             print(f"{title}: {item.speedup:.3g}×, {item.problem.words}")
     await evaluator.close()
-    write_records(SHIPPED, list(found.values()), NOTE)
-    print(f"{len(found)} records in {SHIPPED}")
+    path = SHIPPED / "h200.json"
+    write_records(path, list(found.values()), NOTE)
+    print(f"{len(found)} records in {path}")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ FORMAT = 1
 """Version of the file format."""
 KIND = "cutegen-nb strategies"
 """First entry of every file."""
-SHIPPED = Path(__file__).resolve().parent.parent / "knowledge" / "h200.json"
-"""File of the records that come with the package."""
+SHIPPED = Path(__file__).resolve().parent.parent / "knowledge"
+"""Folder of the records that come with the package, a file for each GPU."""
 LARGEST_BYTES = 64 << 20
 """Largest file, in bytes; a record takes about 3 KB."""
 MOST_RECORDS = 20_000
@@ -73,7 +73,8 @@ def read_records(path: Path, source: RecordSource) -> tuple[StrategyRecord, ...]
 @cache
 def shipped_records() -> tuple[StrategyRecord, ...]:
     """Return the records that come with the package. Raises StoreError for a damaged installation."""
-    return read_records(SHIPPED, RecordSource.SHIPPED)
+    files = sorted(SHIPPED.glob("*.json"))
+    return tuple(record for path in files for record in read_records(path, RecordSource.SHIPPED))
 
 
 def _whole(path: Path) -> dict[str, Any]:
