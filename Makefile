@@ -108,9 +108,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl and pytest, no pip
+test-gpu: ## On a GPU host, with the Python that is there: torch, nvidia-cutlass-dsl, apache-tvm-ffi and pytest, no pip
 	PYTHONPATH=.$${PYTHONPATH:+:$$PYTHONPATH} $(PYTHON) -m pytest -m gpu -p no:cacheprovider \
-	  tests/evaluator tests/prompting/test_guide_on_hopper.py tests/authors/test_offline_wgmma.py
+	  tests/evaluator tests/prompting/test_guide_on_hopper.py tests/authors/test_offline_wgmma.py tests/simulator/host/tvm_ffi
 
 benchmark: $(CORE) ## The simulator against Triton's interpreter
 	@$(BIN)/python -c "import triton" 2>/dev/null || $(INSTALL) "triton>=3.5"

@@ -19,6 +19,7 @@ from cutegen_nb.authors.profile_file import config_path, read_profiles
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError, StoreError
 from cutegen_nb.evaluator.process import memory_holders
+from cutegen_nb.evaluator.process.device import TVM_FFI
 from cutegen_nb.evaluator.tools import ncu_import, sanitizer_checks
 from cutegen_nb.evaluator.tools.tool_run import locate
 from cutegen_nb.simulator.host.dsl import PACKAGE, TESTED_VERSION, check_version
@@ -58,6 +59,7 @@ async def examine(settings: Settings) -> tuple[Line, ...]:
         Line(item="Python", value=f"{platform.python_version()} ({sys.executable})"),
         _package("torch"),
         _dsl(),
+        _tvm_ffi(),
         await _gpu(),
         *await asyncio.to_thread(_memory),
         _ncu(),
@@ -102,6 +104,13 @@ def _dsl() -> Line:
     found = _version(PACKAGE)
     text = "tested" if found == TESTED_VERSION else f"of a known series; {TESTED_VERSION} is the tested one"
     return Line(item="CuTe DSL", value=f"{found} ({text})")
+
+
+def _tvm_ffi() -> Line:
+    """Return the line of the package; where a GPU needs it, the line of the kernels' placement says so."""
+    found = _version(TVM_FFI)
+    told = f"not installed: kernels run on the simulator only; pip install {TVM_FFI}"
+    return Line(item="TVM-FFI", value=found or told, is_missing=found is None)
 
 
 async def _gpu() -> Line:

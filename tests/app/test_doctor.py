@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 
 import pytest
 
+from cutegen_nb.app import doctor
 from cutegen_nb.app.doctor import Line, _gpu, examine, lines_json
 from cutegen_nb.wiring import Settings
 
@@ -47,6 +49,30 @@ def test_without_nvidia_smi_kernels_run_on_the_simulator(tmp_path, monkeypatch):
     assert (line.mark, line.value) == ("--", "none (no nvidia-smi): kernels run on the simulator")
 
 
+def test_a_gpu_without_the_package_that_calls_kernels_is_told_in_a_sentence(
+    tmp_path, nvidia_smi, monkeypatch
+):
+    nvidia_smi("echo 'NVIDIA H200, 9.0, 580.1, GPU-1'")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    lines = {line.item: line for line in asyncio.run(examine(Settings(folder=tmp_path)))}
+
+    assert lines["kernels"].mark == "!!"
+    assert lines["kernels"].value == (
+        "apache-tvm-ffi, which calls kernels on a GPU, is not installed; run `pip install apache-tvm-ffi`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "mark", "told"), [("0.1.15", "ok", "0.1.15"), (None, "--", "pip install apache-tvm-ffi")]
+)
+def test_the_package_that_calls_kernels_is_listed(monkeypatch, version, mark, told):
+    monkeypatch.setattr(doctor, "_version", {"apache-tvm-ffi": version}.get)
+    line = doctor._tvm_ffi()
+
+    assert (line.item, line.mark) == ("TVM-FFI", mark)
+    assert told in line.value
+
+
 def test_every_item_is_told_once_and_a_machine_without_a_gpu_is_fine(tmp_path, monkeypatch):
     monkeypatch.setenv("CUTEGEN_CONFIG", str(tmp_path / "none.toml"))
     lines = asyncio.run(examine(Settings(device="simulator", folder=tmp_path)))
@@ -57,6 +83,7 @@ def test_every_item_is_told_once_and_a_machine_without_a_gpu_is_fine(tmp_path, m
         "Python",
         "torch",
         "CuTe DSL",
+        "TVM-FFI",
         "GPU",
         "author offline",
         "profiles",

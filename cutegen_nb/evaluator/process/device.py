@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,11 +11,14 @@ from dataclasses import replace
 
 from cutegen_nb.analysis.hardware import devices
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.errors import DeviceUnavailable, UsageError
+from cutegen_nb.core.errors import ConfigurationError, DeviceUnavailable, UsageError
 
 SIMULATOR_ARCHITECTURE = "sm_80"
 """Architecture that the simulator models by default: the oldest one that the DSL compiles for. Every later
 architecture has its instructions too."""
+
+TVM_FFI = "apache-tvm-ffi"
+"""Package through which the host calls compiled kernels on a GPU."""
 
 _SIMULATED = {
     "sm_80": "A100",
@@ -128,6 +132,13 @@ def ceilings(name: str) -> tuple[float, dict[str, float], str]:
     return found.bandwidth_bytes_per_s, dict(found.peak_flops), found.source
 
 
+def _check_tvm_ffi() -> None:
+    if importlib.util.find_spec("tvm_ffi") is None:
+        raise ConfigurationError(
+            f"{TVM_FFI}, which calls kernels on a GPU, is not installed; run `pip install {TVM_FFI}`."
+        )
+
+
 def _modelled(device: Device, name: str) -> Device:
     """Fill in the values of a device's data sheet; without one, only the source says so."""
     bandwidth, peaks, source = ceilings(name)
@@ -165,13 +176,15 @@ def simulated(architecture: str) -> Device:
 def choose(wanted: str, architecture: str | None, gpu: str = "") -> Device:
     """Choose the device for ``auto``, ``cuda`` or ``simulator``; `gpu` is the UUID of the GPU to take.
 
-    Raises DeviceUnavailable when ``cuda`` was asked for and there is no GPU, UsageError for another word.
+    Raises DeviceUnavailable when ``cuda`` was asked for and there is no GPU, UsageError for another word,
+    ConfigurationError for a GPU without the package that calls kernels.
     """
     if wanted not in {"auto", "cuda", "simulator"}:
         raise UsageError(f"Device {wanted!r} is not known; choose auto, cuda or simulator.")
     variables = {**os.environ, "CUDA_VISIBLE_DEVICES": gpu} if gpu else os.environ
     found = None if wanted == "simulator" else find_gpu(variables)
     if found is not None:
+        _check_tvm_ffi()
         return found
     if wanted == "cuda":
         raise DeviceUnavailable(

@@ -51,6 +51,12 @@ _COMPILER = (
     "torch.distributed.tensor.experimental",
 )
 """Modules that PyTorch imports at its first compilation for a GPU."""
+_CALLS = (
+    "tvm_ffi",
+    "cutlass.cutlass_dsl.tvm_ffi_provider",
+    "cutlass.cute._tvm_ffi_args_spec_converter",
+)
+"""Modules that the DSL imports at its first compilation for TVM-FFI."""
 _CACHE_KEYS = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
 """Functions that hash the files of PyTorch's compiler and of Triton, for the keys of compiled code."""
 _LONGEST_TRY_S = 20
@@ -61,7 +67,8 @@ _ELEMENTS = 64
 def import_early(*, compiler: bool = False) -> None:
     """Trace a problem and watch an operation in the template, for the sake of the modules they import.
 
-    With `compiler`, also import the modules of ``torch.compile``'s first call, which takes a second or two.
+    With `compiler`, also import the modules of ``torch.compile``'s first call, which takes a second or two,
+    and those by which kernels are called on a GPU.
     """
     with _environment(**{_ASKS_NVML: "1"}):
         trace.trace_facts(_SMALLEST)
@@ -69,6 +76,7 @@ def import_early(*, compiler: bool = False) -> None:
             torch.empty(1)
         if compiler:
             _import_compiler()
+            _import_calls()
 
 
 def _import_compiler() -> None:
@@ -84,6 +92,12 @@ def _import_compiler() -> None:
     for module_name, key in _CACHE_KEYS:
         with contextlib.suppress(ImportError, AttributeError):  # neither name is documented
             getattr(importlib.import_module(module_name), key)()
+
+
+def _import_calls() -> None:
+    with contextlib.suppress(ImportError):  # the choice of a GPU refuses a machine without the package
+        for name in _CALLS:
+            importlib.import_module(name)
 
 
 def fork_lacks_cuda() -> bool:

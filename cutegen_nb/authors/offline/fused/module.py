@@ -60,7 +60,7 @@ def module_text(
         "module",
         wide=wide,
         split=split,
-        given="given" if split else "tensors",
+        given="given" if split and not beside else "tensors",
         beside=beside,
         loops=bool(launches),
         title=title,
@@ -77,7 +77,7 @@ def module_text(
 def _imports(more: set[str], forward: Sequence[str]) -> list[str]:
     """Import lines of the file: Python's own first, then whole modules, then names of modules."""
     own = ["import math"] if "import math" in more or any("math." in line for line in forward) else []
-    named = "from cutlass.cute.runtime import from_dlpack"
+    named = "from cutlass.cute.runtime import from_dlpack, make_fake_stream"
     others = sorted(
         {*IMPORTS, *more, named} - {"import math"}, key=lambda line: (line.startswith("from"), line)
     )

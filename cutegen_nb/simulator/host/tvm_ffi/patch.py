@@ -1,4 +1,4 @@
-"""Patches of the CuTe DSL's TVM-FFI path, applied at its first use, or at once where the package is missing.
+"""Patches of the CuTe DSL's TVM-FFI path.
 
 The DSL generates a host function ``__tvm_ffi_NAME`` that checks its arguments and launches. It is looked up
 in the simulator's own execution engine and called with arguments laid out by
@@ -20,20 +20,18 @@ from cutegen_nb.simulator.host.tvm_ffi.symbols import CUDA_ERROR
 
 
 def install(caller: HostRunner) -> None:
-    """Have the DSL accept ``--enable-tvm-ffi`` in this process. The other patches follow at its first use."""
+    """Have the DSL accept ``--enable-tvm-ffi`` in this process, and run such functions on the simulator.
+
+    The DSL's modules for it are imported here, once for all forks of this process.
+    """
     from cutlass.base_dsl import compiler
     from cutlass.cutlass_dsl import CuTeDSL
 
-    prepare = functools.cache(lambda: _prepare(caller))
+    _prepare(caller)
 
     def enable_tvm_ffi(self: Any) -> bool:
-        asked = bool(self.options[compiler.EnableTVMFFI].value)
-        if asked:
-            prepare()
-        return asked
+        return bool(self.options[compiler.EnableTVMFFI].value)
 
-    if not stand_in.is_installed():
-        prepare()  # programs may import the DSL's modules for TVM-FFI, which import the package
     # Read when it is needed: programs set the variable before they import the DSL, which is imported by now.
     settings = type(CuTeDSL._get_dsl().envar)
     settings.enable_tvm_ffi = property(_is_asked_for_by_environment, lambda *_: None)
