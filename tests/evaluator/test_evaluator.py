@@ -36,8 +36,9 @@ def _decisive(evaluation):
     return next(item for item in evaluation.findings if item.severity is Severity.DECIDES)
 
 
-def test_a_right_kernel_passes_with_counts_and_checks(judge):
-    evaluation = judge("relu", "relu")
+@pytest.mark.parametrize("candidate", ["relu", "relu_by_tvm_ffi"])
+def test_a_right_kernel_passes_with_counts_and_checks(judge, candidate):
+    evaluation = judge("relu", candidate)
     assert evaluation.passed, evaluation.summary
     assert evaluation.device == "simulator (sm_80)"
     assert evaluation.timing is None

@@ -57,6 +57,13 @@ def test_a_right_kernel_passes_with_times_against_eager(gpu):
     assert timing.bandwidth_bytes_per_s > 1e11
 
 
+def test_a_kernel_called_through_tvm_ffi_is_seen_in_every_tier_and_held_by_a_graph(gpu):
+    evaluation = gpu("relu", "relu_by_tvm_ffi", Tier.C)
+    assert evaluation.passed, evaluation.summary
+    assert not evaluation.exhibits
+    assert not evaluation.timing.not_by_graph
+
+
 def test_layouts_are_read_on_a_gpu_too_with_their_lines(gpu):
     """The trace has places only where line information is asked for."""
     found = gpu("relu", "through_shared").layouts
