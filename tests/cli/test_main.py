@@ -195,6 +195,7 @@ def test_every_command_has_a_help_with_an_example_and_json(capsys, item):
     assert end.value.code == 0
     assert (f"example: cutegen-nb {item.name}" in text) or item.name == "simulate"
     assert "--json" in text
+    assert "SUPPRESS" not in text
 
 
 REFUSED: list[tuple[str, str]] = [

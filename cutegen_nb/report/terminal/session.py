@@ -10,8 +10,10 @@ from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     best_words,
     counted_figures,
+    hardware,
     missing_words,
     outcome,
+    roof_device,
     rows,
     simulated,
     size_words,
@@ -51,7 +53,7 @@ def rounds_lines(session: Session) -> list[str]:
 
 def _rounds(session: Session) -> list[str]:
     counted = simulated(session)
-    source = "simulated counts, no measured times" if counted else f"measured on {session.device.name}"
+    source = _simulated_words(session) if counted else f"measured on {session.device.name}"
     title = paragraph(visible(f"{session.name}: {session.facts.workload_class.value}, {source}"))
     title += paragraph(size_words(session)) if size_words(session) else []
     found = rows(session)
@@ -64,6 +66,12 @@ def _rounds(session: Session) -> list[str]:
     # Without a rule line the table was split into blocks; dropping the intervals may keep it a table.
     is_table = any(line.startswith("─") for line in wide)
     return [*title, *(wide if is_table else _timed(found, with_interval=False))]
+
+
+def _simulated_words(session: Session) -> str:
+    words = "simulated counts, no measured times"
+    is_estimated = roof_device(session) is not session.device
+    return f"{words}, estimates for {hardware(session)}" if is_estimated else words
 
 
 def ending_lines(session: Session, report: str | None) -> list[str]:
