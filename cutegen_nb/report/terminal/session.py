@@ -19,6 +19,7 @@ from cutegen_nb.analysis.history.summary import (
     size_words,
 )
 from cutegen_nb.analysis.population.summary import population_text
+from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.timing import BaselineTiming
@@ -79,7 +80,10 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     shown = shown_round(session)
     if shown is None or shown.candidate is None or shown.evaluation is None:
         words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
-        return fitted([VerdictLine(text=text) for text in (*words, f"report: {report or 'none'}")])
+        words.append(f"report: {report or 'none'}")
+        if not session.rounds and session.stopped and session.author == "offline":
+            words.append(next_text(next_step(NotJudged(reason=NotJudgedReason.DECLINED))))
+        return fitted([VerdictLine(text=text) for text in words])
     evaluation = shown.evaluation
     setting = VerdictSetting(source=shown.candidate.source, facts=session.facts, device=session.device)
     said = outcome(session)
