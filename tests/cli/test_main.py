@@ -422,3 +422,19 @@ def test_an_option_that_changes_nothing_is_told(words, session, said):
     _announce(session, options, Settings(workers=options.workers), Terminal(out))
 
     assert said in out.getvalue()
+
+
+def test_a_round_that_no_author_answered_does_not_spend_the_rounds():
+    session = examples.session_of(Relation.FIRST, Relation.LESS_WORK)
+    first, second = session.rounds
+    unanswered = replace(
+        second, attempts=(replace(second.attempts[0], candidate=None, reply=None, evaluation=None),)
+    )
+    said = []
+    for rounds in ((first, second), (first, unanswered)):
+        out = io.StringIO()
+        options = parse(["run", "relu.py"])
+        _announce(replace(session, rounds=rounds), options, Settings(workers=1), Terminal(out))
+        said.append(out.getvalue())
+    assert "its 2 rounds are spent" in said[0]
+    assert said[1] == "relu goes on after 2 stored rounds\n"
