@@ -53,6 +53,18 @@ def best_to_export(session: Session) -> Candidate:
     return session.best.candidate
 
 
+def ensure_writable(path: str) -> None:
+    """Raise UsageError for a file that cannot be written, before minutes of evaluation are spent on it."""
+    target = Path(path).expanduser()
+    is_new = not target.exists()
+    try:
+        target.touch()
+    except OSError as error:
+        raise _not_written(path, error) from error
+    if is_new:
+        target.unlink()
+
+
 def _kernel(session: Session, target: Path, judge: Judge | None) -> str:
     candidate, best = best_to_export(session), session.best
     assert best is not None

@@ -85,7 +85,7 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
                 metavar="SCRIPT.py",
                 help="the program; what follows it is for the program",
             ),
-            argument("arguments", nargs="...", help="==SUPPRESS=="),
+            argument("arguments", nargs="...", help="the program's own arguments"),
             ARCHITECTURE,
             MAX_CTAS,
             DEADLINE,

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.app.exporting import best_to_export, export, export_packed, is_bundle
+from cutegen_nb.app.exporting import best_to_export, ensure_writable, export, export_packed, is_bundle
 from cutegen_nb.app.output import evaluation_json
 from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.evaluated import evaluated_text
@@ -32,6 +32,7 @@ async def export_session(options: argparse.Namespace, terminal: Terminal) -> Com
         session = store.load(options.session)
     judged: Evaluation | None = None
     if Path(options.output).suffix == ".py" and not options.unchecked:
+        ensure_writable(options.output)
         judged = await _judge(session, best_to_export(session), settings, terminal)
     return _exported(options, export(session, options.output, None if judged is None else lambda _: judged))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from cutegen_nb.analysis.figures.quantity import duration, scaled
 from cutegen_nb.analysis.figures.spending import usage_words
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.analysis.problem.admission import admission_text
 from cutegen_nb.analysis.problem.problem_text import read_problem
 from cutegen_nb.app import doctor as doctoring
@@ -132,7 +133,7 @@ def _announce(session: Session, options: argparse.Namespace, settings: Settings,
         return
     rounds = session.budget.rounds
     text = f"{session.name} goes on after {len(session.rounds)} stored rounds"
-    if len(session.rounds) >= rounds:
+    if rounds_spent(session) >= rounds:
         text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"
     terminal.say(text)
 

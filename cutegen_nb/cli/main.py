@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cutegen_nb import __version__
 from cutegen_nb.app.arguments import add_arguments, nearest
-from cutegen_nb.app.commands import command_line_commands
+from cutegen_nb.app.commands import command_line_commands, magic_commands
 from cutegen_nb.cli import (
     batches,
     bundles,
@@ -64,6 +64,13 @@ class _Parser(argparse.ArgumentParser):
 def _did_you_mean(word: str, known: Sequence[str]) -> str:
     found = nearest(word, known)
     return f"; did you mean {found}?" if found else ""
+
+
+def _meant(word: str, commands: Sequence[str]) -> str:
+    """Say that a command is the notebook's alone, or name the nearest one."""
+    if any(item.name == word for item in magic_commands()):
+        return f": `%cutegen {word}` is of the notebook"
+    return _did_you_mean(word, commands)
 
 
 HANDLERS: dict[str, Handler] = {
@@ -157,7 +164,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             write_out(_dev_help())
             parser.exit(0)
     if first and first not in parsers:
-        parser.error(f"there is no command {first!r}{_did_you_mean(first, list(parsers))}")
+        parser.error(f"there is no command {first!r}{_meant(first, list(parsers))}")
     options, unknown = parser.parse_known_args(arguments)
     if options.command is None:
         parser.print_help(sys.stderr)

@@ -29,6 +29,7 @@ from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.prompting.memory import steering_text, tokens_of
 from cutegen_nb.prompting.render import diagnose_prompt, repair_prompt
+from cutegen_nb.report.kernel_file import kernel_source
 from cutegen_nb.wiring import Settings, library_of, make_evaluator, make_guide, make_history, open_store
 
 _NO_DIAGNOSIS = "(the answer to the request for a diagnosis stands here)"
@@ -113,7 +114,8 @@ async def _fresh(
         )
         if not options.kernel:
             return session
-        candidate = Candidate(source=read_source(options.kernel), author="person")
+        source = kernel_source(read_source(options.kernel), options.kernel)
+        candidate = Candidate(source=source, author="person")
         profile = REQUESTS.get(options.stage or "") in WITH_COUNTERS
         found = await evaluator.evaluate(problem, candidate, terminal.progress, profile=profile)
     finally:

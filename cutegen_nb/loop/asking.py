@@ -35,14 +35,9 @@ from cutegen_nb.loop.lineage import parent_evaluation
 from cutegen_nb.loop.menu import parent_estimate
 from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step
+from cutegen_nb.prompting.context import ParentRevision, PromptContext, no_guide
 from cutegen_nb.prompting.library import PromptLibrary
-from cutegen_nb.prompting.render import (
-    ParentRevision,
-    PromptContext,
-    first_prompt,
-    no_guide,
-    optimise_prompt,
-)
+from cutegen_nb.prompting.render import first_prompt, optimise_prompt
 
 _SCORED = 12
 """Number of newest rounds whose predictions are scored for a prompt; the memory summarises older rounds."""

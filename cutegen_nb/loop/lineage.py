@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cutegen_nb.analysis.history.spending import is_counted
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, EndedStrategy, Round, StrategyEnd
 from cutegen_nb.core.session import Session
@@ -50,11 +51,12 @@ def tried_on(session: Session, parent: Round) -> set[str]:
     """Names of the strategies applied in `parent` or an ancestor, tried on `parent`, or ended by the author.
 
     A strategy that a revision carries out already is over for its descendants too. One that cannot be applied
-    to it may be possible on another revision.
+    to it may be possible on another revision, and one whose request no author answered was not tried.
     """
     assert parent.candidate is not None
     here = parent.candidate.digest
-    tried = {item.strategy.name for item in session.rounds if item.strategy and parent_digest(item) == here}
+    asked = (item for item in session.rounds if parent_digest(item) == here and is_counted(item))
+    tried = {item.strategy.name for item in asked if item.strategy}
     line = line_of(session, parent)
     applied = {
         name for item in line if item.strategy for name in (item.strategy.name, *item.strategy.parents)

@@ -36,10 +36,11 @@ from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.loop.versions import earlier_version
+from cutegen_nb.prompting.context import no_guide
 from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import steering_text
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
-from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, no_guide, repair_prompt, retry_prompt
+from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, repair_prompt, retry_prompt
 
 _MOST_ENDED = 3
 """Strategies that an author may end in one round and still be asked for the next one."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.history.ended import stored_stop
+from cutegen_nb.analysis.history.spending import is_counted
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Schedule, Session
@@ -135,7 +136,7 @@ def _nothing_left(situation: StopInput) -> str | None:
     evaluation = step.parent.evaluation
     share = roof_share(session, evaluation) if evaluation else None
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
-        text += f", which moves no more than {1 / share:.2f}× the least bytes"
+        text += f", which moves {1 / share:.2f}× the least bytes"
     text += _ended_text(session, step.parent) + _obstacles_text(session, situation.menu, step.parent)
     hopeless = without_hope(session, situation.menu, step.parent, situation.target)
     if hopeless:
@@ -154,6 +155,7 @@ def _declined_text(session: Session, parent: Round) -> str:
         for item in session.rounds
         if item.strategy
         and item.candidate is None
+        and is_counted(item)
         and item.note
         and parent_digest(item) == here
         and not item.ended

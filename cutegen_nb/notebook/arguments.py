@@ -19,6 +19,10 @@ CELL_WORDS = ("edit", "steer", "reject", "reply", "check")
 """Words after ``%%cutegen`` that make the cell the text of a decision or a reply, or an exercise's answer."""
 
 
+_LIKE_A_CHOICE = 0.7
+"""Least similarity of a choice that is suggested: below it all are listed, as of architectures."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Parser that raises NotebookUsageError where argparse would end the process."""
 
@@ -33,10 +37,8 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse a value that is not a choice, and name the nearest one. Overrides argparse's method."""
         if action.choices is not None and value not in action.choices:
-            raise argparse.ArgumentError(
-                action,
-                f"there is no {str(value)!r}{nearest(str(value), [str(one) for one in action.choices])}",
-            )
+            known = nearest(str(value), [str(one) for one in action.choices], _LIKE_A_CHOICE)
+            raise argparse.ArgumentError(action, f"there is no {str(value)!r}{known}")
 
 
 def _parser(prog: str, summary: str, epilog: str = "") -> _Parser:
@@ -194,9 +196,9 @@ def _cut_at_space(text: str) -> tuple[str, str]:
     return name, words.strip()
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return ``: did you mean …?``, or the list of known words if none is similar."""
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+def nearest(word: str, known: Sequence[str], least: float = 0.5) -> str:
+    """Return ``: did you mean …?``, or the list of known words if none has `least` similarity."""
+    found = difflib.get_close_matches(word, known, n=1, cutoff=least)
     return f": did you mean {found[0]}?" if found else f": there is {', '.join(known)}"
 
 

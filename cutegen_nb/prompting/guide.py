@@ -39,6 +39,10 @@ _BOUNDS = {"classes": 1.0, "dtypes": 2.0, "architectures": 1.0}
 """Restricting tags, with the score of a section whose tag names the request's own value."""
 _IS_ERROR = 8.0
 """Score of a section that names the request's verdict or the code of its message."""
+EXCERPT = re.compile(r"^```python excerpt \w+\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+"""Excerpt of a worked example, whose name stands behind ``excerpt``."""
+BETWEEN_PIECES = "...\n"
+"""Line between two pieces of an excerpt."""
 _WORD = re.compile(r"[a-z][a-z0-9]+")
 _DSL_NAME = re.compile(
     r"\b(?:cute|cutlass)(?:\.\w+)+|\bmake_\w+|\bpartition_\w+|\bcp_async\w*|\b\w*[sS]wizzle\w*"
@@ -125,7 +129,7 @@ class CuTeGuide:
         """Return a worked example and the sections for `request` as Markdown; empty where none fits."""
         example = self._example(request)
         longest = BESIDE_EXAMPLE_CHARACTERS if example else LONGEST_CHARACTERS
-        sections = (section.text for section in self.search(request, longest))
+        sections = (_unrepeated(section.text, example) for section in self.search(request, longest))
         return "\n".join([*([example] if example else []), *sections])
 
     def search(self, request: GuideRequest, longest: int = LONGEST_CHARACTERS) -> tuple[GuideSection, ...]:
@@ -154,6 +158,16 @@ class CuTeGuide:
             for word, counts in words.items()
             if word in heading or word in text
         )
+
+
+def _unrepeated(text: str, example: str) -> str:
+    """Leave out the excerpts that stand in the worked example, and the names of the kernels of the others."""
+
+    def shown(found: re.Match[str]) -> str:
+        is_repeated = all(piece in example for piece in found[1].split(BETWEEN_PIECES))
+        return "" if is_repeated else f"```python\n{found[1]}```\n"
+
+    return re.sub(r"\n{3,}", "\n\n", EXCERPT.sub(shown, text))
 
 
 def query_words(request: GuideRequest) -> dict[str, int]:

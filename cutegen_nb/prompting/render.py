@@ -9,23 +9,21 @@ the stage that shows them.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
-from cutegen_nb.core.ports import FIRST_KERNEL, Guide, GuideRequest
+from cutegen_nb.core.ports import FIRST_KERNEL, GuideRequest
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Prompt
-from cutegen_nb.core.session import PromptPart, Session
+from cutegen_nb.core.session import PromptPart
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy, StrategySource
+from cutegen_nb.prompting.context import ParentRevision, PromptContext
 from cutegen_nb.prompting.facts import device_text, library_parts, work_text, workload_text
 from cutegen_nb.prompting.feedback import evaluation_text
 from cutegen_nb.prompting.guide import FIRST_ASKED
-from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import tried_text
 from cutegen_nb.prompting.reply_faults import split_thoughts
 
@@ -52,55 +50,6 @@ _DIAGNOSIS_CHARACTERS = 6000
 thousands of characters."""
 _ANSWER_CHARACTERS = 6000
 """Characters quoted of an unusable answer, enough for a rationale and the beginning and end of its code."""
-
-
-def no_guide(request: GuideRequest) -> str:  # noqa: ARG001 - the port's
-    """Guide without any chapter."""
-    return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptContext:
-    """Facts that all prompts of a round share."""
-
-    library: PromptLibrary
-    """Prompt templates."""
-    session: Session
-    """Session with problem, device and the rounds so far."""
-    device: Device | None = None
-    """Device whose figures are stated; None for the session's. Without a GPU times are estimated for it."""
-    floors: tuple[str, ...] = ()
-    """Sentences on the least time at the full size."""
-    zone: str = ""
-    """Sentence on the problem's zone of the roofline and its meaning; empty where no device tells it."""
-    ceilings: tuple[str, ...] = ()
-    """Lines on the device's peaks at the problem's precision, and on the limits of a multiprocessor."""
-    extents: Mapping[str, int] = field(default_factory=lambda: defaultdict(int))
-    """Extents at full size that the advice reckons with, by the names in `analysis/problem/extents.py`."""
-    steering: str = ""
-    """The person's words for this round; they outrank its strategy."""
-    diagnosis: tuple[str, ...] = ()
-    """Lines on the parent's limit and its cause; shown from PROFILE on."""
-    resources: tuple[str, ...] = ()
-    """Lines on the parent's registers, spills and occupancy; shown in every stage."""
-    scores: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """Lines on the outcome of each round's predictions, by the number of the round."""
-    guide: Guide = no_guide
-    """CuTe DSL guide: sections for a request."""
-    knowledge: tuple[str, ...] = ()
-    """Lines on strategies that were tried on like problems before, with their effects."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParentRevision:
-    """Revision that a round starts from."""
-
-    revision: str
-    """Name of the revision: ``r3``."""
-    candidate: Candidate
-    """Candidate of the revision."""
-    evaluation: Evaluation
-    """Evaluation of the revision, with the counters known so far."""
 
 
 def prompt_digest(system: str, user: str) -> str:

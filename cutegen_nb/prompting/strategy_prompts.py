@@ -14,8 +14,8 @@ from cutegen_nb.core.search.knowledge import AppliedStrategy
 from cutegen_nb.core.session import PromptPart
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Optimisation, Strategy
+from cutegen_nb.prompting.context import PromptContext
 from cutegen_nb.prompting.render import (
-    PromptContext,
     class_advice,
     contract_prompt,
     history_text,

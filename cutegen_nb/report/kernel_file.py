@@ -82,6 +82,11 @@ def read_kernel_file(text: str, name: str) -> KernelFile:
         ) from error
 
 
+def kernel_source(text: str, name: str) -> str:
+    """Return a kernel's source, of an exported file without what the export wrote around it."""
+    return read_kernel_file(text, name).source if f"\n{_BEGIN}\n" in text else text
+
+
 def _read(before: str, facts: dict[str, Any]) -> KernelFile:
     if facts["format"] != FORMAT:
         message = f"format {facts['format']!r}, and this cutegen-nb reads format {FORMAT}"

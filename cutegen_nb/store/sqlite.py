@@ -352,7 +352,8 @@ class SqliteStore:
         """Message for an unknown name, with the nearest name and the newest sessions."""
         names = self.names()
         known = ", ".join(names[: -_NAMED - 1 : -1]) or "none yet"
-        more = f" and {len(names) - _NAMED} older ones" if len(names) > _NAMED else ""
+        left = len(names) - _NAMED
+        more = f" and {left} older one{'s' if left > 1 else ''}" if left > 0 else ""
         near = get_close_matches(session_name, names, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return f"no session {session_name!r} in {self.path}: there is {known}{more}{meant}"

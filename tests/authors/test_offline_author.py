@@ -361,7 +361,7 @@ def test_a_strategy_that_changes_no_code_is_ended_with_a_reason(relu):
     over = parse_reply(Reply(text=text, usage=Usage()), given.rounds[-1].candidate.source, may_end=True)
     assert isinstance(over, StrategyOver)
     assert over.end is StrategyEnd.CANNOT_APPLY
-    assert over.reason == "the templates write the same code with coalesced as with this strategy besides."
+    assert over.reason == "the templates write the same code with and without it; coalesced applied already."
 
 
 def test_a_library_policy_leaves_its_part_to_pytorch_and_words_are_followed_all_the_same():

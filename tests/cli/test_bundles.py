@@ -72,6 +72,13 @@ def _session(store: Path, name: str = "small"):
         return opened.load(name)
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_kernel_is_judged(here):
+    done = cutegen(here, "export", "small", "-o", "nowhere/k.py", "--store", "s")
+    assert done.returncode == 2
+    assert done.stderr.startswith("cutegen-nb: error: nowhere/k.py cannot be written"), done.stderr
+    assert cutegen(here, "export", "small", "-o", "k.txt", "--store", "s").returncode == 2
+
+
 def test_a_session_is_imported_as_it_was_and_once_only(here):
     for _ in range(2):
         done = cutegen(here, "import", "small.cutegen", "--store", "t")

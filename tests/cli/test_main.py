@@ -195,6 +195,7 @@ def test_every_command_has_a_help_with_an_example_and_json(capsys, item):
     assert end.value.code == 0
     assert (f"example: cutegen-nb {item.name}" in text) or item.name == "simulate"
     assert "--json" in text
+    assert "SUPPRESS" not in text
 
 
 REFUSED: list[tuple[str, str]] = [
@@ -206,7 +207,7 @@ REFUSED: list[tuple[str, str]] = [
     ("run none.py", "none.py defines neither a class Model nor a function; write the reference as a torch.nn.Module named Model, or as a function, with get_inputs beside it"),
     ("run broken.py", "broken.py does not parse: invalid syntax at line 1 (`def get_inputs(:`); correct that line"),
     ("run bytes.py", "bytes.py is not UTF-8 text (byte 0 is 0xff); save it as UTF-8"),
-    ("run folder", "folder is a directory; give the path of a problem file"),
+    ("run folder", "folder is a directory; give a problem file, or the folder to `cutegen-nb campaign`"),
     ("problem broken.py", "broken.py does not parse: invalid syntax at line 1 (`def get_inputs(:`); correct that line"),
     ("strategies --problem nowhere.py", "nowhere.py does not exist; give the path of a problem file"),
     # A value that an option does not take.
@@ -222,6 +223,7 @@ REFUSED: list[tuple[str, str]] = [
     ("prompt relu.py --library conv --session relu", "--library is a part of a stored session already: give it with PROBLEM.py alone"),
     ("layout nonsense -o x.svg", "'nonsense' is no layout of known numbers; write one such as (8,(2,4)):(8,(1,2)) or S<3,4,3> o 0 o (8,64):(64,1)."),
     ("exploits --only nobody", "there is no exploit 'nobody'; `cutegen-nb exploits --list` names them all"),
+    ("diff r0 r1", "there is no command 'diff': `%cutegen diff` is of the notebook; see `cutegen-nb --help`"),
     ("dev chekcs", "there is no command 'chekcs'; did you mean checks?; see `cutegen-nb --help`"),
     # A session or a file that is not there or damaged.
     ("sessions nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
@@ -420,3 +422,19 @@ def test_an_option_that_changes_nothing_is_told(words, session, said):
     _announce(session, options, Settings(workers=options.workers), Terminal(out))
 
     assert said in out.getvalue()
+
+
+def test_a_round_that_no_author_answered_does_not_spend_the_rounds():
+    session = examples.session_of(Relation.FIRST, Relation.LESS_WORK)
+    first, second = session.rounds
+    unanswered = replace(
+        second, attempts=(replace(second.attempts[0], candidate=None, reply=None, evaluation=None),)
+    )
+    said = []
+    for rounds in ((first, second), (first, unanswered)):
+        out = io.StringIO()
+        options = parse(["run", "relu.py"])
+        _announce(replace(session, rounds=rounds), options, Settings(workers=1), Terminal(out))
+        said.append(out.getvalue())
+    assert "its 2 rounds are spent" in said[0]
+    assert said[1] == "relu goes on after 2 stored rounds\n"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.cli.main import main
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.report.kernel_file import kernel_file
 
 pytestmark = pytest.mark.usefixtures("one_template")
 ROOT = Path(__file__).parents[2]
@@ -74,6 +76,18 @@ def test_a_given_kernel_is_run_and_its_figures_and_one_strategy_are_asked_about(
     assert "# This round: one structural strategy" in from_a_kernel["user"]
     assert "global 32-byte sectors" in from_a_kernel["user"]
     assert "relu_kernel" in from_a_kernel["user"]
+
+
+@pytest.mark.slow
+def test_an_exported_kernel_is_shown_without_what_the_export_wrote_around_it(folder):
+    problem = Problem(name="relu", source=RELU, form=ProblemForm.KERNELBENCH)
+    source = (KERNELS / "relu.py").read_text()
+    text = kernel_file(source, problem, revision="r0 of relu", judged="It passed.", environment={})
+    (folder / "exported.py").write_text(text)
+    found = run(folder, "prompt", "relu.py", "--kernel", "exported.py", "--device", "simulator", "--json")
+    assert found.returncode == 0, found.stderr
+    assert source in json.loads(found.stdout)["user"]
+    assert "kernel_sha256" not in found.stdout
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.loop.asking import PromptSources, prompt_of_step
 from cutegen_nb.loop.menu import obstacles, offered, without_hope
 from cutegen_nb.loop.stages import Step
+from cutegen_nb.prompting.context import no_guide
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.prompting.parse import Proposal, parse_reply
-from cutegen_nb.prompting.render import no_guide
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 

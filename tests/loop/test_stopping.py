@@ -13,6 +13,7 @@ from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.round import Action, Decision, Relation
 from cutegen_nb.core.strategy import Condition, Direction, ExpectedEffect, Optimisation, Strategy
 from cutegen_nb.core.timing import Timing
+from cutegen_nb.loop.lineage import tried_on
 from cutegen_nb.loop.stopping import StopInput, roof_share, stop_reason, stopped_by_decision
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
@@ -103,7 +104,7 @@ def test_counts_at_the_least_traffic_are_told_at_the_end_and_stop_no_session(fir
     session = first(passed(least))
     assert roof_share(session, session.rounds[0].evaluation) == pytest.approx(1.0)
     assert tried(session, examples.strategies()[1:]) == ""
-    assert tried(session) == f"{DONE}, which moves no more than 1.00× the least bytes"
+    assert tried(session) == f"{DONE}, which moves 1.00× the least bytes"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,17 @@ def test_a_strategy_that_the_author_declines_is_told_at_the_end(stage, reply_wit
     loop = stage([reply_with("first")], {"first": passed(4000)}, menu=examples.strategies()[1:2])
     session = loop.run()
     assert session.stopped == (f"{DONE}, but the author declined vectorise: the script has no more answers")
+
+
+def test_a_request_that_no_author_answered_leaves_its_strategy_untried(stage, reply_with):
+    menu = examples.strategies()[1:2]
+    session = stage(
+        [reply_with("first"), Unreachable("nobody there")], {"first": passed(4000)}, menu=menu
+    ).run()
+    assert session.rounds[1].strategy == menu[0]
+    assert tried_on(session, session.rounds[0]) == set()
+    assert tried(session, menu, since=len(session.rounds)) == "", "it is offered again"
+    assert "declined" not in tried(session, since=len(session.rounds))
 
 
 def test_an_author_that_repeats_a_failing_kernel_is_stopped_only_before_anything_passed(stage, reply_with):

@@ -30,7 +30,7 @@ print("sum", x.sum().item(), {'braces': "{x}"})
 SENTENCES = {
     "%%simulate\n  \n": "the cell is empty",
     "%%simulate\ndef f(:\n": "cell.py is not a Python program: invalid syntax at line 2",
-    "%%simulate --arch sm_42\nx = 1": "there is no 'sm_42': did you mean sm_120a?",
+    "%%simulate --arch sm_42\nx = 1": "there is no 'sm_42': there is sm_80, sm_86",
     "%%simulate --max-ctas none\nx = 1": "'none' is not a number of CTAs",
     "%%simulate --deadline -1\nx = 1": "is not a number of seconds above 0",
     "%%simulate --nam a\nx = 1": "did you mean --name?",

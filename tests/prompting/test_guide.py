@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_nb.authors.offline.examples import examples, kernel_of
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.ports import FIRST_KERNEL, GuideRequest
 from cutegen_nb.core.problem import WorkloadClass
@@ -40,6 +41,13 @@ ERRORS = {
     for kind, code in BLOCK.findall(section.text)
     if kind == "python error"
 }
+KERNELS = {item.name: item for item in examples()}
+EXCERPTS = [
+    (name, piece)
+    for text in CHAPTERS.values()
+    for name, code in re.findall(r"^```python excerpt (\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    for piece in code.split("...\n")
+]
 AROUND = """import cutlass
 import cutlass.cute as cute
 import torch
@@ -120,6 +128,13 @@ def test_every_program_compiles_and_is_right_on_the_simulator(programs, name):
     assert programs[0][name] == ""
 
 
+@pytest.mark.parametrize(("name", "piece"), EXCERPTS)
+def test_an_excerpt_stands_in_the_kernel_it_names(name, piece):
+    """That kernel is judged on the simulator with the other worked examples."""
+    assert piece.strip()
+    assert piece in kernel_of(KERNELS[name])
+
+
 def test_no_program_gives_a_finding(programs):
     assert programs[1]["findings"] == []
     assert len(programs[1]["launches"]) >= len(PROGRAMS) - 1  # one asks for layouts only
@@ -138,6 +153,12 @@ def test_each_section_on_an_error_shows_one_and_numbers_follow_one_another():
 
 def asked(strategy: str = "", *, error: str = "", source: str = "", **bounds) -> GuideRequest:
     return GuideRequest(source=source, strategy=strategy, error=error, **bounds)
+
+
+def strategy(name: str, **bounds) -> GuideRequest:
+    """Request for a strategy of the library, in its own words."""
+    statement = next(item.statement for item in shipped_library().strategies() if item.name == name)
+    return asked(f"{name}: {statement} ", **bounds)
 
 
 HALF_PRODUCT = {"classes": ("matrix product",), "dtypes": ("float16",)}
@@ -176,6 +197,18 @@ ASKED = [
     (asked("one-cta-a-row: Let one CTA own a row.", classes=("softmax",), dtypes=("bool", "float32")), "Masks: bool"),
     (asked("one-cta-a-row: Let one CTA own a row.", classes=("softmax",)), "A CTA a row"),
     (asked("Transpose through a tile of shared memory"), "Bank conflicts"),
+    (strategy("split-scan", classes=("scan",), dtypes=("float32",)), "A long row in a single pass"),
+    (strategy("split-k", **HALF_PRODUCT), "Split k"),
+    (strategy("persistent-tiles", **HALF_PRODUCT, architecture="sm_90a"), "Persistent tiles"),
+    (strategy("l2-raster", **HALF_PRODUCT), "Persistent tiles"),
+    (strategy("reuse-the-window", classes=("pooling",), dtypes=("float32",)), "Sliding windows"),
+    (strategy("slices-in-shared-memory", classes=("pooling",), dtypes=("float32",)), "Sliding windows"),
+    (strategy("implicit-product", classes=("convolution",), dtypes=("float32",)), "The implicit product"),
+    (strategy("gathered-tensor-cores", classes=("convolution",), dtypes=("float16",)), "The implicit product"),
+    (strategy("flash-tiles", classes=("attention",), dtypes=("float16",)), "Flash attention"),
+    (strategy("scores-stay-on-chip", classes=("attention",), dtypes=("float32",)), "Flash attention"),
+    (strategy("skip-empty-tiles", classes=("attention",), dtypes=("float32",)), "Flash attention"),
+    (asked("Keep data that is read once out of the cache: evict it first."), "Eviction hints"),
 ]  # fmt: skip
 
 
@@ -238,6 +271,14 @@ def test_a_worked_example_goes_first_and_leaves_less_room_for_sections():
     example, _, sections = text.partition("\n\n")
     assert example == "## Worked example"
     assert 0 < len(sections) <= BESIDE_EXAMPLE_CHARACTERS
+
+
+def test_an_excerpt_of_the_worked_example_itself_is_not_shown_again():
+    chapter = "# A\n\n## Zebras\nBefore.\n\n```python excerpt herd\na = 1\n...\nb = 2\n```\n\nBehind.\n"
+    whole = CuTeGuide({"a.md": chapter})(asked("zebra"))
+    assert whole == "## Zebras\nBefore.\n\n```python\na = 1\n...\nb = 2\n```\n\nBehind.\n"
+    beside = CuTeGuide({"a.md": chapter}, lambda _: "a = 1\nc = 3\nb = 2\n")(asked("zebra"))
+    assert beside.endswith("## Zebras\nBefore.\n\nBehind.\n")
 
 
 def test_a_section_that_is_too_long_is_passed_over_for_the_next_that_fits():

@@ -19,10 +19,9 @@ from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt,
 from cutegen_nb.core.session import Budget, Plan, PromptPart, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy, StrategySource
+from cutegen_nb.prompting.context import ParentRevision, PromptContext
 from cutegen_nb.prompting.library import PromptLibrary, fenced, quoted, shipped_library
 from cutegen_nb.prompting.render import (
-    ParentRevision,
-    PromptContext,
     class_advice,
     class_template,
     diagnose_prompt,

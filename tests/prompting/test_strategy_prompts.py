@@ -14,8 +14,8 @@ from cutegen_nb.core.search.knowledge import AppliedStrategy
 from cutegen_nb.core.session import Plan, PromptPart
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Optimisation, Strategy
+from cutegen_nb.prompting.context import PromptContext
 from cutegen_nb.prompting.library import shipped_library
-from cutegen_nb.prompting.render import PromptContext
 from cutegen_nb.prompting.strategy_prompts import (
     MemberEvidence,
     ShownOptimisations,

@@ -273,6 +273,11 @@ def test_a_mistyped_session_is_answered_with_the_newest_and_the_nearest(tmp_path
             store.load("nobody")
         with pytest.raises(StoreError, match=r"; did you mean relu\?$"):
             store.load("relo")
+    with SqliteStore(tmp_path / "nine") as store:
+        for number in range(9):
+            store.create(session(f"relu_{number}"))
+        with pytest.raises(StoreError, match=r" and 1 older one$"):
+            store.load("nobody")
 
 
 def test_a_population_comes_back_with_its_epochs_and_an_epoch_is_never_overwritten(tmp_path):

@@ -8,7 +8,7 @@ from cutegen_nb.core.session import Session
 
 def rounds_spent(session: Session) -> int:
     """Rounds with a reply, a candidate or an evaluation. A round that has none of them is not counted."""
-    return sum(1 for item in session.rounds if _counts(item))
+    return sum(1 for item in session.rounds if is_counted(item))
 
 
 def tokens_spent(session: Session) -> int:
@@ -40,5 +40,6 @@ def person_seconds_spent(session: Session) -> float:
     return sum(item.seconds for item in (*in_rounds, *in_epochs) if item.by.startswith("person:"))
 
 
-def _counts(item: Round) -> bool:
+def is_counted(item: Round) -> bool:
+    """Return whether the round has a reply, a candidate or an evaluation: an author that failed has none."""
     return any(attempt.reply or attempt.candidate or attempt.evaluation for attempt in item.attempts)

@@ -219,7 +219,7 @@ def outcome(session: Session) -> str:
     """Summarise the result of the session in a sentence or two."""
     best = session.best
     if not session.rounds:
-        return "No round has finished yet."
+        return "No round was finished." if session.stopped else "No round has finished yet."
     if best is None:
         passed = sum(1 for item in session.rounds if item.evaluation and item.evaluation.passed)
         if passed:

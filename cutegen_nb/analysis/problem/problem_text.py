@@ -66,7 +66,9 @@ def _given_name(name: str | None) -> str | None:
 
 def _text(path: Path) -> str:
     if path.is_dir():
-        raise ProblemError(f"{path} is a directory; give the path of a problem file")
+        raise ProblemError(
+            f"{path} is a directory; give a problem file, or the folder to `cutegen-nb campaign`"
+        )
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:

@@ -152,8 +152,8 @@ def _ended(reason: str) -> str:
 
 
 def _same_words(applied: tuple[str, ...]) -> str:
-    steps = f"with {', '.join(applied)} " if applied else "in its simplest form "
-    return f"the templates write the same code {steps}as with this strategy besides"
+    steps = f"; {', '.join(applied)} applied already" if applied else ""
+    return f"the templates write the same code with and without it{steps}"
 
 
 def _prediction(strategy: Strategy | None) -> str:

@@ -41,7 +41,8 @@ _REASONS: Mapping[NotJudgedReason, str] = {
     NotJudgedReason.ABOVE_ROOF: "look for work that the timed call leaves out; build nothing on this time",
     NotJudgedReason.TIMES_DISAGREE: "evaluate it again while nothing else uses the GPU",
     NotJudgedReason.REPLY_UNUSABLE: "ask again for one whole file in a ```python block",
-    NotJudgedReason.DECLINED: "use another author (--author) or a problem that this one can write",
+    NotJudgedReason.DECLINED: "use another author (--author manual, or openai with a model) or a problem "
+    "that this one can write",
 }
 """Advice by the reason for which a candidate was not judged."""
 

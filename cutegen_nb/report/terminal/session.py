@@ -10,13 +10,16 @@ from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     best_words,
     counted_figures,
+    hardware,
     missing_words,
     outcome,
+    roof_device,
     rows,
     simulated,
     size_words,
 )
 from cutegen_nb.analysis.population.summary import population_text
+from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.timing import BaselineTiming
@@ -51,7 +54,7 @@ def rounds_lines(session: Session) -> list[str]:
 
 def _rounds(session: Session) -> list[str]:
     counted = simulated(session)
-    source = "simulated counts, no measured times" if counted else f"measured on {session.device.name}"
+    source = _simulated_words(session) if counted else f"measured on {session.device.name}"
     title = paragraph(visible(f"{session.name}: {session.facts.workload_class.value}, {source}"))
     title += paragraph(size_words(session)) if size_words(session) else []
     found = rows(session)
@@ -66,12 +69,21 @@ def _rounds(session: Session) -> list[str]:
     return [*title, *(wide if is_table else _timed(found, with_interval=False))]
 
 
+def _simulated_words(session: Session) -> str:
+    words = "simulated counts, no measured times"
+    is_estimated = roof_device(session) is not session.device
+    return f"{words}, estimates for {hardware(session)}" if is_estimated else words
+
+
 def ending_lines(session: Session, report: str | None) -> list[str]:
     """Format the session's result in at most twelve lines: the best revision, or why there is none."""
     shown = shown_round(session)
     if shown is None or shown.candidate is None or shown.evaluation is None:
         words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
-        return fitted([VerdictLine(text=text) for text in (*words, f"report: {report or 'none'}")])
+        words.append(f"report: {report or 'none'}")
+        if not session.rounds and session.stopped and session.author == "offline":
+            words.append(next_text(next_step(NotJudged(reason=NotJudgedReason.DECLINED))))
+        return fitted([VerdictLine(text=text) for text in words])
     evaluation = shown.evaluation
     setting = VerdictSetting(source=shown.candidate.source, facts=session.facts, device=session.device)
     said = outcome(session)

@@ -154,7 +154,8 @@ def test_the_outcome_tells_estimates_before_counts_and_times_instead_of_both():
 
 
 def test_the_outcome_says_where_nothing_was_reached():
-    assert summary.outcome(replace(SESSION, rounds=())) == "No round has finished yet."
+    assert summary.outcome(replace(SESSION, rounds=(), stopped="")) == "No round has finished yet."
+    assert summary.outcome(replace(SESSION, rounds=(), stopped="declined")) == "No round was finished."
     reject = Decision(gate="revision", action=Action.REJECT, by="person:ada")
     rejected = replace(SESSION, rounds=tuple(replace(one, decisions=(reject,)) for one in SESSION.rounds))
     assert summary.outcome(rejected) == "2 of 2 rounds passed, but none was approved."
