@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from cutegen_nb.authors.server_profile import Price
-from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.ports import Progress, ReplyGrowth
 from cutegen_nb.core.round import Reply, Usage
 from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, split_thoughts
 
@@ -66,8 +66,9 @@ class AnswerAccumulator:
         self._thought += len(reasoning)
         if self._length + self._thought - self._told >= _PROGRESS_CHARACTERS:
             self._told = self._length + self._thought
-            doing, size = ("writes", self._length) if self._length else ("thinks", self._thought)
-            self._progress(f"the model {doing}: {size:,} characters")
+            doing, parts = ("writes", self._text) if self._length else ("thinks", self._reasoning)
+            size = self._length or self._thought
+            self._progress(ReplyGrowth(f"the model {doing}: {size:,} characters", "".join(parts)))
 
     def add_call(self, index: int, name: str, arguments: str) -> None:
         """Add a part of a tool call. No tool was offered, so the call becomes the text of the reply."""

@@ -22,7 +22,7 @@ from cutegen_nb.analysis.history.summary import (
 from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Prompt, Round, opening
+from cutegen_nb.core.round import Attempt, Prompt, Relation, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
@@ -63,8 +63,13 @@ def named(strategy: str) -> str:
     return shown if len(shown) <= _TITLE else f"{shown[:_TITLE].rstrip()} …"
 
 
-def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool) -> dict[str, object]:
-    """Return the view of a prompt that waits: `editable` for approval, else for a reply to it."""
+def prompt_detail(
+    session: Session, prompt: Prompt, key: str, *, editable: bool, sent: bool = False
+) -> dict[str, object]:
+    """Return the view of a prompt: `editable` while it waits for approval, `sent` while it is answered.
+
+    Else it waits for a reply that a person brings.
+    """
     number = len(session.rounds)
     parent = session.round_of(prompt.parent.digest) if prompt.parent else None
     return {
@@ -78,6 +83,7 @@ def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool)
         "system": visible(prompt.system),
         "user": plain(prompt.user),
         "editable": editable,
+        "sent": sent,
         **_last_request(session),
     }
 
@@ -118,7 +124,7 @@ def round_detail(
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict_words,
         "good": row.passed,
-        "relation": row.relation_words,
+        "relation": "" if row.relation == Relation.FIRST.value else row.relation_words,
         "reason": visible(headline(row.reason)),
         "best": row.best,
         "strategy": _strategy_unless_repeated(item.strategy, candidate),

@@ -88,7 +88,8 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "round": number,
         "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible(
-            (f"{row.relation_words}: {reason}" if is_told else reason) + _kept_only(session, gate.comparison)
+            (told_once(row.relation_words, reason) if is_told else reason)
+            + _kept_only(session, gate.comparison)
         ),
         "can_approve": stands,
         "why_not": "" if stands else why_not,
@@ -96,6 +97,13 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "merges": [_choice(item) for item in rows(session) if _number(item) in able],
         "can_overrule": may_overrule,
     }
+
+
+def told_once(relation: str, reason: str) -> str:
+    """Join a relation and the figures behind it to a sentence that says "estimated" once."""
+    is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
+    figures = reason.removeprefix("estimated ") if is_repeated else reason
+    return f"{relation[:1].upper()}{relation[1:]}: {figures}"
 
 
 def _kept_only(session: Session, comparison: Comparison | None) -> str:
