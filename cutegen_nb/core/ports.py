@@ -26,6 +26,8 @@ Progress = Callable[[str], None]
 class ReplyGrowth(str):
     """Progress phrase on a streamed reply, with the text that has arrived so far."""
 
+    __slots__ = ("written",)
+
     written: str
     """The reply so far, or the reasoning before it."""
 

@@ -35,6 +35,7 @@ from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
 from cutegen_nb.notebook.review.base import Look
+from cutegen_nb.notebook.review.roofline_chart import chart
 from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.report.markup import visible
@@ -167,11 +168,17 @@ def detail(
 
 
 def roofline(session: Session | None, *, dark: bool) -> dict[str, object]:
-    """Return the roofline as a PNG in a ``data:`` URL, with its description; takes a third of a second."""
+    """Return the roofline with its description.
+
+    Measured kernels are values that the page draws. Else it is a PNG in a ``data:`` URL, which takes a third
+    of a second.
+    """
     if session is None:
         return {}
-    image = plot.png(session, dark=dark)
+    drawn = chart(session)
+    image = None if drawn else plot.png(session, dark=dark)
     return {
+        "chart": drawn,
         "image": f"data:image/png;base64,{base64.b64encode(image).decode()}" if image else "",
         "dark": dark,
         "caption": visible(plot.caption(session)),

@@ -9,6 +9,7 @@ import { ledgerBox } from "./ledger.js";
 import { keyHelp, listenToKeys } from "./keys.js";
 import { writeOutputs } from "./notebook_file.js";
 import { populationBox } from "./population.js";
+import { rooflineChart } from "./roofline.js";
 import { roundsTable } from "./rounds.js";
 import { writingBox } from "./writing.js";
 
@@ -357,6 +358,12 @@ class Panel {
   rooflinePage() {
     const roofline = this.model.get("roofline") ?? {};
     const words = roofline.words ?? [];
+    if (roofline.chart) {
+      this.chartState ??= {};
+      const said = make("ul", {}, ...words.map((line) => make("li", { textContent: line })));
+      const caption = make("p", { class: "cgn-muted", textContent: roofline.caption });
+      return make("div", {}, rooflineChart(roofline.chart, this.chartState), caption, folded("The roofline in words", said));
+    }
     if (!roofline.image) {
       const text = words.length ? words.join(" ") : "The roofline is being drawn.";
       return make("p", { class: "cgn-empty", textContent: text });
