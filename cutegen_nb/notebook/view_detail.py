@@ -114,6 +114,7 @@ def round_detail(
         key, editable = f"{key} version {version}", False
     candidate, evaluation = item.candidate, item.evaluation
     row = rows(session)[item.number]
+    relation = "" if row.relation == Relation.FIRST.value else row.relation_words
     base = base_round(session, item, look.pinned)
     old = base.candidate if base else None
     found = _diagnosed(session, evaluation)
@@ -124,8 +125,7 @@ def round_detail(
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict_words,
         "good": row.passed,
-        "relation": "" if row.relation == Relation.FIRST.value else row.relation_words,
-        "reason": visible(headline(row.reason)),
+        "reason": visible(told_once(relation, headline(row.reason)) if relation else headline(row.reason)),
         "best": row.best,
         "strategy": _strategy_unless_repeated(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
@@ -146,6 +146,13 @@ def round_detail(
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if is_pending else _spent(item),
     }
+
+
+def told_once(relation: str, reason: str) -> str:
+    """Join a relation and the figures behind it to a sentence that says "estimated" once."""
+    is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
+    figures = reason.removeprefix("estimated ") if is_repeated else reason
+    return f"{relation[:1].upper()}{relation[1:]}: {figures}"
 
 
 def _versions(item: Round) -> list[int]:

@@ -12,7 +12,7 @@ from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id, request_text, short_path
-from cutegen_nb.notebook.view_detail import named
+from cutegen_nb.notebook.view_detail import named, told_once
 from cutegen_nb.report.markup import headline, visible
 
 _VERDICT = re.compile(r"^# What happened\n+(?P<line>.+)$", re.MULTILINE)
@@ -97,13 +97,6 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "merges": [_choice(item) for item in rows(session) if _number(item) in able],
         "can_overrule": may_overrule,
     }
-
-
-def told_once(relation: str, reason: str) -> str:
-    """Join a relation and the figures behind it to a sentence that says "estimated" once."""
-    is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
-    figures = reason.removeprefix("estimated ") if is_repeated else reason
-    return f"{relation[:1].upper()}{relation[1:]}: {figures}"
 
 
 def _kept_only(session: Session, comparison: Comparison | None) -> str:

@@ -116,8 +116,7 @@ export function detailView(panel) {
     if (detail.best) head.append(" ", badge("best", "good"));
     const parts = [head];
     if (detail.versions.length) parts.push(versionsBar(detail));
-    const words = detail.relation ? `${detail.relation}: ${detail.reason}` : detail.reason;
-    if (words && !detail.editable) parts.push(make("p", { textContent: words }));
+    if (detail.reason && !detail.editable) parts.push(make("p", { textContent: detail.reason }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     if (detail.rationale_html) {
       const quote = trusted(detail.rationale_html, { class: "cgn-html cgn-quote", tabIndex: 0, role: "group" });

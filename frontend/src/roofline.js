@@ -43,8 +43,8 @@ export function rooflineChart(chart, state) {
     const clip = draw("clipPath", { id: "cgn-chart-clip" });
     const area = { x: LEFT, y: TOP, width: WIDTH - LEFT - RIGHT, height: HEIGHT - TOP - BOTTOM };
     clip.append(draw("rect", area));
-    inside.append(draw("rect", { ...area, class: "cgn-chart-back" }), ...roofs(), ...problem(), ...path(), ...points());
-    svg.replaceChildren(clip, ...axes(), inside, ...ends());
+    inside.append(...roofs(), ...problem(), ...path(), ...points(), ...labels());
+    svg.replaceChildren(clip, draw("rect", { ...area, class: "cgn-chart-back" }), ...axes(), inside, ...ends());
     tell(place, `${state.shown} of ${count} ${count === 1 ? "kernel" : "kernels"}`);
     enable(back, state.shown > 1);
     enable(on, state.shown < count);
@@ -119,6 +119,18 @@ export function rooflineChart(chart, state) {
       spot.addEventListener("focus", () => tell(told, words));
       return spot;
     });
+  }
+
+  /** The numbers of the kernels; those that lie together share a label. */
+  function labels() {
+    const groups = [];
+    for (const one of shown()) {
+      const [x, y] = [across(one.x), down(one.y)];
+      const near = groups.find((group) => Math.abs(group.x - x) < 24 && Math.abs(group.y - y) < 12);
+      if (near) near.rounds.push(one.round);
+      else groups.push({ x, y, rounds: [one.round] });
+    }
+    return groups.map(({ x, y, rounds }) => draw("text", { x: x + 12, y: y + 4, class: "cgn-chart-label" }, rounds.map((one) => `r${one}`).join(", ")));
   }
 
   function step(way) {

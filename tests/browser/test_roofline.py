@@ -15,7 +15,8 @@ from cutegen_nb.notebook.panel import Panel
 from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.bundle import read_bundle
 panel = Panel(lambda message: None)
-panel.show(read_bundle(Path({str(BUNDLE)!r})), Live(ended="done"), None)
+session = read_bundle(Path({str(BUNDLE)!r}))
+panel.show(session, Live(ended=session.stopped), None)
 panel
 """
 
@@ -31,6 +32,7 @@ def test_measured_kernels_are_pointed_at_zoomed_and_played(desk):
     panel.get_by_role("tab", name="Roofline").click()
     desk.expect(spots(panel)).to_have_count(4)
     desk.expect(panel.locator("img.cgn-roofline")).to_have_count(0)
+    desk.expect(panel.locator(".cgn-chart-label").first).to_contain_text("r0")
     told = panel.locator(".cgn-chart-told")
     spots(panel).first.focus()
     desk.expect(told).to_contain_text("r0 first kernel")
@@ -39,7 +41,7 @@ def test_measured_kernels_are_pointed_at_zoomed_and_played(desk):
     desk.expect(told).to_contain_text("of roof")
     for theme in ("dark", "light"):
         desk.set_theme(theme)
-        desk.shot(f"chart-{theme}", ".cgn-panel")
+        desk.shot(f"chart-{theme}", ".cgn-chart-box")
 
     panel.get_by_role("button", name="Earlier kernel").click()
     desk.expect(spots(panel)).to_have_count(3)

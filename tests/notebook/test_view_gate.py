@@ -10,7 +10,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.round import Attempt, Prompt, Relation
 from cutegen_nb.notebook.approver import Gate
-from cutegen_nb.notebook.view_gate import carry_view, gate_view, told_once
+from cutegen_nb.notebook.view_detail import told_once
+from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.testing import examples
 
 SESSION = examples.session_of(Relation.FIRST)
