@@ -65,10 +65,14 @@ class AnswerAccumulator:
         self._length += len(text) + len(refusal)
         self._thought += len(reasoning)
         if self._length + self._thought - self._told >= _PROGRESS_CHARACTERS:
-            self._told = self._length + self._thought
-            doing, parts = ("writes", self._text) if self._length else ("thinks", self._reasoning)
-            size = self._length or self._thought
-            self._progress(ReplyGrowth(f"the model {doing}: {size:,} characters", "".join(parts)))
+            self._tell()
+
+    def _tell(self) -> None:
+        """Report the answer so far, or the reasoning before it."""
+        self._told = self._length + self._thought
+        doing, parts = ("writes", self._text) if self._length else ("thinks", self._reasoning)
+        size = self._length or self._thought
+        self._progress(ReplyGrowth(f"the model {doing}: {size:,} characters", "".join(parts)))
 
     def add_call(self, index: int, name: str, arguments: str) -> None:
         """Add a part of a tool call. No tool was offered, so the call becomes the text of the reply."""
@@ -106,7 +110,9 @@ class AnswerAccumulator:
         )
 
     def reply(self, usage: Usage, notes: tuple[str, ...]) -> Reply:
-        """Build the reply, with inline reasoning moved out of the text."""
+        """Build the reply, with inline reasoning moved out of the text; its end is reported."""
+        if self._told and self._length + self._thought > self._told:
+            self._tell()
         thoughts, text = split_thoughts("".join(self._text))
         reasoning = "\n".join(part for part in ("".join(self._reasoning), thoughts) if part)
         finish = self.finish_reason or "incomplete"
