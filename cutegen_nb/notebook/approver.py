@@ -115,6 +115,10 @@ class Gate:
         )
 
 
+REQUEST_SENT = "The request for r"
+"""Beginning of the confirmation that a request was sent; it is out of date once its revision is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Decision of a person, made in the panel or by a magic."""
@@ -216,7 +220,7 @@ class PanelApprover:
         if gate.kind == "epoch":
             return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
         if gate.kind == "prompt" and answer.action in {Action.APPROVE, Action.EDIT}:
-            return f"The request for r{gate.number} was sent{' as you edited it' if answer.edited else ''}."
+            return f"{REQUEST_SENT}{gate.number} was sent{' as you edited it' if answer.edited else ''}."
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.STOP:

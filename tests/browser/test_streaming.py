@@ -109,4 +109,5 @@ def test_a_reply_is_read_while_it_comes_and_the_request_stays_in_its_place(sit, 
     _Model.may_go_on.set()
     session.at_revision(0)
     session.expect(written).to_be_hidden()
+    session.expect(session.panel.locator(".cgn-status")).to_have_text("r0 waits for you: build on it?")
     session.expect(session.editor(0)).to_contain_text("relu_kernel")
