@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from cutegen_nb.authors.server_profile import Price
-from cutegen_nb.core.ports import Progress
+from cutegen_nb.core.ports import Progress, ReplyGrowth
 from cutegen_nb.core.round import Reply, Usage
 from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, split_thoughts
 
@@ -65,9 +65,14 @@ class AnswerAccumulator:
         self._length += len(text) + len(refusal)
         self._thought += len(reasoning)
         if self._length + self._thought - self._told >= _PROGRESS_CHARACTERS:
-            self._told = self._length + self._thought
-            doing, size = ("writes", self._length) if self._length else ("thinks", self._thought)
-            self._progress(f"the model {doing}: {size:,} characters")
+            self._tell()
+
+    def _tell(self) -> None:
+        """Report the answer so far, or the reasoning before it."""
+        self._told = self._length + self._thought
+        doing, parts = ("writes", self._text) if self._length else ("thinks", self._reasoning)
+        size = self._length or self._thought
+        self._progress(ReplyGrowth(f"the model {doing}: {size:,} characters", "".join(parts)))
 
     def add_call(self, index: int, name: str, arguments: str) -> None:
         """Add a part of a tool call. No tool was offered, so the call becomes the text of the reply."""
@@ -105,7 +110,9 @@ class AnswerAccumulator:
         )
 
     def reply(self, usage: Usage, notes: tuple[str, ...]) -> Reply:
-        """Build the reply, with inline reasoning moved out of the text."""
+        """Build the reply, with inline reasoning moved out of the text; its end is reported."""
+        if self._told and self._length + self._thought > self._told:
+            self._tell()
         thoughts, text = split_thoughts("".join(self._text))
         reasoning = "\n".join(part for part in ("".join(self._reasoning), thoughts) if part)
         finish = self.finish_reason or "incomplete"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
@@ -21,6 +21,21 @@ from cutegen_nb.core.strategy import Strategy
 
 Progress = Callable[[str], None]
 """Callback that receives a short phrase on the current activity."""
+
+
+class ReplyGrowth(str):
+    """Progress phrase on a streamed reply, with the text that has arrived so far."""
+
+    __slots__ = ("written",)
+
+    written: str
+    """The reply so far, or the reasoning before it."""
+
+    def __new__(cls, phrase: str, written: str) -> Self:
+        """Make the phrase with its text."""
+        made = super().__new__(cls, phrase)
+        made.written = written
+        return made
 
 
 FIRST_KERNEL = "first-kernel"

@@ -112,6 +112,8 @@ class Session:
     """Versions at the start: python, torch, nvidia-cutlass-dsl, cutegen-nb."""
     epochs: tuple[Epoch, ...] = ()
     """Finished epochs, in order; none in a chain."""
+    compared_with: int | None = None
+    """Number of the round that a person compares all others with; None for each one's parent."""
 
     def round_of(self, digest: str, before: int | None = None) -> Round | None:
         """Return the round whose candidate has this digest: the newest approved one, else the newest.

@@ -115,6 +115,10 @@ class Gate:
         )
 
 
+REQUEST_SENT = "The request for r"
+"""Beginning of the confirmation that a request was sent; it is out of date once its revision is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Decision of a person, made in the panel or by a magic."""
@@ -145,6 +149,11 @@ class PanelApprover:
         self._made: list[tuple[int, Decision]] = []
         self.gate: Gate | None = None
         """Open gate; None while no decision is pending."""
+
+    @property
+    def latest(self) -> Decision | None:
+        """Latest decision; None before the first."""
+        return self._made[-1][1] if self._made else None
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
         """Open the prompt gate and wait for the decision."""
@@ -210,6 +219,8 @@ class PanelApprover:
         self._decided.set_result(decision)
         if gate.kind == "epoch":
             return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
+        if gate.kind == "prompt" and answer.action in {Action.APPROVE, Action.EDIT}:
+            return f"{REQUEST_SENT}{gate.number} was sent{' as you edited it' if answer.edited else ''}."
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.STOP:

@@ -15,11 +15,14 @@ from cutegen_nb.notebook.carrying import request_text
 from cutegen_nb.notebook.population.view import EPOCH_ACTIONS, population_view
 from cutegen_nb.notebook.review.ledger_view import ledger_view
 from cutegen_nb.notebook.view import Live, detail, overview, panel_text, roofline, with_pending
+from cutegen_nb.report.markup import visible
 
 Post = Callable[[dict[str, object]], None]
 """Callback for an action in the panel. Called from any thread, so it may only pass the action on."""
 
 _STATIC = Path(__file__).parent / "static"
+_WRITTEN = 20_000
+"""Characters of a streamed reply that the page is sent at most, its newest."""
 _ALWAYS = frozenset({"stop", "select", "compare", "merging", "checking"})
 """Actions that are accepted at any time."""
 _AT_END = frozenset({"more", "export", "bundle", "reopen", "fold"})
@@ -66,6 +69,8 @@ class Panel(anywidget.AnyWidget):
     """Text that a person has typed and not sent, kept for a reload; set by the page."""
     merging = traitlets.Dict().tag(sync=True)
     """Preview of a merge, from `merging.merge_view`."""
+    writing = traitlets.Unicode().tag(sync=True)
+    """Latest part of the text that a model has streamed for the open request; empty without one."""
     request = traitlets.Dict().tag(sync=True)
     """Request that a person carries to a model: its ``id`` and ``text``; empty while there is none."""
     checked = traitlets.Dict().tag(sync=True)
@@ -121,13 +126,14 @@ class Panel(anywidget.AnyWidget):
         with self._lock:
             self._question, self._answered = question, ""
         # Compared by identity: progress changes every second, and the detail of a round takes some 20 ms.
-        drawn = (session, live.gate, live.carried, live.ended, selected, version, pinned)
+        drawn = (session, live.gate, live.carried, live.sent, live.ended, selected, version, pinned)
         if not _same(drawn, self._drawn):
             self.detail = detail(session, live, selected, version, pinned)
             self.request = {"id": question, "text": request_text(live.carried)} if live.carried else {}
             self.population = population_view(session, live.gate)
             self._count(session, live)
             self._drawn = drawn
+        self.writing = visible(live.writing[-_WRITTEN:])
         shown = {"name": self._name, **overview(session, live, selected)}
         self.view = {**shown, "sent_at": time.time()}
         self._session = with_pending(session, live) if session else None

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from cutegen_nb.analysis.history.ended import ended_words, stored_stop
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, Declined, UsageError
+from cutegen_nb.core.ports import ReplyGrowth
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import Replan, open_session
-from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, restoring
+from cutegen_nb.notebook.approver import REQUEST_SENT, Answer, Gate, PanelApprover, restoring
 from cutegen_nb.notebook.carrying import lacking
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import as_notebook_error
@@ -190,11 +191,15 @@ class RunningSession:
         fault = None if future.cancelled() else future.exception()
         if isinstance(fault, Exception):
             self.error = fault
-            self._change(doing="", gate=None, carried=None, ended=str(as_notebook_error(fault)))
+            self._change(doing="", gate=None, carried=None, sent=None, ended=str(as_notebook_error(fault)))
             self._draw()
         elif not self.live.ended:
             self._change(
-                doing="", gate=None, carried=None, ended="the kernel ended it; finished rounds are kept"
+                doing="",
+                gate=None,
+                carried=None,
+                sent=None,
+                ended="the kernel ended it; finished rounds are kept",
             )
         self.ended.set()
         self._on_change()
@@ -206,9 +211,16 @@ class RunningSession:
         text = _WAITING_FOR_REPLY if text == WAITING else text
         if is_ended_strategy(text):
             self._ended_strategy = text
-        if text != self.live.doing or carried is not self.live.carried:
+        if isinstance(text, ReplyGrowth):
+            self._grow(text)
+        elif text != self.live.doing or carried is not self.live.carried:
             files = author.files if carried and isinstance(author, ManualAuthor) else None
             self._change(doing=text, since=time.time(), carried=carried, files=files)
+
+    def _grow(self, phrase: ReplyGrowth) -> None:
+        """Show more of a streamed reply; its step began with its first part."""
+        since = self.live.since if self.live.writing else time.time()
+        self._change(doing=str(phrase), since=since, writing=phrase.written)
 
     def say(self, text: str) -> None:
         """Show a notice to the person; several lines become sentences of one paragraph."""
@@ -217,7 +229,7 @@ class RunningSession:
 
     def _gate(self, gate: Gate | None) -> None:
         if gate is None:
-            self._change(gate=None, began=time.time())
+            self._change(gate=None, began=time.time(), sent=self._sent(), writing="")
             return
         ended, self._ended_strategy = self._ended_strategy, ""
         if ended and gate.prompt:
@@ -225,11 +237,20 @@ class RunningSession:
             self._change(
                 notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
             )
-        self._change(doing="", since=time.time(), gate=gate, carried=None)
+        if gate.attempts and self.live.notice.startswith(REQUEST_SENT):
+            self._change(notice="")
+        self._change(doing="", since=time.time(), gate=gate, carried=None, sent=None, writing="")
+
+    def _sent(self) -> Prompt | None:
+        """Return the request that the gate before has sent, as it was edited; None after another gate."""
+        prompt, made = self.live.gate.prompt if self.live.gate else None, self._approver.latest
+        if prompt is None or made is None or made.action not in {Action.APPROVE, Action.EDIT}:
+            return None
+        return replace(prompt, user=made.edited) if made.edited else prompt
 
     def _keep(self, session: Session, *, ended: str = "") -> None:
         self.session = session
-        self.live = replace(self.live, doing="", ended=ended, carried=None)
+        self.live = replace(self.live, doing="", ended=ended, carried=None, sent=None, writing="")
         self._draw()
 
     def _change(self, **members: object) -> None:
@@ -272,6 +293,23 @@ class RunningSession:
         named = message.get("revisions")
         revisions = [str(one) for one in named] if isinstance(named, list) else []
         return merge_answer(self.gate, revisions, self.name)
+
+    def compare_with(self, number: int | None) -> None:
+        """Store the round that all others are compared with. May be called from any thread."""
+        self._engine.submit(self._compare_with(number))
+
+    async def _compare_with(self, number: int | None) -> None:
+        if self.session is None:
+            return
+        # An ended session has given its lease back.
+        try:
+            store = await self._engine.lease(self.order.settings)
+            try:
+                store.compare(self.session.name, number)
+            finally:
+                await self._engine.give_back(self.order.settings)
+        except CutegenError as refusal:
+            self._change(notice=f"The choice lasts until the kernel ends: it was not stored ({refusal}).")
 
     def decide(self, answer: Answer) -> str:
         """Apply the decision of a line magic and return a confirmation. Raises UsageError."""

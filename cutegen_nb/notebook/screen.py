@@ -52,6 +52,7 @@ class Screen:
         self._selected: int | None = None
         self._version: tuple[int, str] | None = None
         self._pinned: int | None = None
+        self._is_base_chosen = False
         self._merging: tuple[tuple[str, ...], str] | None = None
         self._checking: tuple[str, str] | None = None
         self._id = uuid.uuid4().hex
@@ -93,7 +94,7 @@ class Screen:
             return
         if self._panel is None:
             self._panel = Panel(self._post, running.name, mark=self._id)
-        self._panel.show(running.session, running.live, self._selected, pinned=self._pinned)
+        self._panel.show(running.session, running.live, self._selected, pinned=self._base(running))
         self._panel_output = display(self._panel, display_id=True, metadata=self._mark("panel"))
 
     def _mark(self, part: str) -> dict[str, object]:
@@ -114,7 +115,8 @@ class Screen:
             self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
         elif kind == "compare":
             number = message.get("round")
-            self._pinned = number if isinstance(number, int) and number >= 0 else None
+            self.compare_with(number if isinstance(number, int) and number >= 0 else None)
+            return
         elif kind in AT_END | {"reopen", "fold"}:
             self._after_end(str(kind), self._running)
             return
@@ -143,7 +145,7 @@ class Screen:
             if self._version is not None and self._version[1] != self._question():
                 self._version = None
             version = self._version[0] if self._version else None
-            self._panel.show(running.session, running.live, self._selected, version, self._pinned)
+            self._panel.show(running.session, running.live, self._selected, version, self._base(running))
             self._check_reply(self._panel, running)
             merging, self._merging = self._merging, None
             if merging is not None:
@@ -253,13 +255,20 @@ class Screen:
         self._running, self._closed = running, False
         self._selected = self._version = self._merging = self._checking = None
         if self._panel is not None:
-            self._panel.show(running.session, running.live, None, pinned=self._pinned)
+            self._panel.show(running.session, running.live, None, pinned=self._base(running))
         self._unfold()
 
     def compare_with(self, number: int | None) -> None:
         """Compare every round with round `number`; with its own parent for None."""
-        self._pinned = number
+        self._pinned, self._is_base_chosen = number, True
+        if self._running is not None:
+            self._running.compare_with(number)
         self.request()
+
+    def _base(self, running: RunningSession) -> int | None:
+        """Return the round that others are compared with: the one chosen here, else the stored one."""
+        session = running.session
+        return self._pinned if self._is_base_chosen or session is None else session.compared_with
 
     def close_with(self, sentence: str) -> None:
         """Disable the panel and show `sentence` as the reason."""

@@ -35,6 +35,7 @@ from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
 from cutegen_nb.notebook.review.base import Look
+from cutegen_nb.notebook.review.roofline_chart import chart
 from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.report.markup import visible
@@ -53,6 +54,10 @@ class Live:
     """Unix time in seconds at which the work since the last decision began; 0 when unknown."""
     gate: Gate | None = None
     """Open gate; None while no decision is pending."""
+    sent: Prompt | None = None
+    """Request that was approved and is being answered; None at a gate, and where none was asked about."""
+    writing: str = ""
+    """Text that the model has streamed for it so far; empty for an author that streams none."""
     carried: Prompt | None = None
     """Request that a person is to carry to a model, for the author ``manual``; None in between."""
     files: tuple[Path, Path] | None = None
@@ -142,9 +147,15 @@ def detail(
     whole = with_pending(session, live)
     number = _shown(session, live, selected)
     gate = live.gate
-    prompt = gate.prompt if gate else live.carried
+    prompt = gate.prompt if gate else live.carried or live.sent
     if number == len(session.rounds) and prompt:
-        return prompt_detail(session, prompt, live.question(session), editable=gate is not None)
+        return prompt_detail(
+            session,
+            prompt,
+            live.question(session),
+            editable=gate is not None,
+            sent=prompt is live.sent,
+        )
     if number < len(whole.rounds):
         is_pending = number == len(session.rounds)
         key = gate.id if gate and is_pending else f"{session.name} r{number}"
@@ -157,11 +168,17 @@ def detail(
 
 
 def roofline(session: Session | None, *, dark: bool) -> dict[str, object]:
-    """Return the roofline as a PNG in a ``data:`` URL, with its description; takes a third of a second."""
+    """Return the roofline with its description.
+
+    Measured kernels are values that the page draws. Else it is a PNG in a ``data:`` URL, which takes a third
+    of a second.
+    """
     if session is None:
         return {}
-    image = plot.png(session, dark=dark)
+    drawn = chart(session)
+    image = None if drawn else plot.png(session, dark=dark)
     return {
+        "chart": drawn,
         "image": f"data:image/png;base64,{base64.b64encode(image).decode()}" if image else "",
         "dark": dark,
         "caption": visible(plot.caption(session)),
@@ -175,7 +192,7 @@ def with_pending(session: Session, live: Live) -> Session:
 
 
 def _shown(session: Session, live: Live, selected: int | None) -> int:
-    is_asked = (live.gate is not None and live.gate.draft is None) or live.carried is not None
+    is_asked = (live.gate is not None and live.gate.draft is None) or bool(live.carried or live.sent)
     last = len(session.rounds) if is_asked else max(len(session.rounds) - 1, 0)
     return last if selected is None or not 0 <= selected <= last else selected
 
@@ -253,7 +270,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
     is_round = not live.slots and not (live.gate and live.gate.draft)
     busy = bool(live.gate or live.carried or live.doing)
     if len(whole.rounds) == finished and not live.ended and busy and is_round:
-        prompt = live.gate.prompt if live.gate else live.carried
+        prompt = live.gate.prompt if live.gate else live.carried or live.sent
         asked = prompt.strategy if prompt else None
         listed.append(
             {
@@ -270,7 +287,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "words": "",
                 "best": False,
                 "pending": True,
-                "selectable": bool(live.gate or live.carried),
+                "selectable": bool(live.gate or live.carried or live.sent),
                 "has_source": False,
             }
         )

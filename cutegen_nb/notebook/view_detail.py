@@ -22,7 +22,7 @@ from cutegen_nb.analysis.history.summary import (
 from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Prompt, Round, opening
+from cutegen_nb.core.round import Attempt, Prompt, Relation, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
@@ -63,8 +63,13 @@ def named(strategy: str) -> str:
     return shown if len(shown) <= _TITLE else f"{shown[:_TITLE].rstrip()} …"
 
 
-def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool) -> dict[str, object]:
-    """Return the view of a prompt that waits: `editable` for approval, else for a reply to it."""
+def prompt_detail(
+    session: Session, prompt: Prompt, key: str, *, editable: bool, sent: bool = False
+) -> dict[str, object]:
+    """Return the view of a prompt: `editable` while it waits for approval, `sent` while it is answered.
+
+    Else it waits for a reply that a person brings.
+    """
     number = len(session.rounds)
     parent = session.round_of(prompt.parent.digest) if prompt.parent else None
     return {
@@ -78,6 +83,7 @@ def prompt_detail(session: Session, prompt: Prompt, key: str, *, editable: bool)
         "system": visible(prompt.system),
         "user": plain(prompt.user),
         "editable": editable,
+        "sent": sent,
         **_last_request(session),
     }
 
@@ -108,6 +114,7 @@ def round_detail(
         key, editable = f"{key} version {version}", False
     candidate, evaluation = item.candidate, item.evaluation
     row = rows(session)[item.number]
+    relation = "" if row.relation == Relation.FIRST.value else row.relation_words
     base = base_round(session, item, look.pinned)
     old = base.candidate if base else None
     found = _diagnosed(session, evaluation)
@@ -118,8 +125,7 @@ def round_detail(
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict_words,
         "good": row.passed,
-        "relation": row.relation_words,
-        "reason": visible(headline(row.reason)),
+        "reason": visible(told_once(relation, headline(row.reason)) if relation else headline(row.reason)),
         "best": row.best,
         "strategy": _strategy_unless_repeated(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
@@ -140,6 +146,13 @@ def round_detail(
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if is_pending else _spent(item),
     }
+
+
+def told_once(relation: str, reason: str) -> str:
+    """Join a relation and the figures behind it to a sentence that says "estimated" once."""
+    is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
+    figures = reason.removeprefix("estimated ") if is_repeated else reason
+    return f"{relation[:1].upper()}{relation[1:]}: {figures}"
 
 
 def _versions(item: Round) -> list[int]:

@@ -12,7 +12,7 @@ from cutegen_nb.core.round import Comparison, Prompt, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id, request_text, short_path
-from cutegen_nb.notebook.view_detail import named
+from cutegen_nb.notebook.view_detail import named, told_once
 from cutegen_nb.report.markup import headline, visible
 
 _VERDICT = re.compile(r"^# What happened\n+(?P<line>.+)$", re.MULTILINE)
@@ -88,7 +88,8 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "round": number,
         "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible(
-            (f"{row.relation_words}: {reason}" if is_told else reason) + _kept_only(session, gate.comparison)
+            (told_once(row.relation_words, reason) if is_told else reason)
+            + _kept_only(session, gate.comparison)
         ),
         "can_approve": stands,
         "why_not": "" if stands else why_not,

@@ -186,6 +186,14 @@ class SqliteStore:
             (self._id(session_name), item.job, item.device.name, json.dumps(encode(item))),
         )
 
+    def compare(self, session_name: str, number: int | None) -> None:
+        """Record the round that a person compares all others with; None for each one's parent."""
+        with self._transaction() as connection:
+            row = self._id(session_name)
+            (head,) = connection.execute("SELECT head FROM sessions WHERE id = ?", (row,)).fetchone()
+            changed = json.dumps({**json.loads(head), "compared_with": number})
+            connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (changed, row))
+
     def stop(self, session_name: str, reason: str) -> None:
         """Record the reason for the end of a session; an empty reason marks the session as resumed.
 

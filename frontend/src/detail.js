@@ -67,11 +67,13 @@ export function detailView(panel) {
   function promptParts(detail) {
     const parts = [make("h3", { textContent: detail.title })];
     if (detail.from) parts[0].append(make("span", { class: "cgn-muted", textContent: ` starting from ${detail.from}` }));
-    if (detail.strategy) parts.push(strategyLine(detail.strategy));
+    if (detail.strategy && !detail.editable) parts.push(strategyLine(detail.strategy)); // the gate states it
     const box = make("div", { class: "cgn-editor" });
     const asked = detail.editable
       ? `What the author (${detail.author}) is asked; you may change it here.`
-      : "What the model is asked. Copy the request above: it includes the standing instructions below.";
+      : detail.sent
+        ? `What the author (${detail.author}) was asked.`
+        : "What the model is asked. Copy the request above: it includes the standing instructions below.";
     parts.push(make("p", { class: "cgn-muted", textContent: asked }));
     if (detail.before) parts.push(make("div", { class: "cgn-tools" }, sinceToggle(detail)));
     element.replaceChildren(...parts, box);
@@ -114,8 +116,7 @@ export function detailView(panel) {
     if (detail.best) head.append(" ", badge("best", "good"));
     const parts = [head];
     if (detail.versions.length) parts.push(versionsBar(detail));
-    const words = detail.relation ? `${detail.relation}: ${detail.reason}` : detail.reason;
-    if (words && !detail.editable) parts.push(make("p", { textContent: words }));
+    if (detail.reason && !detail.editable) parts.push(make("p", { textContent: detail.reason }));
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     if (detail.rationale_html) {
       const quote = trusted(detail.rationale_html, { class: "cgn-html cgn-quote", tabIndex: 0, role: "group" });
@@ -126,7 +127,8 @@ export function detailView(panel) {
     if (claims) parts.push(claims);
     const strip = glanceStrip(detail.glance);
     if (strip) parts.push(strip);
-    if (detail.has_source) parts.push(baseBar(panel, detail));
+    const base = detail.has_source && baseBar(panel, detail);
+    if (base) parts.push(base);
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
       ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => trusted(tab.body_html) })),

@@ -9,7 +9,9 @@ import { ledgerBox } from "./ledger.js";
 import { keyHelp, listenToKeys } from "./keys.js";
 import { writeOutputs } from "./notebook_file.js";
 import { populationBox } from "./population.js";
+import { rooflineChart } from "./roofline.js";
 import { roundsTable } from "./rounds.js";
+import { writingBox } from "./writing.js";
 
 const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
@@ -39,6 +41,7 @@ class Panel {
       "change:population": this.guarded(() => this.parts.population.update()),
       "change:ledger": this.guarded(() => this.parts.ledger.update()),
       "change:roofline": this.guarded(() => this.parts.detail.refresh("roofline")),
+      "change:writing": this.guarded(() => this.parts.writing.update()),
       "change:merging": this.guarded(() => this.parts.gate.update()),
       "change:checked": this.guarded(() => this.parts.carry.update()),
       "change:saved": this.guarded(() => this.writeFile()),
@@ -108,15 +111,16 @@ class Panel {
     const gate = gateBar(this);
     const carry = carryBar(this);
     const end = endBar(this);
+    const writing = writingBox(this);
     const bar = decisionBar(this, [gate, carry]);
     const detail = detailView(this);
     const keys = keyHelp(this);
     const file = make("p", { class: "cgn-muted", hidden: true });
-    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, ledger, population, gate, carry, end, bar, detail, keys, file };
+    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, ledger, population, gate, carry, end, writing, bar, detail, keys, file };
     const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), keys.opener, stop);
     const line = make("div", { class: "cgn-line" }, dot, status, doing, elapsed);
     const header = make("header", { class: "cgn-header" }, top, facts, lead, line);
-    this.root = make("div", { class: "cgn-panel" }, header, keys.element, rounds.element, population.element, gate.element, carry.element, end.element, detail.element, ledger.element, file, bar.element);
+    this.root = make("div", { class: "cgn-panel" }, header, keys.element, rounds.element, population.element, gate.element, carry.element, end.element, writing.element, detail.element, ledger.element, file, bar.element);
     this.root.setAttribute("role", "region");
     this.root.setAttribute("aria-label", "Kernel refinement session");
     // CodeMirror's scroller and whatever else takes the focus by a click: JupyterLab asks the element itself.
@@ -156,6 +160,7 @@ class Panel {
     parts.gate.update(); // after the detail: an edit in it decides which buttons are of use
     parts.carry.update();
     parts.end.update();
+    parts.writing.update();
     parts.bar.update();
     this.showStatus();
     this.tick();
@@ -353,6 +358,12 @@ class Panel {
   rooflinePage() {
     const roofline = this.model.get("roofline") ?? {};
     const words = roofline.words ?? [];
+    if (roofline.chart) {
+      this.chartState ??= {};
+      const said = make("ul", {}, ...words.map((line) => make("li", { textContent: line })));
+      const caption = make("p", { class: "cgn-muted", textContent: roofline.caption });
+      return make("div", {}, rooflineChart(roofline.chart, this.chartState), caption, folded("The roofline in words", said));
+    }
     if (!roofline.image) {
       const text = words.length ? words.join(" ") : "The roofline is being drawn.";
       return make("p", { class: "cgn-empty", textContent: text });

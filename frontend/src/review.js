@@ -14,6 +14,7 @@ export function baseBar(panel, detail) {
     const isOffered = item.has_source && (item.number !== detail.round || item.number === pinned);
     if (isOffered && !item.pending) choice.append(option(item));
   }
+  if (choice.options.length === 1) return null; // there is nothing to choose
   choice.value = String(pinned);
   choice.title = "Same as %cutegen compare r0: diff and figures of every round are against this revision";
   choice.addEventListener("change", () => panel.send("compare", { round: Number(choice.value) }));

@@ -106,6 +106,14 @@ def test_growth_of_the_reply_and_of_its_reasoning_is_told(serve, api):
     heard: list[str] = []
     ask(serve(answers("y" * 400, reasoning="x" * 500)).url, api, heard)
     assert heard == ["the model thinks: 500 characters", "the model writes: 400 characters"]
+    assert [one.written for one in heard] == ["x" * 500, "y" * 400]
+
+
+def test_the_end_of_a_long_reply_is_told_too(serve, api):
+    heard: list[str] = []
+    text = "y" * 400 + " the end"
+    ask(serve(answers(text)).url, api, heard)
+    assert heard[-1].written == text
 
 
 def test_reasoning_is_kept_apart_in_each_form_servers_give_it(serve, api):

@@ -190,17 +190,21 @@ class TestRestart:
             first.run("%cutegen approve")
             first.gate()
         assert len(rows(tmp_path)) == 1
+        first.run("%cutegen compare r0")
         first.run("%cutegen approve")
         first.manager.shutdown_kernel(now=True)
         first.client.stop_channels()
         second = Kernel(tmp_path, attended=True)
         try:
             assert "gelu" in second.run("%cutegen sessions").plain
-            assert second.run("%cutegen resume gelu").status == "ok"
+            resumed = second.run("%cutegen resume gelu")
+            assert resumed.status == "ok"
             assert "round 1: the prompt waits" in second.gate()
             assert second.run("print(gelu.best.name)").text == "r0\n"
             second.run("%cutegen approve")
             second.gate()
+            base = second.until(resumed.panel, "detail", lambda shown: shown["kind"] == "round")["base"]
+            assert base["pinned"] == 0, "what was chosen before the restart"
             second.run("%cutegen approve")
             second.gate()
             assert len(rows(tmp_path)) == 2

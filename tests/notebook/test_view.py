@@ -105,6 +105,19 @@ def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
     assert view["rounds"][2]["strategy"] == "vectorise-128"
 
 
+def test_a_request_that_is_answered_stays_in_view_with_its_strategy():
+    answered = Live(sent=ASKED, doing="the model writes: 400 characters")
+    shown = detail(OPEN, answered, None)
+    assert (shown["kind"], shown["title"], shown["editable"], shown["sent"]) == (
+        "prompt",
+        "Request for r2",
+        False,
+        True,
+    )
+    row = overview(OPEN, answered, None)["rounds"][-1]
+    assert (row["revision"], row["strategy"], row["decision"]) == ("r2", ASKED.strategy.name, "working")
+
+
 def test_each_question_has_a_name_of_its_own():
     later = replace(OPEN, rounds=WHOLE.rounds[:3])
     lives = [

@@ -10,6 +10,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.round import Attempt, Prompt, Relation
 from cutegen_nb.notebook.approver import Gate
+from cutegen_nb.notebook.view_detail import told_once
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.testing import examples
 
@@ -79,3 +80,18 @@ def test_where_an_earlier_version_passed_the_gate_says_that_it_can_be_restored()
     ):
         gate = Gate(kind="revision", session=SESSION, attempts=tuple(attempts))
         assert words in gate_view(SESSION, gate.with_pending(SESSION), gate)["why_not"]
+
+
+@pytest.mark.parametrize(
+    ("relation", "reason", "told"),
+    [
+        ("estimated faster", "estimated 4.03× the speed", "Estimated faster: 4.03× the speed"),
+        (
+            "no clear difference",
+            "estimated 1.05× the speed",
+            "No clear difference: estimated 1.05× the speed",
+        ),
+    ],
+)
+def test_a_comparison_says_estimated_once(relation, reason, told):
+    assert told_once(relation, reason) == told

@@ -303,3 +303,14 @@ def test_a_session_is_stored_whole_or_not_at_all(tmp_path):
         assert store.names() == ()
         store.create(replace(session(), rounds=(finished(0),)))
         assert store.load("relu").rounds == (finished(0),)
+
+
+def test_the_round_that_others_are_compared_with_is_kept(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", finished(0))
+        store.compare("relu", 0)
+    with SqliteStore(tmp_path) as store:
+        assert store.load("relu").compared_with == 0
+        store.compare("relu", None)
+        assert store.load("relu") == replace(session(), rounds=(finished(0),))

@@ -42,10 +42,10 @@ def glance(
 
 
 def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
-    stands_out = f" In the counts {found.causes[0].name} stands out." if found.causes else ""
-    if estimated and estimated.terms:
-        return f"Bound by {estimated.terms[0].name}.{stands_out}"
-    return f"Bound by {found.bound.value}.{stands_out}"
+    bound = estimated.terms[0].name if estimated and estimated.terms else found.bound.value
+    cause = found.causes[0].name if found.causes else ""
+    is_told = not cause or cause == f"{bound}-bound"
+    return f"Bound by {bound}." + ("" if is_told else f" In the counts {cause} stands out.")
 
 
 def _time_bars(estimated: Estimate) -> tuple[list[dict[str, object]], str]:

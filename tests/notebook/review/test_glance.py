@@ -38,6 +38,17 @@ def test_the_bound_its_bars_and_what_changed_most_are_told():
     assert (sectors["title"], sectors["moved"]) == ("Global sectors (32 B)", "−75.0 % better")
 
 
+def test_a_cause_that_is_the_bound_itself_is_told_once():
+    item = with_estimate(SESSION.rounds[1], 2e-6, 100)
+    found = diagnose(SESSION.facts, item.evaluation, SESSION.device)
+    bound = found.bound.value
+    cause = replace(found.causes[0], name=f"{bound}-bound")
+    shown = glance(SESSION, item, None, replace(found, causes=(cause,)))
+    assert shown["headline"] == f"Bound by {bound}."
+    other = glance(SESSION, item, None, replace(found, causes=(replace(cause, name="uncoalesced"),)))
+    assert other["headline"] == f"Bound by {bound}. In the counts uncoalesced stands out."
+
+
 def test_a_first_kernel_has_bars_and_no_changes():
     shown = detail(SESSION, Live(ended="done"), 0)["glance"]
     assert shown["bars"]

@@ -1,0 +1,113 @@
+"""A model streams its reply: the person reads it while it comes, under a request that stays where it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+KERNEL = """import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import from_dlpack
+
+THREADS = 128
+
+
+@cute.kernel
+def relu_kernel(x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    index = block * THREADS + thread
+    if index < count:
+        value = x[index]
+        y[index] = value if value > 0.0 else 0.0
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
+    blocks = (count + THREADS - 1) // THREADS
+    relu_kernel(x, y, count).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        launch(from_dlpack(x.view(-1)), from_dlpack(y.view(-1)), x.numel())
+        return y
+"""
+
+WORDS = "Each thread takes one element of the tensor. " * 20
+
+
+class _Model(BaseHTTPRequestHandler):
+    """Streams words, and once it may go on, a kernel."""
+
+    may_go_on = threading.Event()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self._send({"role": "assistant", "content": WORDS})
+        self.may_go_on.wait(120)
+        self._send({"content": f"\n\n```python\n{KERNEL}```\n"})
+        self._send({}, "stop")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _send(self, delta, finish=None):
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        event = {
+            "id": "1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+        self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.flush()
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def streaming_model():
+    _Model.may_go_on.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    _Model.may_go_on.set()
+    server.shutdown()
+    thread.join(5)
+
+
+def height(found):
+    return found.bounding_box()["height"]
+
+
+def test_a_reply_is_read_while_it_comes_and_the_request_stays_in_its_place(sit, streaming_model):
+    session = sit(f"--author openai --model m --base-url {streaming_model}")
+    session.at_prompt(0)
+    request = session.panel.locator(".cgn-detail .cgn-editor")
+    before = height(request)
+    session.click("Ask")
+    written = session.panel.locator(".cgn-written")
+    session.expect(written).to_contain_text("Each thread takes one element of the tensor.")
+    session.expect(session.panel.locator(".cgn-status")).to_have_text(
+        "The request for r0 was sent. Working on r0:"
+    )
+    session.expect(session.panel.locator(".cgn-detail")).to_contain_text("was asked")
+    assert height(request) == before
+    session.expect(session.panel.get_by_text("the first one appears here")).to_have_count(0)
+    _Model.may_go_on.set()
+    session.at_revision(0)
+    session.expect(written).to_be_hidden()
+    session.expect(session.panel.locator(".cgn-status")).to_have_text("r0 waits for you: build on it?")
+    session.expect(session.editor(0)).to_contain_text("relu_kernel")
