@@ -20,8 +20,8 @@ from cutegen_nb.core.problem import ProblemFacts, Workload
 from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
 
 _LAUNCH_MS = 0.003
-"""Time in ms between two kernels of a stream that does not wait for the host, 2 to 3 µs. A kernel with a lower
-floor is launch-bound. A host that queues each call takes longer (`benchmarks/host_time.py`)."""
+"""Time in ms between two kernels of a stream that does not wait for the host, 2 to 3 µs. A kernel with a
+lower floor is launch-bound. A host that queues each call takes longer (`benchmarks/host_time.py`)."""
 _LONG = 10
 """Multiple of the launch cost from which a measured time has another cause than the launch."""
 _WASTE = 1.05
