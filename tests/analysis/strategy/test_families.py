@@ -34,6 +34,16 @@ CASES = [
         (("scan", 8, 1 << 20), {"ctas": 1024.0}, "1,024 CTAs"),
         (("scan", 8, 1 << 20), {"split": True}, "CTAs share sums"),
     ]),
+    ("look-back", ("scan", 8, 1 << 20), {"passes": 2.0, "split": True, "launches": 2}, [
+        (("scan", 4096, 8192), {}, "4,096 rows"),
+        (("scan", 8, 1 << 20), {"split": False}, "no sum is shared"),
+        (("scan", 8, 1 << 20), {"passes": 1.0}, "read once"),
+    ]),
+    ("stream-k", ("product", 4096, 4096, 4096), {"launches": 1, "tensor_types": ("f16",)}, [
+        (("product", 4096, 4096, 4096), {"tensor_types": ()}, "no product runs on tensor cores"),
+        (("product", 4096, 4096, 64), {}, "sums of 64 terms"),
+        (("product", 4096, 4096, 4096), {"split": True}, "CTAs share sums"),
+    ]),
     ("slices-in-shared-memory", ("relu", 64), PLAIN, [
         (("relu", 64), {"staged_fraction": 1.0}, "are staged"),
     ]),
@@ -70,8 +80,9 @@ def test_each_is_offered_where_it_fits_and_else_the_figure_says_why_not(workload
 
 
 @pytest.mark.parametrize(("name", "kind"), [
-    ("row-in-cluster", "norm"), ("split-scan", "scan"), ("slices-in-shared-memory", "pooling"),
+    ("row-in-cluster", "norm"), ("split-scan", "scan"), ("look-back", "scan"), ("slices-in-shared-memory", "pooling"),
     ("gathered-tensor-cores", "convolution"), ("flash-tiles", "attention"), ("persistent-tiles", "matrix product"),
+    ("stream-k", "matrix product"),
 ])  # fmt: skip
 def test_each_is_in_the_menu_of_its_class_and_not_of_another(name, kind):
     assert kind in STRATEGIES[name].classes
