@@ -314,9 +314,12 @@ def test_a_contract_breach_names_what_a_policy_leaves_to_pytorch():
     )
 
 
-def test_three_tf32_products_are_allowed_in_the_contract_and_taught_for_fp32_products():
+def test_three_products_for_one_are_allowed_in_the_contract_and_taught_for_fp32_products():
     contract = first_prompt(background()).system
-    assert "three\n   TF32 products that keep fp32's accuracy (3×TF32) are allowed" in contract
+    assert (
+        "three\n   products of TF32 (3×TF32) or of scaled fp16 parts, which keep fp32's accuracy, are allowed"
+        in contract
+    )
     for dtype, taught in (("float32", True), ("float16", False), ("bfloat16", False)):
         facts = replace(examples.relu_facts(), workload_class=WorkloadClass.MATMUL, dtype=dtype)
         context = replace(

@@ -230,11 +230,11 @@ def test_the_replies_that_the_requests_show_can_be_read():
     )
 
 
-def test_a_library_policy_and_three_tf32_products_bound_what_a_strategy_may_ask_for():
+def test_a_library_policy_and_three_products_for_one_bound_what_a_strategy_may_ask_for():
     facts = context()
     plain = invent_prompt(facts, BASE, PARENT).system
     assert "PyTorch computes no part of the result" in plain
-    assert "only by three TF32\nproducts for one (3×TF32)" in plain
+    assert "only by three products\nof TF32 (3×TF32) or of scaled fp16 parts for one" in plain
     problem = replace(facts.session.problem, library=(LibraryFamily.CONV,))
     allowed = replace(facts, session=replace(facts.session, problem=problem))
     assert "PyTorch may compute convolutions" in invent_prompt(allowed, BASE, PARENT).system

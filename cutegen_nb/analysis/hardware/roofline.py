@@ -32,8 +32,9 @@ _ON_TENSOR_CORES = frozenset(
     }
 )
 """Kinds of work that consist of, or may contain, matrix products, for which tensor cores count as a roof."""
-_TF32_PRODUCTS_PER_FP32 = 3
-"""Tensor-core TF32 products that give one product of fp32 accuracy (3×TF32: Ootomo, Yokota, 2022)."""
+_PRODUCTS_PER_FP32 = 3
+"""Tensor-core products of TF32, or of scaled fp16, that give one product of fp32 accuracy (Ootomo, Yokota,
+2022). Both keep 22 or more bits of a factor in two parts and leave out the product of the low parts."""
 COUNTED_AS = {"tensor.s8": "tensor.i8", "tensor.fp8": "tensor.f8"}
 """Pipe names of counters to the names that data sheets use for the same pipe."""
 _SLACK = 0.85
@@ -124,8 +125,8 @@ class Roofline:
 def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
     """Return the flat roofs that count at a problem's precision, lowest first.
 
-    Tensor cores count where the work may be matrix products. fp32 may use them in three TF32 products, which
-    keep its accuracy; plain TF32 is below the precision policy and does not count.
+    Tensor cores count where the work may be matrix products. fp32 may use them in three products of TF32 or
+    of scaled fp16, which keep its accuracy; plain TF32 is below the precision policy and does not count.
     """
     short = _SHORT.get(facts.dtype, "f32")
     # Pipe → (products that give one result of this precision, note).
@@ -136,7 +137,8 @@ def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
     if facts.workload_class in _ON_TENSOR_CORES:
         offers[f"tensor.{short}"] = (1, "")
         if short == "f32":
-            offers["tensor.tf32"] = (_TF32_PRODUCTS_PER_FP32, "three TF32 products for one of fp32 accuracy")
+            for pipe, name in (("tensor.tf32", "TF32"), ("tensor.f16", "fp16")):
+                offers[pipe] = (_PRODUCTS_PER_FP32, f"three {name} products for one of fp32 accuracy")
     found = [
         _ceiling(pipe, device.peak_flops[pipe] / split, note, device)
         for pipe, (split, note) in offers.items()
@@ -153,7 +155,8 @@ def peak_at_precision(dtype: str, device: Device, cores: str) -> float:
     short = _SHORT.get(dtype, "f32")
     found = device.peak_flops.get(f"{cores}.{short}", 0.0)
     if cores == "tensor" and short == "f32":
-        return device.peak_flops.get("tensor.tf32", 0.0) / _TF32_PRODUCTS_PER_FP32
+        peaks = (device.peak_flops.get(f"tensor.{kind}", 0.0) for kind in ("tf32", "f16"))
+        return max(peaks) / _PRODUCTS_PER_FP32
     if cores == "cuda" and not found and short in {"f16", "bf16"}:
         return device.peak_flops.get("cuda.f32", 0.0)
     return found
