@@ -306,6 +306,8 @@ class Notebook:
         )
         is_light = "true" if theme == "light" else "false"
         self.page.wait_for_selector(f"body[data-jp-theme-light='{is_light}']", state="attached")
+        # JupyterLab fades its splash for 200 ms, and fails to remove it twice where a second change is sooner.
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
 
     def restart_kernel(self) -> None:
         self.page.evaluate(
