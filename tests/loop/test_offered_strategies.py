@@ -153,6 +153,7 @@ OFFERS = {
             "vectors-along-k": "no rows are reduced",
             "skip-empty-tiles": "the reference masks nothing",
             "split-k": "256 tiles of 128 × 128 for 108 multiprocessors",
+            "stream-k": "no product runs on tensor cores",
             "tune-stages": "nothing is loaded ahead of a barrier",
         }
         | _UNSTAGED
