@@ -370,8 +370,13 @@ class Sitting:
         """Wait for words at the head of the request that waits; an editor draws only what is in sight."""
         self.at_prompt(number)
         editor = self.panel.get_by_label(f"Request for r{number}, editable")
-        editor.scroll_into_view_if_needed()
-        self.expect(editor).to_contain_text(words)
+
+        # The editor is made anew with the request, maybe between a look for it and its scrolling.
+        def is_shown() -> bool:
+            editor.evaluate("(element) => element.scrollIntoView({ block: 'start' })")
+            return words in editor.inner_text()
+
+        self.notebook.until(is_shown, PATIENCE_S, repr(words))
 
     def at_revision(self, number: int) -> None:
         self.until(f"r{number} waits for you: build on it?")
