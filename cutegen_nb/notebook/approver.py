@@ -115,10 +115,6 @@ class Gate:
         )
 
 
-REQUEST_SENT = "The request for r"
-"""Beginning of the confirmation that a request was sent; it is out of date once its revision is there."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Decision of a person, made in the panel or by a magic."""
@@ -149,6 +145,8 @@ class PanelApprover:
         self._made: list[tuple[int, Decision]] = []
         self.gate: Gate | None = None
         """Open gate; None while no decision is pending."""
+        self.sent = ""
+        """Confirmation of the request sent last; it is out of date once its revision is there."""
 
     @property
     def latest(self) -> Decision | None:
@@ -220,7 +218,9 @@ class PanelApprover:
         if gate.kind == "epoch":
             return f"Epoch {gate.number}: {shorten(decision_sentence(decision), _QUOTED, placeholder=' …')}."
         if gate.kind == "prompt" and answer.action in {Action.APPROVE, Action.EDIT}:
-            return f"{REQUEST_SENT}{gate.number} was sent{' as you edited it' if answer.edited else ''}."
+            edited = " as you edited it" if answer.edited else ""
+            self.sent = f"The request for r{gate.number} was sent{edited}."
+            return self.sent
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
         words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
         if answer.action is Action.STOP:

@@ -19,7 +19,7 @@ from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import Replan, open_session
-from cutegen_nb.notebook.approver import REQUEST_SENT, Answer, Gate, PanelApprover, restoring
+from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, restoring
 from cutegen_nb.notebook.carrying import lacking
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import as_notebook_error
@@ -237,7 +237,7 @@ class RunningSession:
             self._change(
                 notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
             )
-        if gate.attempts and self.live.notice.startswith(REQUEST_SENT):
+        if gate.attempts and self.live.notice == self._approver.sent:
             self._change(notice="")
         self._change(doing="", since=time.time(), gate=gate, carried=None, sent=None, writing="")
 
