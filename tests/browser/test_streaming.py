@@ -8,38 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.browser.test_steering import KERNEL
+
 pytestmark = pytest.mark.long
-
-KERNEL = """import cutlass
-import cutlass.cute as cute
-import torch
-from cutlass.cute.runtime import from_dlpack
-
-THREADS = 128
-
-
-@cute.kernel
-def relu_kernel(x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
-    thread, _, _ = cute.arch.thread_idx()
-    block, _, _ = cute.arch.block_idx()
-    index = block * THREADS + thread
-    if index < count:
-        value = x[index]
-        y[index] = value if value > 0.0 else 0.0
-
-
-@cute.jit
-def launch(x: cute.Tensor, y: cute.Tensor, count: cutlass.Int32):
-    blocks = (count + THREADS - 1) // THREADS
-    relu_kernel(x, y, count).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
-
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        launch(from_dlpack(x.view(-1)), from_dlpack(y.view(-1)), x.numel())
-        return y
-"""
 
 WORDS = "Each thread takes one element of the tensor. " * 20
 
