@@ -58,5 +58,5 @@ def test_its_forks_can_use_cuda(ahead):
 
 
 def test_a_source_position_of_a_traced_operation_is_looked_up_once(ahead):
-    # Without this, compiling a long kernel took forty times as long.
+    # Without this, compiling a long kernel took nearly thirty times as long.
     assert ahead["positions looked up"] == 1
