@@ -107,9 +107,9 @@ def _dsl() -> Line:
 
 
 def _tvm_ffi() -> Line:
-    """Return the line of the package; where a GPU needs it, the line of the kernels' placement says so."""
+    """Return the line of the package, without which a GPU is refused."""
     found = _version(TVM_FFI)
-    told = f"not installed: kernels run on the simulator only; pip install {TVM_FFI}"
+    told = f"not installed: a GPU is refused without it; pip install {TVM_FFI}"
     return Line(item="TVM-FFI", value=found or told, is_missing=found is None)
 
 
