@@ -1,9 +1,14 @@
 // The source beside the PTX or SASS that came from it. Choosing a line marks its instructions, and the other way.
-import { button, enable, make, tell } from "./dom.js";
+import { button, copyText, enable, make, tell } from "./dom.js";
 import { rowList } from "./rows.js";
 
 const UNCOUNTED = -1;
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+/** A count in three figures, as in the columns of the source: 3.14k. */
+function short(count) {
+  const power = Math.min(4, Math.floor(Math.log10(Math.max(1, count)) / 3));
+  return power ? `${(count / 1000 ** power).toPrecision(3)}${" kMGT"[power]}` : String(count);
+}
 
 /** The page for `code`, a view of the kernel; `state` keeps what was chosen while the panel stands. */
 export function codePage(code, state) {
@@ -57,7 +62,7 @@ export function codePage(code, state) {
     panes.replaceChildren(source.element, listing.element);
     tell(note, [shown.note, rows.length ? "" : "There is no code to show."].filter(Boolean).join(" "));
     note.hidden = !note.textContent;
-    tools.replaceChildren(...kernelChoice(kernel), languages(kernel, shown), jumps());
+    tools.replaceChildren(...kernelChoice(kernel), languages(kernel, shown), jumps(), copying(shown));
     update("");
     if (focused) tools.querySelector(`[data-cgn-name="${focused}"]`)?.focus({ preventScroll: true });
 
@@ -108,6 +113,13 @@ export function codePage(code, state) {
     return group;
   }
 
+  function copying(shown) {
+    const label = `Copy ${shown.language}`;
+    const made = button(label, (self) => copyText(`${shown.text.join("\n")}\n`, self, label), { kind: "cgn-small" });
+    made.title = "The whole text, with the declarations of registers and parameters that are left out here";
+    return made;
+  }
+
   function kernelChoice(kernel) {
     if (code.kernels.length < 2) return [make("span", { class: "cgn-label", textContent: kernel.name })];
     const select = make("select", { class: "cgn-select", "aria-label": "Kernel", "data-cgn-name": "code-kernel" });
@@ -131,7 +143,8 @@ export function codePage(code, state) {
     const amount = `${mine.length.toLocaleString("en")} ${shown.language} ${mine.length === 1 ? "instruction" : "instructions"}`;
     const place = mine.length ? `${amount}${starts > 1 ? ` in ${starts} places` : ""}` : `no ${shown.language} instruction`;
     const full = kernel.figures[state.line]?.full;
-    return `Line ${state.line}: ${place}${full ? `. ${kernel.counts}: ${full}` : ""}.`;
+    const counts = `${kernel.counts.charAt(0).toUpperCase()}${kernel.counts.slice(1)}`;
+    return `Line ${state.line}: ${place}.${full ? ` ${counts}: ${full}.` : ""}`;
   }
 }
 
@@ -148,31 +161,40 @@ function cell(kind, text, heat = 0, title = "") {
   return made;
 }
 
+/** The cells that stay in sight when the text is scrolled sideways. */
+function side(...cells) {
+  return make("span", { class: "cgn-row-side" }, ...cells);
+}
+
 function sourceHead(kernel) {
   const heads = kernel.columns.map(({ title, what }) => cell("cgn-figure", title, 0, what));
-  return [cell("cgn-number", "Line"), ...heads, cell("cgn-words", "Source")];
+  return [side(cell("cgn-number", "Line"), ...heads), cell("cgn-row-text", "Source")];
 }
 
 function listingHead(shown, isCounted) {
-  const runs = isCounted ? [cell("cgn-figure", "Executed", 0, "Executions by warps in one call, over all launches.")] : [];
-  return [cell("cgn-number", "Line", 0, "Line of the source"), ...runs, cell("cgn-words", shown.language)];
+  const runs = isCounted ? [cell("cgn-figure", "Exec.", 0, "Executions by warps in one call, over all launches.")] : [];
+  return [side(cell("cgn-number", "Line", 0, "Line of the source"), ...runs), cell("cgn-row-text", shown.language)];
 }
 
 function sourceRow(kernel, line, number, hasCode) {
   const figures = kernel.figures[number];
   const cells = kernel.columns.map((_, i) => cell("cgn-figure", figures?.cells[i][0] ?? "", figures?.cells[i][1]));
-  const words = cell("cgn-words", "");
-  words.append(...line.map(([kind, text]) => make("span", { class: kind && `cgn-py-${kind}`, textContent: text })));
-  return [cell(hasCode ? "cgn-number cgn-has-code" : "cgn-number", String(number)), ...cells, words];
+  const words = cell("cgn-row-text", "");
+  const indent = /^ */.exec(line[0]?.[1] ?? "")[0].length;
+  // Half of the indentation: beside the code there is little room.
+  const [[firstKind, first] = ["", ""], ...rest] = line;
+  const pieces = [[firstKind, first.slice(indent - Math.ceil(indent / 2))], ...rest];
+  words.append(...pieces.map(([kind, text]) => make("span", { class: kind && `cgn-py-${kind}`, textContent: text })));
+  return [side(cell(hasCode ? "cgn-number cgn-has-code" : "cgn-number", String(number)), ...cells), words];
 }
 
 function listingRow(row, peak, isCounted) {
-  const count = row.executions === UNCOUNTED ? "" : short.format(row.executions);
+  const count = row.executions === UNCOUNTED ? "" : short(row.executions);
   const runs = isCounted ? [cell("cgn-figure", count, row.executions / peak, count && `${row.executions.toLocaleString("en")} executions by warps`)] : [];
-  const words = cell("cgn-words", "");
+  const words = cell("cgn-row-text", "");
   const [, before, name, after] = /^(\s*(?:\/\*[0-9a-f]+\*\/\s*)?(?:@!?%?\w+\s+)?)([a-zA-Z][\w.:]*)(.*)$/.exec(row.text) ?? [null, "", "", row.text];
   const isLabel = /:\s*$/.test(row.text);
   if (isLabel) words.append(make("span", { class: "cgn-py-f", textContent: row.text }));
   else words.append(make("span", { class: "cgn-py-c", textContent: before }), make("span", { class: "cgn-py-k", textContent: name }), after);
-  return [cell("cgn-number", row.line ? String(row.line) : "·"), ...runs, words];
+  return [side(cell("cgn-number", row.line ? String(row.line) : "·"), ...runs), words];
 }

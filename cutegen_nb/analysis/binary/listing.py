@@ -23,8 +23,8 @@ Disassemble = Callable[[bytes], str]
 
 _CUT = f"The code of an evaluation is kept up to {MOST_ROWS:,} lines: the rest is left out."
 _NAMES_ONLY = (
-    "Names and offsets only, read from the machine code: nvdisasm of the CUDA toolkit, which prints the "
-    "operands, was not found or printed nothing."
+    "Names and offsets only, read from the machine code: nvdisasm, which prints the operands, was not found "
+    "or printed nothing. `pip install nvidia-cuda-nvdisasm` brings it for the next evaluation."
 )
 _UNREAD = "The machine code of this kernel could not be read."
 _ITEM = re.compile(r"(?:\.(?:visible|weak|extern|common)\s+)*\.(entry|func)\b")
@@ -146,7 +146,11 @@ def _body(
         is_code = depth > 0 and not is_label and not code.startswith(".") and code.strip("{};") != ""
         # Declarations of a function's head and labels stand at the margin, as the compiler writes them.
         is_outside = depth == 0 and first != ".param"
-        shown = code if is_outside or is_label or code == "}" else f"    {' '.join(code.split())}"
+        shown = (
+            code
+            if is_outside or is_label or (code == "}" and depth == 1)
+            else f"    {' '.join(code.split())}"
+        )
         depth += code.count("{") - code.count("}")
         if not is_code:
             yield CodeRow(shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -26,10 +27,16 @@ def listings(codes: Sequence[KernelCode], architecture: str, folder: Path) -> tu
         return ()
 
 
+def _packaged() -> str:
+    """Return the nvdisasm of the package nvidia-cuda-nvdisasm, which puts it on no path; empty without it."""
+    found = (tool for folder in sys.path for tool in Path(folder).glob("nvidia/cu*/bin/nvdisasm"))
+    return str(next(found, ""))
+
+
 def _disassembled(folder: Path, cubin: bytes) -> str:
     """Return what nvdisasm prints for a cubin; empty without the program and where it fails."""
-    tool = locate("nvdisasm")
-    if tool is None:
+    tool = locate("nvdisasm") or _packaged()
+    if not tool:
         return ""
     file = folder / "module.cubin"
     try:

@@ -12,8 +12,15 @@ from cutegen_nb.core.profile import Profile, function_name
 from cutegen_nb.report.html.code import highlight
 from cutegen_nb.report.markup import visible
 
-_COLUMNS = ("Instructions", "Global bytes", "Bank conflicts", "Shared passes", "Stalls", "Spilled")
-"""Columns of the lines' figures, the most wanted first."""
+_COLUMNS = {
+    "Instructions": "Instr.",
+    "Global bytes": "Global",
+    "Bank conflicts": "Conflicts",
+    "Shared passes": "Passes",
+    "Stalls": "Stalls",
+    "Spilled": "Spilled",
+}
+"""Columns of the lines' figures, the most wanted first, with their headings where there is little room."""
 _MOST_COLUMNS = 3
 """Columns shown beside the source, where little room is left."""
 
@@ -72,7 +79,7 @@ def _columns(found: KernelHeat, profile: Profile) -> dict[str, object]:
     shown = [titles.index(title) for title in _COLUMNS if title in titles][:_MOST_COLUMNS]
     return {
         "columns": [
-            {"title": one.title, "what": f"{one.unit}. {one.what}"}
+            {"title": _COLUMNS[one.title], "what": f"{one.title}, {one.unit}: {one.what}"}
             for one in (found.columns[index] for index in shown)
         ],
         "figures": {
