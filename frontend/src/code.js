@@ -22,6 +22,14 @@ export function codePage(code, state) {
   page.append(tools, told, panes, note);
   let source = null;
   let listing = null;
+  // Here the keys of the next and the previous change go to the places of a line.
+  page.addEventListener("keydown", (event) => {
+    const name = { n: "code-on", p: "code-back" }[event.key];
+    if (!name || event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    event.preventDefault();
+    event.stopPropagation();
+    tools.querySelector(`[data-cgn-name="${name}"]`).click();
+  });
   build();
   return { element: page, destroy };
 
@@ -91,7 +99,7 @@ export function codePage(code, state) {
           if (at >= 0) choose({ row: at }, "");
         }, { kind: "cgn-small" });
         made.setAttribute("aria-label", label);
-        made.title = `${label} in the code`;
+        made.title = `${label}; key ${way > 0 ? "n" : "p"}`;
         made.dataset.cgnName = name;
         group.append(made);
       }

@@ -27,7 +27,8 @@ export function detailView(panel) {
     const root = element.getRootNode();
     const focused = element.contains(root.activeElement) ? root.activeElement.dataset.cgnName : "";
     editor?.destroy();
-    editor = null;
+    code?.destroy();
+    editor = code = null;
     tabs = verdict = null;
     const detail = panel.detail;
     if (detail.kind === "prompt") element.replaceChildren(...promptParts(detail));
@@ -173,7 +174,8 @@ export function detailView(panel) {
       if (isChoice) panel.ui.tab = id;
       panel.look(id);
       editor?.destroy();
-      editor = null;
+      code?.destroy();
+      editor = code = null;
       for (const item of items) {
         const isShown = item.id === id;
         item.tab.setAttribute("aria-selected", String(isShown));
@@ -191,8 +193,6 @@ export function detailView(panel) {
 
   /** The compiled code, which the kernel sends once its tab is open. */
   function codeShown(detail) {
-    code?.destroy();
-    code = null;
     if (panel.code.key !== detail.key || !panel.code.kernels?.length) {
       return make("p", { class: "cgn-empty", textContent: "The code is being read." });
     }

@@ -68,6 +68,10 @@ def test_a_line_marks_its_instructions_and_an_instruction_its_line(desk):
     desk.expect(source.locator(marked)).to_contain_text(hot)
     panel.get_by_role("button", name="Next place of this line").click()
     desk.expect(code.locator(".cgn-row-active")).to_contain_text("%r18000")
+    code.press("p")
+    desk.expect(code.locator(".cgn-row-active")).to_contain_text("%r5,")
+    code.press("n")
+    desk.expect(code.locator(".cgn-row-active")).to_contain_text("%r18000")
     desk.expect(code.locator(".cgn-row-active")).to_contain_text("18.0k")
     assert code.locator('[role="option"]').count() < 80
     desk.expect(panel.get_by_role("button", name="Next place of this line")).to_have_attribute(
