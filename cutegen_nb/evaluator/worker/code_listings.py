@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from cutegen_nb.core.compiled.listing import CodeListing
 from cutegen_nb.evaluator.tools.tool_run import locate
 
 _LONGEST_S = 5.0
-"""Timeout of nvdisasm in seconds, so that a listing costs no verdict."""
+"""Seconds that nvdisasm may take for all kernels together, so that a listing costs no verdict."""
 
 
 def listings(codes: Sequence[KernelCode], architecture: str, folder: Path) -> tuple[CodeListing, ...]:
@@ -22,8 +23,8 @@ def listings(codes: Sequence[KernelCode], architecture: str, folder: Path) -> tu
     `folder` is one that this process may write to.
     """
     try:
-        return listings_of(codes, architecture, partial(_disassembled, folder))
-    except (IndexError, KeyError, ValueError):  # PTX of another compiler: the verdict does not depend on it
+        return listings_of(codes, architecture, partial(_disassembled, folder, time.monotonic() + _LONGEST_S))
+    except Exception:  # noqa: BLE001 - code of another compiler, or a hostile one: no verdict depends on it
         return ()
 
 
@@ -33,16 +34,17 @@ def _packaged() -> str:
     return str(next(found, ""))
 
 
-def _disassembled(folder: Path, cubin: bytes) -> str:
-    """Return what nvdisasm prints for a cubin; empty without the program and where it fails."""
+def _disassembled(folder: Path, until: float, cubin: bytes) -> str:
+    """Return what nvdisasm prints for a cubin; empty without it, where it fails, and after `until`."""
     tool = locate("nvdisasm") or _packaged()
-    if not tool:
+    left_s = until - time.monotonic()
+    if not tool or left_s <= 0:
         return ""
     file = folder / "module.cubin"
     try:
         file.write_bytes(cubin)
         done = subprocess.run(
-            [tool, "-c", str(file)], capture_output=True, text=True, timeout=_LONGEST_S, check=False
+            [tool, "-c", str(file)], capture_output=True, text=True, timeout=left_s, check=False
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return ""

@@ -16,7 +16,6 @@ _COLUMNS = {
     "Instructions": "Instr.",
     "Global bytes": "Global",
     "Bank conflicts": "Conflicts",
-    "Shared passes": "Passes",
     "Stalls": "Stalls",
     "Spilled": "Spilled",
 }
@@ -38,7 +37,7 @@ def code_view(
         "kernels": [
             {
                 "name": visible(function_name(kernel, source)),
-                "listings": [_listing(one) for one in listings],
+                "listings": [_listing(one, function_name(kernel, source)) for one in listings],
                 **_figures(evaluation.profile, kernel, diagnosis, source),
             }
             for kernel, listings in by_kernel.items()
@@ -46,8 +45,11 @@ def code_view(
     }
 
 
-def _listing(listing: CodeListing) -> dict[str, object]:
-    """Return the rows of a listing by member, which is smaller as JSON than row by row."""
+def _listing(listing: CodeListing, name: str) -> dict[str, object]:
+    """Return the rows of a listing by member, which is smaller as JSON than row by row.
+
+    The kernel has its name in the source: the compiler's has up to 180 characters, in each parameter again.
+    """
     note = listing.note
     try:
         rows = listing.rows()
@@ -56,7 +58,7 @@ def _listing(listing: CodeListing) -> dict[str, object]:
     return {
         "language": visible(listing.language),
         "note": visible(note),
-        "text": [visible(row.text) for row in rows],
+        "text": [visible(row.text.replace(listing.kernel, name)) for row in rows],
         "lines": [row.line for row in rows],
         "executions": [row.executions for row in rows],
     }

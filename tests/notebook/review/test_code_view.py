@@ -58,6 +58,15 @@ def test_kernels_of_a_gpu_have_code_and_no_counts():
     assert [one["note"] for one in shown["kernels"][1]["listings"]] == ["Note of PTX.", "Note of SASS."]
 
 
+def test_a_kernel_has_its_name_in_the_source():
+    long = "kernel_cutlass_kernel_tensorptrf32gmemo1_tensorptrf32gmemo1__0"
+    rows = packed_rows([CodeRow(f"    ld.param.b64 %rd1, [{long}_param_0];", 1)])
+    shown = code_view("r0", SOURCE, evaluated(CodeListing(kernel=long, language="PTX", packed=rows)))
+    (kernel,) = shown["kernels"]
+    assert kernel["name"] == "kernel"
+    assert kernel["listings"][0]["text"] == ["    ld.param.b64 %rd1, [kernel_param_0];"]
+
+
 def test_damaged_code_is_said_in_a_sentence():
     shown = code_view("r0", SOURCE, evaluated(CodeListing(kernel="kernel", language="PTX", packed="00000")))
     (listing,) = shown["kernels"][0]["listings"]

@@ -90,7 +90,7 @@ def test_the_compiled_code_of_a_revision_is_shown_as_text():
     assert listed(coded()).splitlines() == [
         "kernel, PTX: line of the source, executions by warps, code",
         "Only the names.",
-        "                   {",
+        "                  {",
         "    7       1024      ret; // ⟨U+202E⟩",
     ]
     assert listed(coded(), "r1", sass=True) == "r1 has no SASS."
