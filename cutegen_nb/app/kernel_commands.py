@@ -258,6 +258,15 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
         ),
     ),
     Command(
+        name="ptx",
+        summary="The compiled code of a revision, of the best one or: %cutegen ptx r2",
+        magic=(
+            argument("--name", help="the session (default: the one started last)"),
+            argument("revision", nargs="?", metavar="rN", help="the revision"),
+            argument("--sass", action="store_true", help="the machine code in place of PTX"),
+        ),
+    ),
+    Command(
         name="strategies",
         summary="List the strategies, with the effects that earlier sessions recorded.",
         example="cutegen-nb strategies vectorise-128; cutegen-nb strategies --problem relu.py",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from cutegen_nb.core.compiled.listing import CodeListing
 from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.finding import ACCUSING, Exhibit, Finding, Severity
 from cutegen_nb.core.layout import LayoutRecord
@@ -271,6 +272,8 @@ class Evaluation:
     """Shares of the work of a call, where they could be measured."""
     library: Library = ()
     """Parts that PyTorch computed as the problem's policy allows; empty where kernels did everything."""
+    code: tuple[CodeListing, ...] = ()
+    """PTX and SASS of the kernels, where they could be read."""
     full_size: FullSizeSample | None = None
     """Counts of a call at the problem's full size, for a pass on the simulator; they decide no verdict."""
 

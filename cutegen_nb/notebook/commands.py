@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import ended_words
-from cutegen_nb.analysis.history.summary import outcome, revision
+from cutegen_nb.analysis.history.summary import outcome
 from cutegen_nb.analysis.problem.problem_text import name_from_path, problem_from_string, read_problem
-from cutegen_nb.analysis.source.diff import LineKind
-from cutegen_nb.analysis.source.diff import diff as changes
 from cutegen_nb.app.budgets import budget_of, plan_of
 from cutegen_nb.app.doctor import examine
 from cutegen_nb.app.exporting import SUFFIXES
@@ -20,7 +18,7 @@ from cutegen_nb.app.sessions_list import sessions_bundle, write_sessions
 from cutegen_nb.app.strategies import explanation_text, known_strategies, listing_text, named_strategy
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.core.round import Action, Round
+from cutegen_nb.core.round import Action
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
@@ -29,6 +27,7 @@ from cutegen_nb.notebook.handle import DisplayResult
 from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.notebook.population import commands as population_commands
 from cutegen_nb.notebook.population.view import slots_text
+from cutegen_nb.notebook.review import commands as review_commands
 from cutegen_nb.notebook.session_registry import RefineRequest, SessionRegistry, absolute
 from cutegen_nb.notebook.teaching.assignments import open_assignment
 from cutegen_nb.notebook.teaching.cheating import (
@@ -38,17 +37,12 @@ from cutegen_nb.notebook.teaching.cheating import (
     scoreboard_text,
     source_of,
 )
-from cutegen_nb.report.html import diff as diff_view
-from cutegen_nb.report.markup import visible
 from cutegen_nb.report.terminal.lineage import lineage_text
 from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_for, settings_from_environment
 
 Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
 """Handler of a line magic; its result is a text, an object to display, or None."""
-
-_SIGNS = {LineKind.SAME: " ", LineKind.ADDED: "+", LineKind.REMOVED: "-"}
-"""First character of a line of a diff as text."""
 
 DEFAULT_NAME = "session"
 """Name of a session whose cell holds a class Model and gives no ``--name``."""
@@ -274,62 +268,6 @@ def panel(desk: SessionRegistry, options: Options) -> None:
     desk.screen(running).open(running, panel=True)
 
 
-def diff(desk: SessionRegistry, options: Options) -> DisplayResult:
-    """Show the diff of two revisions, by default the last two with a candidate."""
-    session = desk.stored_handle(options.name, None).session
-    able = [item for item in session.rounds if item.candidate]
-    words = options.revisions or [revision(item) for item in able[-2:]]
-    if len(words) != 2:  # noqa: PLR2004 - a pair
-        raise NotebookUsageError(
-            f"a diff needs two revisions: {session.name} has "
-            f"{', '.join(revision(item) for item in able) or 'none yet'}"
-        )
-    old, new = (_named(able, word, session.name) for word in words)
-    assert old.candidate is not None
-    assert new.candidate is not None
-    before, after, names = old.candidate.source, new.candidate.source, (revision(old), revision(new))
-    plain = _unified(before, after, names)
-    html = diff_view.render(before, after, old_name=names[0], new_name=names[1])
-    return DisplayResult(
-        {"text/html": html, "text/plain": visible(plain) or f"{names[1]} is identical to {names[0]}."}
-    )
-
-
-def compare(desk: SessionRegistry, options: Options) -> str:
-    """Compare every round in the panel with one revision, or each with its parent again."""
-    running = desk.find(options.name)
-    if options.revision == "parent":
-        desk.screen(running).compare_with(None)
-        return "Each round is compared with its parent."
-    session = running.session
-    found = _named(
-        [item for item in session.rounds if item.candidate] if session else [], options.revision, running.name
-    )
-    desk.screen(running).compare_with(found.number)
-    return f"Every round is compared with {revision(found)}."
-
-
-def _unified(before: str, after: str, names: tuple[str, str]) -> str:
-    """Return the diff as text, aligned as the panel and the HTML show it; empty for equal texts."""
-    lines = []
-    for hunk in changes(before, after, context=1).hunks:
-        old, new = (
-            f"{start + 1 if stop > start else start},{stop - start}"
-            for start, stop in ((hunk.old_start, hunk.old_stop), (hunk.new_start, hunk.new_stop))
-        )
-        lines.append(f"@@ -{old} +{new} @@")
-        lines += [f"{_SIGNS[line.kind]}{line.text}" for line in hunk.lines]
-    return "\n".join([f"--- {names[0]}", f"+++ {names[1]}", *lines]) if lines else ""
-
-
-def _named(able: list[Round], word: str, name: str) -> Round:
-    found = next((item for item in able if word.removeprefix("r") == str(item.number)), None)
-    if found is None:
-        known = ", ".join(revision(item) for item in able) or "none yet"
-        raise NotebookUsageError(f"{name} has no revision {word!r}: there is {known}")
-    return found
-
-
 def export(desk: SessionRegistry, options: Options) -> str:
     """Export a session, its report or its best kernel to a file."""
     if not options.file:
@@ -406,8 +344,9 @@ COMMANDS: dict[str, Command] = {
     "replay": replay,
     "rounds": rounds,
     "population": population_commands.population,
-    "diff": diff,
-    "compare": compare,
+    "diff": review_commands.diff,
+    "compare": review_commands.compare,
+    "ptx": review_commands.ptx,
     "report": report,
     "panel": panel,
     "export": export,

@@ -14,7 +14,7 @@ from cutegen_nb.notebook.session_registry import SessionRegistry
 from cutegen_nb.notebook.teaching.assignments import known_exercises
 
 _NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions", "population"})
-_REVISIONS = frozenset({"branch", "merge", "diff", "pin", "drop"})
+_REVISIONS = frozenset({"branch", "merge", "diff", "ptx", "pin", "drop"})
 _FILES = frozenset({"--problem", "--store"})
 
 

@@ -14,7 +14,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.carrying import request_text
 from cutegen_nb.notebook.population.view import EPOCH_ACTIONS, population_view
 from cutegen_nb.notebook.review.ledger_view import ledger_view
-from cutegen_nb.notebook.view import Live, detail, overview, panel_text, roofline, with_pending
+from cutegen_nb.notebook.view import Live, code, detail, overview, panel_text, roofline, with_pending
 from cutegen_nb.report.markup import visible
 
 Post = Callable[[dict[str, object]], None]
@@ -61,6 +61,8 @@ class Panel(anywidget.AnyWidget):
     """Predictions and words of the session with what came of them, from `ledger_view`."""
     roofline = traitlets.Dict().tag(sync=True)
     """Picture of the roofline and its description; drawn only while its tab is open."""
+    code = traitlets.Dict().tag(sync=True)
+    """Compiled code of the round in `detail`, from `view.code`; made only while its tab is open."""
     looking = traitlets.Dict().tag(sync=True)
     """Open tab (``tab``) and colour scheme of the page (``dark``); set by the page."""
     action = traitlets.Dict().tag(sync=True)
@@ -98,6 +100,8 @@ class Panel(anywidget.AnyWidget):
         self._shown: tuple[object, ...] = ()
         self._drawn: tuple[object, ...] | None = None
         self._pictured: tuple[object, ...] | None = None
+        self._listed: tuple[object, ...] | None = None
+        self._look: tuple[Session | None, Live, int | None, int | None] = (None, Live(), None, None)
         self._counted: tuple[object, ...] | None = None
         self._session: Session | None = None
         self.is_reloaded = False
@@ -137,6 +141,8 @@ class Panel(anywidget.AnyWidget):
         shown = {"name": self._name, **overview(session, live, selected)}
         self.view = {**shown, "sent_at": time.time()}
         self._session = with_pending(session, live) if session else None
+        self._look = (session, live, selected, version)
+        self._list()
         self._draw((session.rounds if session else None, live.gate.attempts if live.gate else ()))
 
     def _count(self, session: Session | None, live: Live) -> None:
@@ -156,14 +162,24 @@ class Panel(anywidget.AnyWidget):
         self.roofline = roofline(self._session, dark=is_dark)
         self._pictured = wanted
 
+    def _list(self) -> None:
+        """Make the view of the compiled code if its tab is open and another round or version is shown."""
+        session, live, selected, version = self._look
+        wanted = (session, live.gate, selected, version)
+        if self.looking.get("tab") != "code" or _same(wanted, self._listed):
+            return
+        self.code = code(session, live, selected, version, str(self.detail.get("key", "")))
+        self._listed = wanted
+
     def _looked(self, _: dict[str, object]) -> None:
         """Handle a change of the open tab or of the page's colours."""
         try:
+            self._list()
             self._draw(self._shown)
         except Exception as fault:  # noqa: BLE001 - the panel callback: nobody else would see it
             self.answer = {
                 "id": "",
-                "refused": f"The roofline could not be drawn: {type(fault).__name__}: {fault}",
+                "refused": f"The open tab could not be drawn: {type(fault).__name__}: {fault}",
             }
 
     def _loaded(self, change: dict[str, object]) -> None:

@@ -36,7 +36,7 @@ from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
 from cutegen_nb.notebook.review.base import Look
 from cutegen_nb.notebook.review.roofline_chart import chart
-from cutegen_nb.notebook.view_detail import prompt_detail, round_detail
+from cutegen_nb.notebook.view_detail import prompt_detail, round_code, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.roofline import plot
@@ -165,6 +165,19 @@ def detail(
         ended_words(session.stopped or live.ended) or "No round has finished yet: the first one appears here."
     )
     return {"kind": "empty", "key": "empty", "text": visible(words)}
+
+
+def code(
+    session: Session | None, live: Live, selected: int | None, version: int | None, key: str
+) -> dict[str, object]:
+    """Return the compiled code of the selected round in the selected version; empty where there is none.
+
+    `key` is that of its detail.
+    """
+    if session is None:
+        return {}
+    whole, number = with_pending(session, live), _shown(session, live, selected)
+    return round_code(whole, whole.rounds[number], key, version) if number < len(whole.rounds) else {}
 
 
 def roofline(session: Session | None, *, dark: bool) -> dict[str, object]:

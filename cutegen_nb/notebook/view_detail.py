@@ -26,6 +26,7 @@ from cutegen_nb.core.round import Attempt, Prompt, Relation, Round, opening
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
+from cutegen_nb.notebook.review.code_view import code_view
 from cutegen_nb.notebook.review.glance import glance
 from cutegen_nb.notebook.review.ledger_view import claims_view
 from cutegen_nb.notebook.safe_markdown import markdown_html
@@ -106,8 +107,8 @@ def round_detail(
         _version(item, index, shown=index == (version if version in made else made[-1])) for index in made
     ]
     is_old = version in made[:-1]
-    if is_old and version is not None:
-        item = replace(item, attempts=item.attempts[: version + 1], comparison=None)
+    if is_old:
+        item = at_version(item, version)
         session = replace(
             session, rounds=(*session.rounds[: item.number], item, *session.rounds[item.number + 1 :])
         )
@@ -142,10 +143,20 @@ def round_detail(
         "versions": versions if len(versions) > 1 else [],
         "is_old": is_old,
         "changes": _changes(old, candidate),
+        "has_code": bool(evaluation and evaluation.code),
         "tabs": _tabs(session, item, base, found),
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if is_pending else _spent(item),
     }
+
+
+def round_code(session: Session, item: Round, key: str, version: int | None) -> dict[str, object]:
+    """Return the compiled code of a round's kernels beside its source; `key` is that of its detail."""
+    item = at_version(item, version)
+    if item.candidate is None or item.evaluation is None:
+        return {}
+    found = _diagnosed(session, item.evaluation)
+    return code_view(key, item.candidate.source, item.evaluation, found)
 
 
 def told_once(relation: str, reason: str) -> str:
@@ -153,6 +164,13 @@ def told_once(relation: str, reason: str) -> str:
     is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
     figures = reason.removeprefix("estimated ") if is_repeated else reason
     return f"{relation[:1].upper()}{relation[1:]}: {figures}"
+
+
+def at_version(item: Round, version: int | None) -> Round:
+    """Return a round as it was with an older version of its kernel; unchanged for its last one and None."""
+    if version is None or version not in _versions(item)[:-1]:
+        return item
+    return replace(item, attempts=item.attempts[: version + 1], comparison=None)
 
 
 def _versions(item: Round) -> list[int]:

@@ -1,5 +1,5 @@
 // The author is a person: the request to copy into a chat, and the place to paste the reply.
-import { button, enable, make, tell } from "./dom.js";
+import { button, copyText, enable, make, tell } from "./dom.js";
 
 const CHECK_MS = 300;
 
@@ -35,16 +35,6 @@ export function carryBar(panel) {
 
   function check() {
     if (words.value.trim()) panel.send("checking", { question: panel.view.carry?.id ?? "", edited: words.value });
-  }
-
-  async function copyText(text, self, label, missed = "Not copied: select it") {
-    try {
-      await navigator.clipboard.writeText(text);
-      tell(self, "Copied");
-    } catch {
-      tell(self, missed);
-    }
-    setTimeout(() => tell(self, label), 2500);
   }
 
   const copyRequest = () => copyText(panel.request.text, copy, "Copy the request", "Not copied: select the request below");

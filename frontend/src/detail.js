@@ -1,5 +1,6 @@
 // The round that is looked at, in tabs; or the request that waits to be sent, in an editor.
 import { badge, button, folded, make, tell, trusted } from "./dom.js";
+import { codePage } from "./code.js";
 import { commentForm } from "./comment.js";
 import { sourceEditor, textChanges, textEditor } from "./editor.js";
 import { claimsLine } from "./ledger.js";
@@ -8,6 +9,7 @@ import { baseBar, glanceStrip } from "./review.js";
 export function detailView(panel) {
   const element = make("section", { class: "cgn-detail", "aria-label": "The round looked at" });
   let editor = null;
+  let code = null;
   let shown = "";
   let tabs = null;
   let verdict = null;
@@ -25,7 +27,8 @@ export function detailView(panel) {
     const root = element.getRootNode();
     const focused = element.contains(root.activeElement) ? root.activeElement.dataset.cgnName : "";
     editor?.destroy();
-    editor = null;
+    code?.destroy();
+    editor = code = null;
     tabs = verdict = null;
     const detail = panel.detail;
     if (detail.kind === "prompt") element.replaceChildren(...promptParts(detail));
@@ -132,6 +135,7 @@ export function detailView(panel) {
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
       ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => trusted(tab.body_html) })),
+      ...(detail.has_code ? [{ id: "code", title: "PTX and SASS", build: () => codeShown(detail) }] : []),
       { id: "roofline", title: "Roofline", build: () => panel.rooflinePage() },
       { id: "exchanges", title: "Prompt and reply", build: () => exchangesPage(detail) },
     ];
@@ -170,7 +174,8 @@ export function detailView(panel) {
       if (isChoice) panel.ui.tab = id;
       panel.look(id);
       editor?.destroy();
-      editor = null;
+      code?.destroy();
+      editor = code = null;
       for (const item of items) {
         const isShown = item.id === id;
         item.tab.setAttribute("aria-selected", String(isShown));
@@ -184,6 +189,15 @@ export function detailView(panel) {
     tabs = { show, id: () => items.find((item) => item.tab.getAttribute("aria-selected") === "true").id };
     show(chosen, false);
     return make("div", {}, bar, body);
+  }
+
+  /** The compiled code, which the kernel sends once its tab is open. */
+  function codeShown(detail) {
+    if (panel.code.key !== detail.key || !panel.code.kernels?.length) {
+      return make("p", { class: "cgn-empty", textContent: "The code is being read." });
+    }
+    code = codePage(panel.code, panel.codeState);
+    return code.element;
   }
 
   function changePage(detail) {
@@ -300,7 +314,10 @@ export function detailView(panel) {
     refresh: (id) => {
       if (tabs?.id() === id) tabs.show(id, false);
     },
-    destroy: () => editor?.destroy(),
+    destroy: () => {
+      editor?.destroy();
+      code?.destroy();
+    },
   };
 }
 

@@ -43,6 +43,17 @@ export function tell(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Copies a text, and says so on the button for a while. */
+export async function copyText(text, self, label, missed = "Not copied: select it") {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(self, "Copied");
+  } catch {
+    tell(self, missed);
+  }
+  setTimeout(() => tell(self, label), 2500);
+}
+
 /** HTML made and escaped by the kernel's own renderers. */
 export function trusted(html, properties = {}) {
   const element = make("div", { class: "cgn-html", ...properties });

@@ -28,6 +28,7 @@ class Panel {
     this.model = model;
     this.element = element;
     this.ui = { tab: model.get("looking")?.tab ?? "change", split: false, whole: false, tall: false, since: false };
+    this.codeState = {};
     this.sent = null;
     this.message = "";
     this.skew = 0;
@@ -41,6 +42,7 @@ class Panel {
       "change:population": this.guarded(() => this.parts.population.update()),
       "change:ledger": this.guarded(() => this.parts.ledger.update()),
       "change:roofline": this.guarded(() => this.parts.detail.refresh("roofline")),
+      "change:code": this.guarded(() => this.parts.detail.refresh("code")),
       "change:writing": this.guarded(() => this.parts.writing.update()),
       "change:merging": this.guarded(() => this.parts.gate.update()),
       "change:checked": this.guarded(() => this.parts.carry.update()),
@@ -85,6 +87,10 @@ class Panel {
 
   get checked() {
     return this.model.get("checked") ?? {};
+  }
+
+  get code() {
+    return this.model.get("code") ?? {};
   }
 
   get population() {

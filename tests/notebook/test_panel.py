@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("anywidget")
 
+from cutegen_nb.core.compiled.listing import CodeListing, CodeRow, packed_rows
 from cutegen_nb.core.round import Prompt
 from cutegen_nb.loop.population.gate import draft_epoch
 from cutegen_nb.notebook.approver import Gate
@@ -237,3 +238,36 @@ def test_what_is_for_the_end_is_taken_at_the_end_only(panel, posted):
     for action in ("more", "export", "bundle", "reopen", "fold"):
         assert act(panel, action)["refused"] == ""
     assert [item["action"] for item in posted] == ["more", "export", "bundle", "reopen", "fold"]
+
+
+def test_the_compiled_code_is_sent_only_while_its_tab_is_open(panel):
+    rows = packed_rows([CodeRow("    ret;", 1, 8)])
+    coded = [
+        replace(
+            made,
+            evaluation=replace(
+                made.evaluation,
+                code=(CodeListing(kernel="kernel", language=f"PTX of r{item.number}", packed=rows),),
+            ),
+        )
+        for item in OPEN.rounds[:2]
+        for made in item.attempts[-1:]
+    ]
+    rounds = [replace(item, attempts=(made,)) for item, made in zip(OPEN.rounds[:2], coded, strict=True)]
+    session = replace(OPEN, rounds=tuple(rounds))
+
+    def shown():
+        return panel.code["key"], panel.code["kernels"][0]["listings"][0]["language"]
+
+    panel.show(session, Live(), 1)
+    assert panel.detail["has_code"] is True
+    assert panel.code == {}
+    panel.set_state({"looking": {"tab": "code", "dark": False}})
+    assert shown() == (panel.detail["key"], "PTX of r1")
+    panel.show(session, Live(), 0)
+    assert shown() == (panel.detail["key"], "PTX of r0")
+    before = panel.code
+    panel.show(session, Live(doing="judging"), 0)
+    assert panel.code is before
+    panel.show(OPEN, WAITING, None)  # that round was made by an older version
+    assert (panel.detail["has_code"], panel.code["kernels"]) == (False, [])

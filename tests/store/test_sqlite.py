@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -17,12 +18,13 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.compiled.listing import CodeListing, CodeRow, packed_rows
 from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.store.schema import VERSION
-from cutegen_nb.store.sqlite import SqliteStore
+from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.testing import examples
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +94,7 @@ def test_an_unknown_session_is_answered_with_the_known(tmp_path):
 
 
 def test_a_second_writer_is_told_who_the_first_is_and_a_reader_is_let_in(tmp_path):
-    code = f"from pathlib import Path; from cutegen_nb.store.sqlite import SqliteStore; SqliteStore(Path({str(tmp_path)!r}))"
+    code = f"from pathlib import Path; from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore; SqliteStore(Path({str(tmp_path)!r}))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with SqliteStore(tmp_path) as store:
         store.create(session())
@@ -229,7 +231,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from test_sqlite import finished, session
-from cutegen_nb.store.sqlite import SqliteStore
+from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 store = SqliteStore(Path({folder!r}))
 if not store.names():
     store.create(session())
@@ -314,3 +316,26 @@ def test_the_round_that_others_are_compared_with_is_kept(tmp_path):
         assert store.load("relu").compared_with == 0
         store.compare("relu", None)
         assert store.load("relu") == replace(session(), rounds=(finished(0),))
+
+
+def test_the_code_of_a_kernel_is_stored_and_rounds_of_before_have_none(tmp_path):
+    rows = (CodeRow("{"), CodeRow("    ret; // “🙂”", 7, 3))
+    listing = CodeListing(kernel="kernel", language="PTX", packed=packed_rows(rows))
+    made = finished(0)
+    (attempt,) = made.attempts
+    coded = replace(
+        made, attempts=(replace(attempt, evaluation=replace(attempt.evaluation, code=(listing,))),)
+    )
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.append("relu", coded)
+        assert store.load("relu").rounds == (coded,)
+        assert store.load("relu").rounds[0].evaluation.code[0].rows() == rows
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        (body,) = connection.execute("SELECT body FROM rounds").fetchone()
+        older = json.loads(body)
+        del older["attempts"][0]["evaluation"]["code"]
+        connection.execute("UPDATE rounds SET body = ?", (json.dumps(older),))
+    connection.close()
+    with SqliteStore(tmp_path) as store:
+        assert store.load("relu").rounds == (made,)

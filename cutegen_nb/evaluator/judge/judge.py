@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from cutegen_nb.analysis.binary.listing import KernelCode
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
@@ -44,6 +45,8 @@ class Judgement:
     """Outcome of the candidate with all evidence."""
     gates: tuple[Tolerance, ...]
     """Tolerance of each output; empty when the outputs were never compared."""
+    code: tuple[KernelCode, ...] = ()
+    """Code of the profiled call's kernels; empty on a GPU."""
 
 
 def judge(
@@ -66,7 +69,7 @@ def judge(
         hint = written_for_one_size(task.source, task.loaded.rewrites)
         state.findings += [] if hint is None else [hint]
     evaluation = _evaluation(task, ground, state, (outcome, summary), time.monotonic() - started)
-    return Judgement(evaluation=evaluation, gates=state.gates)
+    return Judgement(evaluation=evaluation, gates=state.gates, code=state.code)
 
 
 def _run(  # noqa: PLR0913, PLR0917 - once, from judge

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from cutegen_nb.analysis.binary.listing import KernelCode
 from cutegen_nb.core.estimate import LaunchSample
 from cutegen_nb.core.evaluation import NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Finding
@@ -118,6 +119,10 @@ class SimulatorBackend(Protocol):
     @property
     def launches(self) -> Sequence[LaunchProfile]:
         """Launches since the last reset, in order."""
+        ...
+
+    def code(self) -> tuple[KernelCode, ...]:
+        """Return the code of every kernel launched since the last reset, in order, with its executions."""
         ...
 
     @property

@@ -157,12 +157,16 @@ class Caller:
         for item in torch_settings.restore(before):
             self.state.flag(SETTINGS, item)
 
-    def profile(self, launches: tuple[LaunchProfile, ...] | None) -> Profile | None:
-        """Profile of a call's launches, with the candidate's file without its folder; None on a GPU."""
-        if launches is None:
-            return None
+    def note_profile(self, launches: tuple[LaunchProfile, ...] | None) -> None:
+        """Note profile and code of the latest call, the candidate's file without its folder; not on a GPU."""
+        simulation = self.ground.simulation
+        if launches is None or simulation is None:
+            return
         named = tuple(by_file_name(launch, self.path) for launch in launches)
-        return Profile(source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=named)
+        self.state.profile = Profile(
+            source=ProfileSource.SIMULATED, device=self.ground.architecture, launches=named
+        )
+        self.state.code = simulation.code()
 
     def _guarded(self, given: list[Any]) -> Guards | None:
         guards = self.ground.guards
@@ -221,7 +225,7 @@ class Caller:
     def _raise_simulated_fault(self) -> None:
         simulation = self.ground.simulation
         if simulation is not None and simulation.fault is not None:
-            self.state.profile = self.profile(tuple(simulation.launches))
+            self.note_profile(tuple(simulation.launches))
             raise from_simulator(simulation.fault)
         if simulation is not None:
             self._judge_findings(simulation.findings, tuple(simulation.launches))
@@ -244,7 +248,7 @@ class Caller:
                     self.state.doubts.append(item)
             else:
                 self.state.found(MACHINE_CHECKS[item.kind], item.message)
-                self.state.profile = self.profile(launches)
+                self.note_profile(launches)
                 raise from_finding(item)
         if launches:
             self.state.passed(*MACHINE_CHECKS.values())

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
+from cutegen_nb.analysis.binary.listing import KernelCode
 from cutegen_nb.core.evaluation import (
     CheckResult,
     CheckState,
@@ -148,6 +149,8 @@ class Evidence:
     """Tolerance of each output, once they are known."""
     profile: Profile | None = None
     """Profile of the first call, or of one that a fault ended, on the simulator."""
+    code: tuple[KernelCode, ...] = ()
+    """Code of the kernels of that call, on the simulator."""
     timing: Timing | None = None
     """Times of the candidate and its baselines, on a GPU."""
     work: WorkShare | None = None

@@ -236,7 +236,7 @@ class Trial:
         if state.profile is None and not state.compile_s:
             state.compile_s = called.seconds
             state.threads = threads()
-            state.profile = self.caller.profile(called.launches)
+            self.caller.note_profile(called.launches)
         else:
             state.call_s = called.seconds
 

@@ -33,8 +33,16 @@ from cutegen_nb.evaluator.process.channel import Channel
 from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.trial.candidate_fault import ran_out_of_memory, without_advice
 from cutegen_nb.evaluator.trial.evidence import Rival, Task
-from cutegen_nb.evaluator.worker import full_size_call, isolated_call, isolated_judge, remote_call, warmup
+from cutegen_nb.evaluator.worker import (
+    code_listings,
+    full_size_call,
+    isolated_call,
+    isolated_judge,
+    remote_call,
+    warmup,
+)
 from cutegen_nb.simulator.host import source_positions
+from cutegen_nb.simulator.host.code_collector import CodeCollector
 from cutegen_nb.simulator.host.layouts import LayoutCollector
 
 
@@ -265,10 +273,15 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: WorkerCon
     )
     layouts = LayoutCollector()
     layouts.install()
+    compiled = CodeCollector()
+    if ground.simulation is None:
+        compiled.install()
     isolation.take(channel.send, task.folder / FILE_NAME)
+    judgement = judge(task, ground, ask_seeds, stage)
     evaluation = dataclasses.replace(
-        judge(task, ground, ask_seeds, stage).evaluation,
+        judgement.evaluation,
         confinement=confined,
         layouts=layouts.of(task.source, FILE_NAME),
+        code=code_listings.listings(judgement.code or compiled.found(), ground.architecture, task.folder),
     )
     channel.send("result", evaluation=encode(evaluation))

@@ -120,6 +120,19 @@ def profile_of(
     )
 
 
+def add_executions(
+    executed: dict[int, int], tally: Tally, segments: Sequence[Sequence[tuple[Instruction, InstructionTally]]]
+) -> None:
+    """Add the executions of a launch by warps to those of the instruction that begins in each PTX line."""
+    for segment, warps in zip(segments, tally.warps, strict=True):
+        before = 0
+        for instruction, _ in segment:
+            # An instruction on wide registers is carried out in parts, which follow one another.
+            if warps and instruction.ptx_line != before:
+                executed[instruction.ptx_line] = executed.get(instruction.ptx_line, 0) + warps
+            before = instruction.ptx_line
+
+
 _BRANCHES = frozenset({"bra", "brx"})
 _BARRIERS = frozenset({"bar", "barrier"})
 

@@ -98,7 +98,7 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
         )
     artifacts = _Artifacts()
     try:
-        _keep_ptx(compiler, jit_executor, artifacts, engine)
+        _keep_ptx(compiler, jit_executor, artifacts, lambda text, _: engine.compiled(text))
         _build_engines_without_driver(compiler, artifacts, engine)
         _run_through(jit_executor.JitExecutor, engine)
         _run_entry_points(jit_executor.JitCompiledFunction, engine)
@@ -119,7 +119,7 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
 def before_compiling(look: Callable[[Any], None]) -> None:
     """Call ``look`` with the MLIR module of every program of this process before it is compiled.
 
-    Nothing else is changed. This is the only patch that is used on a GPU as well.
+    Nothing else is changed. This patch and that of :func:`after_compiling` are used on a GPU as well.
     """
     from cutlass.base_dsl import compiler
 
@@ -131,6 +131,16 @@ def before_compiling(look: Callable[[Any], None]) -> None:
         return compile_module(self, module, *args, **kwargs)
 
     compiler.Compiler.compile = look_and_compile
+
+
+def after_compiling(take: Callable[[str, bytes], None]) -> None:
+    """Call ``take`` with PTX and machine code of every program of this process once it is compiled.
+
+    The compiler writes both to a private folder; the options of the code itself are those of an evaluation.
+    """
+    from cutlass.base_dsl import compiler, jit_executor
+
+    _keep_ptx(compiler, jit_executor, _Artifacts(), take)
 
 
 def type_attribute(module: Any, kind: str, attribute: str) -> str:
@@ -185,12 +195,12 @@ class _Artifacts:
         """Remove this process's folder."""
         shutil.rmtree(self.folder(), ignore_errors=True)
 
-    def remember(self, module: object) -> str:
-        """Read and keep PTX and cubin, if any, of the module just compiled; return the PTX."""
+    def remember(self, module: object) -> tuple[str, bytes]:
+        """Read, keep and return PTX and cubin, if any, of the module just compiled."""
         text = self.expected.read_text()
         cubin = self.expected_cubin.read_bytes() if self.expected_cubin.is_file() else b""
         self._outputs[id(module)] = (module, text, cubin)  # the module is kept, so its id stays its own
-        return text
+        return text, cubin
 
     def outputs(self, module: object) -> tuple[str, bytes]:
         """PTX and machine code of a compiled module; empty for a module without kernels."""
@@ -198,7 +208,9 @@ class _Artifacts:
         return text, cubin
 
 
-def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: ExecutionEngine) -> None:
+def _keep_ptx(
+    compiler: Any, jit_executor: Any, artifacts: _Artifacts, take: Callable[[str, bytes], None]
+) -> None:
     """Make every compilation write PTX with line info and a cubin to a private folder; read both back."""
     apply = compiler.CompileOptions.apply_envar_settings
     compile_module = compiler.Compiler.compile
@@ -239,7 +251,7 @@ def _keep_ptx(compiler: Any, jit_executor: Any, artifacts: _Artifacts, engine: E
             artifacts.clear()
             raise
         if artifacts.expected.is_file():  # none for a program without kernels
-            engine.compiled(artifacts.remember(result))
+            take(*artifacts.remember(result))
         return result
 
     @functools.wraps(read_artifacts)

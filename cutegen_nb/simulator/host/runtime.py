@@ -90,6 +90,8 @@ class RecordedLaunch:
     """Registers and memory that the compiler gave the kernel; None where the cubin could not be read."""
     cubin: bytes = b""
     """Machine code of the module; empty where the compiler left none."""
+    text: str = ""
+    """PTX of the module."""
 
 
 @dataclass(slots=True)
@@ -325,7 +327,7 @@ class CudaRuntime:
         self._launches.append(
             RecordedLaunch(
                 module=library.module, kernel=name, launch=launch, parameters=parameters,
-                resources=resources, cubin=library.cubin,
+                resources=resources, cubin=library.cubin, text=library.text,
             )
         )  # fmt: skip
         return SUCCESS

@@ -12,13 +12,13 @@ nothing is done per byte of them.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cutegen_nb.analysis.binary.listing import KernelCode, kernel_names
 from cutegen_nb.core.errors import ConfigurationError
 from cutegen_nb.core.estimate import LaunchSample
 from cutegen_nb.core.finding import Finding, Severity
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from cutegen_nb.simulator.host.torch_memory.storages import Storages
 
-_ENTRY = re.compile(r"^\s*(?:\.visible\s+)?\.entry\s+([\w$]+)", re.MULTILINE)
 _installed: list[Simulation] = []
 
 
@@ -95,6 +94,7 @@ class Simulation:
         earlier one of the same name."""
         self.fault: SimulatorFault | None = None
         """The first fault since :meth:`reset`. It stays set even if the program catches the exception."""
+        self._executed: dict[tuple[str, str, bytes], dict[int, int]] = {}
         self.findings: tuple[Finding, ...] = ()
         """Findings of the checkers and refused launches since :meth:`reset`, the first of each kind and line.
         Faults, which stop a launch, are not among them."""
@@ -137,6 +137,7 @@ class Simulation:
         if self.graph is not None:
             self.graph.close()
         self.launches = []
+        self._executed = {}
         self.samples = []
         self.not_sampled = ""
         self.fault = None
@@ -149,6 +150,16 @@ class Simulation:
     def forget_programs(self) -> None:
         """Forget the PTX texts of :attr:`ptx`. Compiled functions stay usable."""
         self.ptx.clear()
+
+    def code(self) -> tuple[KernelCode, ...]:
+        """Return the code of every kernel launched since :meth:`reset`, in order, with its executions.
+
+        A kernel that a fault stopped has no executions.
+        """
+        return tuple(
+            KernelCode(kernel=kernel, ptx=text, cubin=cubin, executions=dict(executed) or None)
+            for (kernel, text, cubin), executed in self._executed.items()
+        )
 
     @property
     def reads(self) -> list[Read]:
@@ -185,7 +196,7 @@ class Simulation:
 
     def compiled(self, text: str) -> None:
         """Keep the PTX of a program. Called by the patched DSL after compilation."""
-        self.ptx.update(dict.fromkeys(_ENTRY.findall(text), text))
+        self.ptx.update(dict.fromkeys(kernel_names(text), text))
 
     def addresses(self, text: str, cubin: bytes) -> dict[str, int]:
         """Return addresses of the CUDA functions for host code with this PTX and cubin, by symbol name.
@@ -284,6 +295,7 @@ class Simulation:
             findings=found,
             device=self.device,
             other_contents=self.other_contents,
+            executed=self._executed.setdefault((item.kernel, item.text, item.cubin), {}),
         )
 
 

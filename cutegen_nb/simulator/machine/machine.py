@@ -20,7 +20,7 @@ from cutegen_nb.simulator.checkers.global_memory import GlobalWatch, orders_ctas
 from cutegen_nb.simulator.checkers.local_memory import LocalWatch
 from cutegen_nb.simulator.checkers.shared_cells import cell_bytes
 from cutegen_nb.simulator.checkers.shared_memory import SharedMemoryChecker
-from cutegen_nb.simulator.counters.counters import Tally, profile_of
+from cutegen_nb.simulator.counters.counters import Tally, add_executions, profile_of
 from cutegen_nb.simulator.machine.program import Program, program_of
 from cutegen_nb.simulator.machine.rerun import FILLING, settle
 from cutegen_nb.simulator.machine.schedule import run_batch
@@ -60,6 +60,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
     findings: Findings | None = None,
     device: DeviceFacts | None = None,
     other_contents: bool = False,
+    executed: dict[int, int] | None = None,
 ) -> LaunchProfile:
     """Run a kernel launch to its end.
 
@@ -74,6 +75,7 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         findings: collects what checks find in a launch that goes on.
         device: device whose limits hold; by default those of the kernel's architecture.
         other_contents: True to fill shared and local memory at first with other bytes than usual.
+        executed: receives the executions by warps of the instruction that begins in each line of the PTX.
 
     Returns:
         Counters and launch configuration of the kernel.
@@ -93,6 +95,8 @@ def run(  # noqa: PLR0913 - a launch has this many parts
         with np.errstate(all="ignore"):
             runner.run(chosen, tally, found, FILLING if other_contents else POISON)
             profile = _profile(kernel, launch, chosen, tally, program)
+            if executed is not None:
+                add_executions(executed, tally, program.tallied())
             settle(found, memory, lambda filling, step: runner.again(chosen, filling, step))
     finally:
         _show(runner.printed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from struct import pack
 
+from cutegen_nb.analysis.binary.ptx_places import Location, PtxPlaces
 from cutegen_nb.simulator.ptx.model import (
     TYPE_BYTES,
     Address,
@@ -26,8 +27,6 @@ _GREATEST_BYTES, _GREATEST_ALIGN, _MOST_REGISTERS = 1 << 31, 1 << 16, 1 << 20
 """Greatest size and alignment of a variable and most registers of a family; more is a syntax error."""
 SPACES = frozenset({".global", ".const", ".shared", ".local", ".param"})
 """State spaces in which variables are declared."""
-Location = tuple[tuple[int, int, int], ...]
-"""File index, line and column, the innermost place of an inlined call first."""
 
 
 @dataclass(slots=True)
@@ -65,30 +64,8 @@ class BodyReader(Cursor):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.files: dict[int, str] = {}
+        self.places = PtxPlaces()
         self.located: list[Location] = []
-        self.location: Location = ()
-        self._location_of: dict[tuple[int, int, int], Location] = {}
-        self._inside_asm = False
-
-    def debug_line(self) -> None:
-        """Take a ``.loc`` or ``.file`` line."""
-        words = self.rest_of_line()
-        if words[0] == ".file":
-            self.files[int(words[1])] = words[2].strip('"')
-            return
-        if self._inside_asm:
-            return  # the compiler counts lines of the inline assembly as if they were lines of Python
-        numbers = (int(words[1]), int(words[2]), int(words[3]))
-        if numbers[2] == 0 and self.location:
-            return  # the DSL gives the line of @cute.jit where it lost the place: atomics, some branches
-        chain: tuple[tuple[int, int, int], ...] = (numbers,)
-        if "inlined_at" in words:
-            at = words.index("inlined_at")
-            outer = (int(words[at + 1]), int(words[at + 2]), int(words[at + 3]))
-            chain = (numbers, *self._location_of.get(outer, (outer,)))
-        self._location_of[numbers] = chain
-        self.location = chain
 
     def variables(self, suffix: str, *, external: bool = False) -> list[Variable]:
         """Take a declaration of variables in a state space, with its semicolon."""
@@ -170,7 +147,7 @@ class BodyReader(Cursor):
     def block_of(self) -> Draft:
         """Take a function body with its braces."""
         draft = Draft()
-        self.location = ()
+        self.places.location = ()
         self._block(draft)
         return draft
 
@@ -197,14 +174,14 @@ class BodyReader(Cursor):
     def _statement(self, draft: Draft) -> None:
         token = self.tokens[self.at] if self.at < len(self.tokens) else Token("", "", 0)
         if token.kind == "asm":
-            self._inside_asm = "begin" in token.text
+            self.places.inside_asm = "begin" in token.text
             self.at += 1
         elif token.text == "{":
             self._block(draft)
         elif token.text == ";":
             self.at += 1
         elif token.text in {".loc", ".file"}:
-            self.debug_line()
+            self.places.take(self.rest_of_line())
         elif token.text == ".reg":
             self._registers(draft)
         elif token.text in SPACES:
@@ -285,8 +262,8 @@ class BodyReader(Cursor):
                 continue
             operands.append(self._operand(draft))
         # The index of the location travels in ``column`` until the file table is complete.
-        if not self.located or self.located[-1] != self.location:
-            self.located.append(self.location)
+        if not self.located or self.located[-1] != self.places.location:
+            self.located.append(self.places.location)
         draft.body.append(
             Instruction(
                 opcode=opcode, modifiers=tuple(modifiers), operands=tuple(operands), guard=guard,

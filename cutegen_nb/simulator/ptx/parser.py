@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 from struct import error
@@ -12,9 +11,6 @@ from cutegen_nb.simulator.ptx.model import Function, Instruction, Kernel, Module
 from cutegen_nb.simulator.ptx.tokens import PtxSyntaxError
 
 __all__ = ["Kernel", "Module", "PtxSyntaxError", "parse"]
-
-_LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|nvidia_cutlass_dsl|lib[/\\]python3[^/\\]*)[/\\]")
-"""Paths of installed libraries, which are not the user's source."""
 
 
 @lru_cache(maxsize=64)
@@ -52,7 +48,7 @@ class _ModuleReader(BodyReader):
             elif word == ".address_size":
                 self.rest_of_line()
             elif word in {".file", ".loc"}:
-                self.debug_line()
+                self.places.take(self.rest_of_line())
             elif word == ".section":
                 self._skip_section()
             elif word in {".pragma", ".alias"}:
@@ -81,7 +77,7 @@ class _ModuleReader(BodyReader):
         }
         others = {name: replace(one, body=self._with_locations(one.body)) for name, one in functions.items()}
         return Module(
-            kernels=placed, functions=others, variables=tuple(variables), files=self.files,
+            kernels=placed, functions=others, variables=tuple(variables), files=self.places.files,
             version=version, target=target,
         )  # fmt: skip
 
@@ -116,11 +112,7 @@ class _ModuleReader(BodyReader):
         return tuple(self._with_location(item) for item in body)
 
     def _with_location(self, item: Instruction) -> Instruction:
-        chain = self.located[item.column]
-        named = [(self.files.get(number, ""), line, column) for number, line, column in chain if line]
-        # Innermost place outside installed libraries: the user's own line.
-        mine = [one for one in named if not _LIBRARY.search(one[0])] or named
-        file, line, column = mine[0] if mine else ("", 0, 0)
+        file, line, column = self.places.place(self.located[item.column])
         return replace(item, file=file, line=line, column=column)
 
     # -- functions ------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import pytest
 
 from cutegen_nb.analysis.source.diff import LineKind
 from cutegen_nb.analysis.source.diff import diff as line_diff
+from cutegen_nb.core.compiled.listing import CodeListing, CodeRow, packed_rows
 from cutegen_nb.core.round import Relation
-from cutegen_nb.notebook import commands
 from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.notebook.review import commands
 from cutegen_nb.testing import examples
 
 # In files of 200 lines and more difflib aligns by rare lines only: of `pass` between two changes it makes a change.
@@ -66,3 +67,40 @@ def test_equal_sources_and_unknown_revisions_are_said_in_a_sentence():
         shown(OLD)
     with pytest.raises(NotebookUsageError, match=r"relu has no revision 'r7': there is r0, r1"):
         shown(OLD, NEW, revisions=("r0", "r7"))
+
+
+def coded(*, number: int = 1, language: str = "PTX") -> SimpleNamespace:
+    found = desk(OLD, NEW)
+    session = found.stored_handle(None, None).session
+    rows = packed_rows([CodeRow("{"), CodeRow("    ret; // \u202e", 7, 1024)])
+    listing = CodeListing(kernel="kernel", language=language, packed=rows, note="Only the names.")
+    (made,) = session.rounds[number].attempts
+    made = replace(made, evaluation=replace(made.evaluation, code=(listing,)))
+    rounds = [replace(item, attempts=(made,)) if item.number == number else item for item in session.rounds]
+    session = replace(session, rounds=tuple(rounds))
+    return SimpleNamespace(stored_handle=lambda name, folder: SimpleNamespace(session=session))
+
+
+def listed(found: SimpleNamespace, revision: str | None = None, *, sass: bool = False) -> str:
+    options = argparse.Namespace(name=None, revision=revision, sass=sass)
+    return commands.ptx(found, options).bundle["text/plain"]
+
+
+def test_the_compiled_code_of_a_revision_is_shown_as_text():
+    assert listed(coded()).splitlines() == [
+        "kernel, PTX: line of the source, executions by warps, code",
+        "Only the names.",
+        "                  {",
+        "    7       1024      ret; // ⟨U+202E⟩",
+    ]
+    assert listed(coded(), "r1", sass=True) == "r1 has no SASS."
+    assert "kernel, SASS:" in listed(coded(language="SASS"), "1", sass=True)
+
+
+def test_a_revision_without_its_code_is_refused_in_a_sentence():
+    with pytest.raises(NotebookUsageError, match=r"relu has no revision 'r0': there is r1"):
+        listed(coded(), "r0")
+    with pytest.raises(
+        NotebookUsageError, match=r"no revision of relu has its compiled code: an older version"
+    ):
+        listed(desk(OLD, NEW))

@@ -1,0 +1,51 @@
+"""Listings of a candidate's kernels, with the operands of SASS where nvdisasm is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from cutegen_nb.analysis.binary.listing import KernelCode, listings_of
+from cutegen_nb.core.compiled.listing import CodeListing
+from cutegen_nb.evaluator.tools.tool_run import locate
+
+_LONGEST_S = 5.0
+"""Seconds that nvdisasm may take for all kernels together, so that a listing costs no verdict."""
+
+
+def listings(codes: Sequence[KernelCode], architecture: str, folder: Path) -> tuple[CodeListing, ...]:
+    """Return the PTX and SASS of kernels; empty where a text cannot be read.
+
+    `folder` is one that this process may write to.
+    """
+    try:
+        return listings_of(codes, architecture, partial(_disassembled, folder, time.monotonic() + _LONGEST_S))
+    except Exception:  # noqa: BLE001 - code of another compiler, or a hostile one: no verdict depends on it
+        return ()
+
+
+def _packaged() -> str:
+    """Return the nvdisasm of the package nvidia-cuda-nvdisasm, which puts it on no path; empty without it."""
+    found = (tool for folder in sys.path for tool in Path(folder).glob("nvidia/cu*/bin/nvdisasm"))
+    return str(next(found, ""))
+
+
+def _disassembled(folder: Path, until: float, cubin: bytes) -> str:
+    """Return what nvdisasm prints for a cubin; empty without it, where it fails, and after `until`."""
+    tool = locate("nvdisasm") or _packaged()
+    left_s = until - time.monotonic()
+    if not tool or left_s <= 0:
+        return ""
+    file = folder / "module.cubin"
+    try:
+        file.write_bytes(cubin)
+        done = subprocess.run(
+            [tool, "-c", str(file)], capture_output=True, text=True, timeout=left_s, check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+    return done.stdout
