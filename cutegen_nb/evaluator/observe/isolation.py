@@ -7,11 +7,8 @@ While the candidate's own code is on the stack:
   reference, for a tolerance or for a sign of being judged finds what any other process would show.
 - Audit events of its own lines (`audit`) are reported at once, before it can end the process.
 
-Afterwards:
-
-- Code of this package that it replaced is restored, and `replaced` names it.
-- Timers, signal handlers, tracing and garbage collector callbacks, which would run its code later, are
-  removed.
+Afterwards timers, signal handlers, tracing and garbage collector callbacks, which would run its code later,
+are removed.
 
 None of this is a security boundary: the candidate shares the process, and whoever reads this file can undo
 it. It makes the common ways visible and the rest a deliberate act. The boundary is the package `isolated`:
@@ -35,7 +32,6 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from cutegen_nb.evaluator.observe.audit import AuditedAction, AuditListener
-from cutegen_nb.evaluator.observe.own_code import OwnCode
 
 OURS = "cutegen_nb"
 """Name of the judge's package. The problem's modules are called ``cutegen_nb_problem_…``."""
@@ -129,8 +125,6 @@ class CandidateIsolation:
     """The candidate's file."""
     _reach: AuditListener = field(init=False)
     _unseen: _HiddenModules = field(init=False)
-    own_code: OwnCode = field(default_factory=OwnCode.capture)
-    """Snapshot of our own code, restored whenever the candidate's code has ended."""
     _own_turn: _ProcessHooks = field(init=False)
     _depth: int = 0
 
@@ -156,7 +150,6 @@ class CandidateIsolation:
         if self._depth == 0:
             self._own_turn.again()
             self._unseen.show()
-            self.own_code.put_back()
             self.send("leaving")
 
     def _tell(self, reached: AuditedAction) -> None:
@@ -171,11 +164,6 @@ def take(send: Send, candidate: Path) -> None:
     custody = CandidateIsolation(send=send, candidate=candidate)
     custody.watch()
     _installed[:] = [custody]
-
-
-def replaced() -> tuple[str, ...]:
-    """Full names of our own code that the candidate replaced; empty before `take`."""
-    return tuple(_installed[0].own_code.seen) if _installed else ()
 
 
 @contextmanager
