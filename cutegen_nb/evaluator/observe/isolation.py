@@ -121,27 +121,17 @@ class CandidateIsolation:
 
     send: Send
     """Sends a message to the evaluator."""
-    candidate: Path
-    """The candidate's file."""
-    _reach: AuditListener = field(init=False)
-    _unseen: _HiddenModules = field(init=False)
+    unseen: _HiddenModules
+    """Our modules, out of the candidate's sight."""
     _own_turn: _ProcessHooks = field(init=False)
     _depth: int = 0
-
-    def __post_init__(self) -> None:
-        self._reach = AuditListener(candidate=str(self.candidate), tell=self._tell)
-        self._unseen = _HiddenModules(str(self.candidate))
-
-    def watch(self) -> None:
-        """Start listening to audit events, for good: an audit hook cannot be removed."""
-        self._reach.listen()
 
     def enter(self) -> None:
         """Begin a turn of the candidate's code. Turns may be nested."""
         self._depth += 1
         if self._depth == 1:
             self.send("entering")
-            self._unseen.hide()
+            self.unseen.hide()
             self._own_turn = _ProcessHooks.now()
 
     def leave(self) -> None:
@@ -149,10 +139,11 @@ class CandidateIsolation:
         self._depth -= 1
         if self._depth == 0:
             self._own_turn.again()
-            self._unseen.show()
+            self.unseen.show()
             self.send("leaving")
 
-    def _tell(self, reached: AuditedAction) -> None:
+    def tell(self, reached: AuditedAction) -> None:
+        """Report an action of the candidate's."""
         self.send("reached", finding=reached.kind, message=reached.message, line=reached.line)
 
 
@@ -161,9 +152,10 @@ _installed: list[CandidateIsolation] = []
 
 def take(send: Send, candidate: Path) -> None:
     """Isolate the candidate in the file `candidate` whenever its code runs from now on."""
-    custody = CandidateIsolation(send=send, candidate=candidate)
-    custody.watch()
-    _installed[:] = [custody]
+    isolation = CandidateIsolation(send=send, unseen=_HiddenModules(str(candidate)))
+    # For good: an audit hook cannot be removed.
+    AuditListener(candidate=str(candidate), tell=isolation.tell).listen()
+    _installed[:] = [isolation]
 
 
 @contextmanager
@@ -172,9 +164,9 @@ def candidate_code() -> Iterator[None]:
     if not _installed:
         yield
         return
-    custody = _installed[0]
-    custody.enter()
+    isolation = _installed[0]
+    isolation.enter()
     try:
         yield
     finally:
-        custody.leave()
+        isolation.leave()

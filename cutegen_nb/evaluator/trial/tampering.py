@@ -1,10 +1,12 @@
 """Check that the harness is unchanged: functions and state that a verdict rests on.
 
-They are recorded before the candidate's import. The reference runs in PyTorch, so PyTorch is part of the
-harness: a candidate that replaces ``torch.relu``, leaves a hook on every module or a mode entered changes
-what the reference computes and how long it takes. So is all of this package that is loaded: its comparison
-refuses a kernel that is right for its first calls only, and its timing measures one. The isolated judgement
-makes too few calls to see such a kernel.
+They are recorded before the candidate's import. The isolated judgement shows that the values of some calls
+are right, whatever was replaced here. It does not show that later calls are, nor how long they take:
+
+- A kernel that is right for its first calls only is refused by this package's own comparison, and timed by
+  its own code. So all of the package that is loaded belongs to the harness.
+- Speedups compare with the reference, which runs in PyTorch. A candidate that replaces ``torch.relu``, leaves
+  a hook on every module or a mode entered can make it slow.
 """
 
 from __future__ import annotations
@@ -52,18 +54,19 @@ class _Namespace:
     """Values by name, each with its code object; None for what has none."""
     names: frozenset[str]
     """All names of the owner."""
-    of_pytorch: bool
-    """True for PyTorch's, which replaces functions of its own when parts of it are first imported."""
+    entire: bool
+    """True if every name counts. False if functions do, and PyTorch may replace them: it does so with its own
+    when parts of it are first imported."""
 
     @classmethod
-    def recording(cls, owner: Any, *, of_pytorch: bool) -> _Namespace:
-        """Record an owner: its functions where it is PyTorch's, else all it holds."""
-        held = {name: value for name, value in vars(owner).items() if name not in _LEFT_OUT}
-        names = frozenset(held)
-        if of_pytorch:
-            held = {name: value for name, value in held.items() if _is_function(value)}
-        recorded = {name: (value, getattr(value, "__code__", None)) for name, value in held.items()}
-        return cls(owner=owner, recorded=recorded, names=names, of_pytorch=of_pytorch)
+    def recording(cls, owner: Any, *, entire: bool) -> _Namespace:
+        """Record what `owner` holds now."""
+        recorded = {
+            name: (value, getattr(value, "__code__", None))
+            for name, value in vars(owner).items()
+            if name not in _LEFT_OUT and (entire or _is_function(value))
+        }
+        return cls(owner=owner, recorded=recorded, names=frozenset(vars(owner)), entire=entire)
 
     def changed(self) -> list[str]:
         """Names that hold something else now or a function with other code, or that hide an inherited one.
@@ -74,10 +77,10 @@ class _Namespace:
         found = [
             name
             for name, (value, code) in self.recorded.items()
-            if (now.get(name) is not value and not (self.of_pytorch and _is_pytorchs(now.get(name))))
+            if (now.get(name) is not value and (self.entire or not _is_pytorchs(now.get(name))))
             or (code is not None and value.__code__ is not code)
         ]
-        if isinstance(self.owner, type) and len(now) > len(self.names):
+        if isinstance(self.owner, type):
             found += [name for name in now.keys() - self.names if self._overrides(name, now[name])]
         return found
 
@@ -117,23 +120,23 @@ class HarnessSnapshot:
             yield snapshot
         finally:
             for space in snapshot.spaces.values():
-                if not space.of_pytorch:
+                if space.entire:
                     space.put_back()
 
     @classmethod
     def capture(cls, gates: tuple[Tolerance, ...], reference: type | None) -> HarnessSnapshot:
         """Record the harness as it is now; `reference` is the problem's ``Model``, where it is a class."""
         own = _own() | ({"the reference": reference} if reference else {})
-        spaces = {name: _Namespace.recording(owner, of_pytorch=False) for name, owner in own.items()}
-        spaces |= {name: _Namespace.recording(owner, of_pytorch=True) for name, owner in _pytorchs().items()}
+        spaces = {name: _Namespace.recording(owner, entire=True) for name, owner in own.items()}
+        spaces |= {name: _Namespace.recording(owner, entire=False) for name, owner in _libraries().items()}
         readers: dict[str, Callable[[], object]] = {
             "the tolerances": lambda: (repr(gates), repr(tolerance.caps())),
             "PyTorch's global module hooks": _hooks,
             "PyTorch's active modes": _modes,
         }
-        operators = OperatorWatch()
         facts = {name: (read, read()) for name, read in readers.items()}
-        return cls(spaces=spaces, facts=facts | {"PyTorch's operators": (operators.now, operators.before())})
+        # Its first look is at all operators, later ones at parts: it comes after the import.
+        return cls(spaces=spaces, facts=facts | {"PyTorch's operators": (OperatorWatch().now, ())})
 
     def changed(self) -> tuple[str, ...]:
         """Names of all functions and other state that differ from the snapshot."""
@@ -165,9 +168,9 @@ def judge_harness(harness: HarnessSnapshot, state: Evidence) -> Ending | None:
 
 
 def _own() -> dict[str, Any]:
-    """Loaded modules of this package, their classes, and those of Python that it and the clock rest on."""
+    """Loaded modules of this package, their classes, and those of Python that its records rest on."""
     modules = [module for name, module in sys.modules.items() if name.startswith("cutegen_nb.")]
-    owners: dict[str, Any] = {one.__name__: one for one in (*modules, builtins, json, struct, time)}
+    owners: dict[str, Any] = {one.__name__: one for one in (*modules, builtins, json, struct)}
     for module in modules:
         owners |= _classes(module)
     return owners
@@ -181,7 +184,8 @@ def _classes(module: ModuleType) -> dict[str, type]:
     }
 
 
-def _pytorchs() -> dict[str, Any]:
+def _libraries() -> dict[str, Any]:
+    """Parts of PyTorch that a reference computes with and times are taken with, and the host's clock."""
     owners: dict[str, Any] = {
         "torch": torch,
         "torch.nn.functional": torch.nn.functional,
@@ -191,6 +195,7 @@ def _pytorchs() -> dict[str, Any]:
         "torch.cuda": torch.cuda,
         "torch.cuda.Event": torch.cuda.Event,
         "torch.nn.Module": torch.nn.Module,
+        "time": time,
     }
     # Base classes of `torch.cuda`'s: their dictionaries can be reached although they are read-only.
     for name in ("_CudaEventBase", "_CudaStreamBase", "TensorBase"):

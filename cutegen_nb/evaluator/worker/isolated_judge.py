@@ -301,8 +301,8 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
         try:
             judge.draw(seeds, [str(name) for name in request["added_inputs"]])
             given = judge.given()
-        except shared_tensors.CannotShare as error:
-            channel.send("unshared", reason=str(error))
+        except shared_tensors.CannotShare:
+            channel.send("unshared")
             return
         except UsageError as error:
             channel.send("impossible", problem=True, reason=f"what it needs does not travel as data: {error}")
