@@ -79,10 +79,12 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
         truth: The oracle's outputs; None where there is no oracle.
         gates: The tolerance of each output.
     """
-    notes: list[str] = []
     outputs = compare.compared(leaves, wanted, truth, gates, drawn)
-    result = list(outputs)
     wrong = [index for index, item in enumerate(outputs) if not item.matches]
+    if not wrong:
+        return ComparedOutputs(outputs=outputs)
+    notes: list[str] = []
+    result = list(outputs)
     try:
         draws = _DRAWS if element_count([*drawn, *wanted]) <= _MANY_ELEMENTS else _FEWER_DRAWS
         answers = (

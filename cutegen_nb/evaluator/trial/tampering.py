@@ -126,9 +126,9 @@ class HarnessSnapshot:
     @classmethod
     def capture(cls, gates: tuple[Tolerance, ...], reference: type | None) -> HarnessSnapshot:
         """Record the harness as it is now; `reference` is the problem's ``Model``, where it is a class."""
-        own = _own() | ({"the reference": reference} if reference else {})
-        spaces = {name: _Namespace.recording(owner, entire=True) for name, owner in own.items()}
-        spaces |= {name: _Namespace.recording(owner, entire=False) for name, owner in _libraries().items()}
+        others = _libraries() | ({"the reference": reference} if reference else {})
+        spaces = {name: _Namespace.recording(owner, entire=True) for name, owner in _own().items()}
+        spaces |= {name: _Namespace.recording(owner, entire=False) for name, owner in others.items()}
         readers: dict[str, Callable[[], object]] = {
             "the tolerances": lambda: (repr(gates), repr(tolerance.caps())),
             "PyTorch's global module hooks": _hooks,

@@ -19,6 +19,8 @@ from cutegen_nb.evaluator.trial.tampering import HarnessSnapshot, judge_harness
 
 
 class Model(torch.nn.Module):
+    calls = 0
+
     def forward(self, x):
         return torch.relu(x)
 
@@ -140,6 +142,11 @@ def test_a_replaced_operator_is_found(harness):
 def test_pytorchs_own_replacements_and_a_default_device_are_none_of_the_candidates(harness, monkeypatch):
     monkeypatch.setattr(torch, "allclose", torch.nn.functional.dropout)
     with torch.device("cpu"):
+        assert harness.changed() == ()
+
+
+def test_a_reference_may_keep_a_count_in_its_class(harness):
+    with replaced(Model, "calls", 1)():
         assert harness.changed() == ()
 
 
