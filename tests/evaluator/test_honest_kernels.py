@@ -13,7 +13,7 @@ from cutegen_nb.evaluator.probes.probe import expected_for
 from cutegen_nb.evaluator.timing.timed_outputs import change
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial import conditioning as second_looks
-from cutegen_nb.evaluator.trial.conditioning import compare_again, is_ill_defined
+from cutegen_nb.evaluator.trial.conditioning import compare_outputs, is_ill_defined
 
 pytestmark = pytest.mark.slow
 PROBLEM = """
@@ -161,17 +161,11 @@ def reversed_sort(x, *, dim, stable):
 
 
 def look(reference, drawn, found, want, gate=None):
-    """The second look at one output."""
+    """Comparison of one output."""
     truth, _ = comparing.oracle(reference, drawn, [want])
     gates = [gate or correctness.find_tolerance(want, truth[0], 1.0)]
-    return compare_again(
-        reference=reference,
-        drawn=drawn,
-        leaves=[found],
-        wanted=[want],
-        truth=truth,
-        gates=gates,
-        outputs=comparing.compared([found], [want], truth, gates, drawn),
+    return compare_outputs(
+        reference=reference, drawn=drawn, leaves=[found], wanted=[want], truth=truth, gates=gates
     )
 
 

@@ -32,11 +32,11 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError, WorkerDied
-from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Verdict
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, Workload
-from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, not_run, reconcile_failure, with_check
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled
 from cutegen_nb.evaluator.process import process_tree
 from cutegen_nb.evaluator.process.exit_report import STARTING, raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
@@ -85,8 +85,8 @@ async def judge_isolated(
 ) -> Evaluation:
     """Judge a passing candidate in isolation; return `passed`, or another verdict where the judge disagrees.
 
-    After a failure, a second judgement separates permanent from occasional faults. Wrong values decide in one
-    of the two, a crash or a timeout only in both. Raises EvaluatorError where the judge itself failed.
+    A crash or a timeout counts only if it comes twice; wrong values count at once. Raises EvaluatorError
+    where the judge itself failed.
     """
     server = await workers.forks()
     await server.ready()
@@ -95,19 +95,21 @@ async def judge_isolated(
     order = replace(order, shared=shared)
     too_large = None if shared else await asyncio.to_thread(_too_large, order, server.folder(""))
     if too_large is not None:
-        return not_run(passed, too_large)
+        return reconciled(passed, too_large)
     progress("judging outside the candidate's process")
-    first = await _once(order, workers, progress)
-    if first.unshared:
+    try:
+        found, crash = await _once(order, workers, progress), None
+        if found.may_be_chance:
+            progress("judging outside the candidate's process once more")
+            found, crash = await _once(order, workers, progress), found
+    except _Unshared:
         workers.shares = False
         return await judge_isolated(passed, order, workers, progress)
-    if first.evaluation is None:
-        return not_run(passed, first)
-    if first.passed:
-        return with_check(passed, CheckState.RAN, first.note)
-    progress("judging outside the candidate's process once more")
-    second = await _once(order, workers, progress)
-    return reconcile_failure(passed, first.evaluation, second)
+    return reconciled(passed, found, crash)
+
+
+class _Unshared(CutegenError):
+    """This driver shares no GPU memory between processes; files may still work."""
 
 
 def _too_large(order: IsolatedRequest, scratch: Path) -> IsolatedFinding | None:
@@ -176,8 +178,6 @@ class _Exchange:
     """Verdict on a candidate that left no outputs; None otherwise."""
     worked: Evaluation | None = None
     """Verdict on a candidate whose own kernels did not do the work in that process; None where they did."""
-    unshared: str = ""
-    """Reason why the candidate's process could not open the judge's memory; empty where it could."""
     failed: CutegenError | None = None
     """Error of the evaluator, to be raised once the judge has ended."""
 
@@ -220,8 +220,7 @@ class _Exchange:
             if calling.lost:
                 raise WorkerDied("The process that judges outside ended too early; evaluate again.")
             if self.order.shared and (calling.result or {}).get("kind") == "unshared":
-                self.unshared = str((calling.result or {}).get("reason"))[:300]
-                return {"sets": None}
+                raise _Unshared
             self.ended = _ended(calling, run, limits)
             if self.ended is not None or calling.result is None:
                 return {"sets": None}
@@ -253,12 +252,11 @@ def _ended(calling: _Calling, run: WorkerRun, limits: ProcessLimits) -> Evaluati
     if kind == "refused" and not malformed:
         try:
             refused = decode(Evaluation, record["evaluation"])
+            if refused.findings and not refused.passed:
+                return refused
+            malformed = "a refusal that says no fault"
         except (KeyError, TypeError, ValueError) as error:
             malformed = f"a refusal that cannot be read ({error})"
-        else:
-            malformed = "" if refused.findings and not refused.passed else "a refusal that says no fault"
-            if not malformed:
-                return refused
     if kind == "outputs" and not malformed and run.end is not None:
         return None
     if record and kind not in {"outputs", "refused"}:
@@ -307,7 +305,10 @@ def _work(said: Any) -> Evaluation | None:
 
 
 async def _once(order: IsolatedRequest, workers: Workers, progress: Progress) -> IsolatedFinding:
-    """Make one isolated judgement from fresh seeds. Raises EvaluatorError where the judge failed."""
+    """Make one isolated judgement from fresh seeds.
+
+    Raises EvaluatorError where the judge failed, and _Unshared where tensors cannot travel in GPU memory.
+    """
     began, limits = time.monotonic(), await workers.limits()
     several = order.workload.least_bytes <= _SEVERAL_CALLS_BYTES
     seeds = [secrets.randbits(31) for _ in range(4 if several else 2)]
@@ -333,13 +334,11 @@ async def _once(order: IsolatedRequest, workers: Workers, progress: Progress) ->
         (await workers.forks()).keep_spare()
     if exchange.failed is not None:
         raise exchange.failed
-    if exchange.unshared:
-        return IsolatedFinding(evaluation=None, note=exchange.unshared, unshared=True)
     if exchange.ended is not None:
         return IsolatedFinding(evaluation=exchange.ended, note=exchange.ended.summary)
     result = heard.result or {}
     if result.get("kind") == "unshared":
-        return IsolatedFinding(evaluation=None, note=str(result.get("reason"))[:300], unshared=True)
+        raise _Unshared
     if result.get("kind") in {"impossible", "error"}:
         note = str(result.get("reason") or result.get("message"))[:300]
         return IsolatedFinding(evaluation=None, note=note, by_machine=result.get("problem") is not True)

@@ -29,76 +29,78 @@ class IsolatedFinding:
     by_machine: bool = False
     """True if none was made for a reason in this machine's state, not in the problem."""
 
-    unshared: bool = False
-    """True if none was made because this driver shares no memory between processes; files may still work."""
-
     @property
     def passed(self) -> bool:
         """True if the judgement was made and the candidate's outputs were right."""
         return self.evaluation is not None and self.evaluation.passed
 
+    @property
+    def may_be_chance(self) -> bool:
+        """True if the candidate failed in a way that may be this machine's fault, such as a crash."""
+        if self.evaluation is None or self.evaluation.passed:
+            return False
+        outcome = self.evaluation.outcome
+        return not (isinstance(outcome, Judged) and outcome.verdict in _DECIDING)
 
-def reconcile_failure(passed: Evaluation, first: Evaluation, second: IsolatedFinding) -> Evaluation:
-    """Evaluation of a candidate that passed the ordinary evaluation and failed the first isolated judgement.
 
-    If the second judgement passes and the first fault does not decide, `passed` is kept with a flag.
+def reconciled(
+    passed: Evaluation, found: IsolatedFinding, crash: IsolatedFinding | None = None
+) -> Evaluation:
+    """Evaluation of a candidate that passed the ordinary evaluation, after the isolated judgement `found`.
+
+    `crash` is the judgement before it, which ended in a way that may be this machine's fault. It becomes a
+    flag if `found` passed, and the verdict if `found` was not made.
     """
-    failing = [item for item in (first, second.evaluation) if item is not None and not item.passed]
-    decided = next((item for item in failing if _decides(item)), first)
-    seen = ("outside, first: " + first.summary, "outside, second: " + second.note)
-    if second.passed and not _decides(decided):
-        message = (
-            f"In a process of its own it ended otherwise once and was right the second time: {first.summary}"
-        )
-        flag = Finding(kind="outside-once", message=message, severity=Severity.FLAG)
-        kept = replace(passed, findings=(*passed.findings, flag))
-        return with_check(kept, CheckState.FOUND, message)
-    times = "in both of two judgements" if len(failing) > 1 else "in one of two judgements"
-    message = f"It passed beside the judge and not in a process of its own, {times}: {decided.summary}"
+    if crash is not None:
+        if found.passed:
+            message = f"In a process of its own it was right after it had ended otherwise: {crash.note}"
+            return with_check(_flagged(passed, "outside-once", message), CheckState.FOUND, message)
+        found = found if found.evaluation is not None else crash
+    if found.passed:
+        return with_check(passed, CheckState.RAN, found.note)
+    if found.evaluation is not None:
+        return _refused(passed, found.evaluation)
+    if found.by_machine:
+        # A verdict from the candidate's own process may be forged, and a full disk may be its doing.
+        message = f"Its values were not judged in a process of its own: {found.note}"
+        passed = _flagged(passed, "outside-not-run", message)
+    return with_check(passed, CheckState.NOT_RUN, found.note)
+
+
+def _refused(passed: Evaluation, failed: Evaluation) -> Evaluation:
+    """Evaluation with the isolated judgement's verdict and the evidence of both."""
+    message = f"It passed beside the judge and not in a process of its own: {failed.summary}"
     statement = (
         f"{message} A kernel that depends on what it finds in its process does this; so does one with a race "
         "or one that reads memory which nobody wrote."
     )
-    cause = decided.findings[0]
-    shown = decided.exhibits[0] if decided.exhibits else Exhibit(kind=cause.kind, statement=statement)
-    exhibit = replace(shown, statement=statement, trace=(f"inside: {passed.summary}", *seen, *shown.trace))
+    cause = failed.findings[0]
+    shown = failed.exhibits[0] if failed.exhibits else Exhibit(kind=cause.kind, statement=statement)
+    exhibit = replace(shown, statement=statement, trace=(f"inside: {passed.summary}", *shown.trace))
     found = replace(
         passed,
-        outcome=decided.outcome,
+        outcome=failed.outcome,
         summary=message,
         findings=(replace(cause, message=message), *passed.findings),
         exhibits=(exhibit, *passed.exhibits),
-        correctness=decided.correctness or passed.correctness,
+        correctness=failed.correctness or passed.correctness,
         timing=None,
     )
     return with_check(found, CheckState.FOUND, message)
 
 
-def not_run(passed: Evaluation, found: IsolatedFinding) -> Evaluation:
-    """Evaluation of a passing candidate for which no isolated judgement was made.
-
-    A reason in the machine's state adds a flag: a verdict from the candidate's own process may be forged, and
-    a full disk may be the candidate's doing.
-    """
-    if found.by_machine:
-        message = f"Its values were not judged in a process of its own: {found.note}"
-        flag = Finding(kind="outside-not-run", message=message, severity=Severity.FLAG)
-        passed = replace(passed, findings=(*passed.findings, flag))
-    return with_check(passed, CheckState.NOT_RUN, found.note)
-
-
-def _decides(found: Evaluation) -> bool:
-    return isinstance(found.outcome, Judged) and found.outcome.verdict in _DECIDING
+def _flagged(passed: Evaluation, kind: str, message: str) -> Evaluation:
+    flag = Finding(kind=kind, message=message, severity=Severity.FLAG)
+    return replace(passed, findings=(*passed.findings, flag))
 
 
 def with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
     """Replace the candidate process's entry for this check by the check's true result."""
     result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
-    at = next((n for n, item in enumerate(evaluation.checks) if item.name == OUTSIDE.name), None)
-    before = evaluation.checks if at is None else evaluation.checks[:at]
-    rest = () if at is None else evaluation.checks[at + 1 :]
-    after = tuple(item for item in rest if item.name != OUTSIDE.name)
-    checks = (*before, result, *after)
+    names = [item.name for item in evaluation.checks]
+    at = names.index(OUTSIDE.name) if OUTSIDE.name in names else len(names)
+    others = [item for item in evaluation.checks if item.name != OUTSIDE.name]
+    checks = (*others[:at], result, *others[at:])
     correctness = evaluation.correctness
     return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))
 

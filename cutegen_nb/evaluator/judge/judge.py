@@ -80,10 +80,10 @@ def _run(  # noqa: PLR0913, PLR0917 - once, from judge
     stage: Progress,
     state: Evidence,
 ) -> Ending:
-    with ground.present_as_cuda(), torch.no_grad():
+    model = task.loaded.namespace.get("Model")
+    kept = HarnessSnapshot.kept(task.gates, model if isinstance(model, type) else None)
+    with ground.present_as_cuda(), torch.no_grad(), kept as harness:
         before = settings()
-        model = task.loaded.namespace.get("Model")
-        harness = HarnessSnapshot.capture(task.gates, model if isinstance(model, type) else None)
         if task.gates:
             state.ran(ADMISSION)
         stage("importing the candidate")

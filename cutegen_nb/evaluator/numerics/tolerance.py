@@ -13,6 +13,7 @@ docs/explanation/accuracy.md states the policy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -159,6 +160,15 @@ def find_tolerance(
         # Not for half types: sums kept in half precision show in the L2 error alone, far below 1e-2.
         l2 = max(l2, usual)
     return Tolerance(element=element, l2=l2, reference_l2=errors.relative_l2)
+
+
+def find_tolerances(
+    wanted: Sequence[torch.Tensor], truth: Sequence[torch.Tensor | None], reduction_length: float
+) -> tuple[Tolerance, ...]:
+    """Find the tolerances of several outputs from the reference's outputs and the oracle's."""
+    return tuple(
+        find_tolerance(want, true, reduction_length) for want, true in zip(wanted, truth, strict=True)
+    )
 
 
 def compare(  # noqa: PLR0913, PLR0917 - what a comparison is made of

@@ -7,11 +7,8 @@ While the candidate's own code is on the stack:
   reference, for a tolerance or for a sign of being judged finds what any other process would show.
 - Audit events of its own lines (`audit`) are reported at once, before it can end the process.
 
-Afterwards:
-
-- Code of this package that it replaced is restored, and `replaced` names it.
-- Timers, signal handlers, tracing and garbage collector callbacks, which would run its code later, are
-  removed.
+Afterwards timers, signal handlers, tracing and garbage collector callbacks, which would run its code later,
+are removed.
 
 None of this is a security boundary: the candidate shares the process, and whoever reads this file can undo
 it. It makes the common ways visible and the rest a deliberate act. The boundary is the package `isolated`:
@@ -35,7 +32,6 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from cutegen_nb.evaluator.observe.audit import AuditedAction, AuditListener
-from cutegen_nb.evaluator.observe.own_code import OwnCode
 
 OURS = "cutegen_nb"
 """Name of the judge's package. The problem's modules are called ``cutegen_nb_problem_…``."""
@@ -125,29 +121,17 @@ class CandidateIsolation:
 
     send: Send
     """Sends a message to the evaluator."""
-    candidate: Path
-    """The candidate's file."""
-    _reach: AuditListener = field(init=False)
-    _unseen: _HiddenModules = field(init=False)
-    own_code: OwnCode = field(default_factory=OwnCode.capture)
-    """Snapshot of our own code, restored whenever the candidate's code has ended."""
+    unseen: _HiddenModules
+    """Our modules, out of the candidate's sight."""
     _own_turn: _ProcessHooks = field(init=False)
     _depth: int = 0
-
-    def __post_init__(self) -> None:
-        self._reach = AuditListener(candidate=str(self.candidate), tell=self._tell)
-        self._unseen = _HiddenModules(str(self.candidate))
-
-    def watch(self) -> None:
-        """Start listening to audit events, for good: an audit hook cannot be removed."""
-        self._reach.listen()
 
     def enter(self) -> None:
         """Begin a turn of the candidate's code. Turns may be nested."""
         self._depth += 1
         if self._depth == 1:
             self.send("entering")
-            self._unseen.hide()
+            self.unseen.hide()
             self._own_turn = _ProcessHooks.now()
 
     def leave(self) -> None:
@@ -155,11 +139,11 @@ class CandidateIsolation:
         self._depth -= 1
         if self._depth == 0:
             self._own_turn.again()
-            self._unseen.show()
-            self.own_code.put_back()
+            self.unseen.show()
             self.send("leaving")
 
-    def _tell(self, reached: AuditedAction) -> None:
+    def tell(self, reached: AuditedAction) -> None:
+        """Report an action of the candidate's."""
         self.send("reached", finding=reached.kind, message=reached.message, line=reached.line)
 
 
@@ -168,14 +152,10 @@ _installed: list[CandidateIsolation] = []
 
 def take(send: Send, candidate: Path) -> None:
     """Isolate the candidate in the file `candidate` whenever its code runs from now on."""
-    custody = CandidateIsolation(send=send, candidate=candidate)
-    custody.watch()
-    _installed[:] = [custody]
-
-
-def replaced() -> tuple[str, ...]:
-    """Full names of our own code that the candidate replaced; empty before `take`."""
-    return tuple(_installed[0].own_code.seen) if _installed else ()
+    isolation = CandidateIsolation(send=send, unseen=_HiddenModules(str(candidate)))
+    # For good: an audit hook cannot be removed.
+    AuditListener(candidate=str(candidate), tell=isolation.tell).listen()
+    _installed[:] = [isolation]
 
 
 @contextmanager
@@ -184,9 +164,9 @@ def candidate_code() -> Iterator[None]:
     if not _installed:
         yield
         return
-    custody = _installed[0]
-    custody.enter()
+    isolation = _installed[0]
+    isolation.enter()
     try:
         yield
     finally:
-        custody.leave()
+        isolation.leave()

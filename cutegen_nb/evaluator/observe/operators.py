@@ -82,11 +82,6 @@ class OperatorWatch:
         self._looks = 0
         self._found: dict[str, str] = {}
 
-    @staticmethod
-    def before() -> tuple[str, ...]:
-        """Result of `now` as long as nothing is replaced: empty."""
-        return ()
-
     def now(self) -> tuple[str, ...]:
         """Look once more; return all replaced operators found so far, each with the file of its kernel."""
         for name in self._names[self._looks % _PARTS :: _PARTS] if self._looks else self._names:

@@ -78,9 +78,7 @@ def admit(loaded: LoadedProblem, device: str, longest_sum: float) -> Admitted:
     drawn, other = (inputs.draw(loaded, seed, device) for seed in _SEEDS)
     wanted, writes = compare.answered(reference, drawn)
     truth, _ = compare.oracle(reference, drawn, wanted)
-    gates = tuple(
-        tolerance.find_tolerance(want, true, longest_sum) for want, true in zip(wanted, truth, strict=True)
-    )
+    gates = tolerance.find_tolerances(wanted, truth, longest_sum)
     answers = ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
     expected = Expected(answers=answers, gates=gates)
     if not all(bool(torch.isfinite(item).all()) for item in wanted):

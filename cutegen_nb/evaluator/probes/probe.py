@@ -113,19 +113,11 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
     if any(item.dtype is torch.float64 and bool((item.abs() > _TOO_LARGE).any()) for item in wanted):
         return "the answer is too large for its square to be finite"
     truth, reason = compare.oracle(reference, drawn, wanted)
-    if reason and own:
-        plain = tuple(tolerance.find_tolerance(item, None, longest_sum) for item in wanted)
-        return Expected(answers=ReferenceOutputs(wanted=wanted, truth=truth, writes=writes), gates=plain)
+    answers = ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
+    if own:
+        return Expected(answers=answers, gates=tolerance.find_tolerances(wanted, truth, longest_sum))
     if reason:
         return f"no float64 oracle: {reason}"
-    if own:
-        found = (
-            tolerance.find_tolerance(want, true, longest_sum)
-            for want, true in zip(wanted, truth, strict=True)
-        )
-        return Expected(
-            answers=ReferenceOutputs(wanted=wanted, truth=truth, writes=writes), gates=tuple(found)
-        )
     if is_ill_defined(reference, drawn, wanted):
         return _ILL_CONDITIONED
     gates = []
@@ -143,7 +135,6 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
     if usual is not None:
         ordinary = tensors_of(reference(*cloned(usual)))
         gates = [_allowing(*one) for one in zip(gates, wanted, ordinary, strict=True)]
-    answers = ReferenceOutputs(wanted=wanted, truth=truth, writes=writes)
     return Expected(answers=answers, gates=tuple(gates))
 
 

@@ -56,26 +56,15 @@ from cutegen_nb.evaluator.problem.inputs import draw
 from cutegen_nb.evaluator.problem.loader import CudaAsCpu, LoadedProblem, ProblemErrors, load
 from cutegen_nb.evaluator.problem.scaling import SizeBudget, TrialSize, choose_scale
 
-_DEFAULT = SizeBudget()
-"""Usual size on the simulator."""
 
-
-def trace_facts(
-    problem: Problem, *, element_budget: int = _DEFAULT.elements, flop_budget: int = _DEFAULT.flops
-) -> ProblemFacts:
+def trace_facts(problem: Problem) -> ProblemFacts:
     """Trace `problem` at the size in its file and at a size that the simulator can run.
 
-    Args:
-        problem: Its source is executed here, under fake tensors.
-        element_budget: Elements of inputs, parameters and outputs of the scaled size, at most.
-        flop_budget: Floating-point operations of the scaled size, at most.
-
-    Raises:
-        ProblemError: The source cannot be loaded or traced; the message names the part and the line.
+    Its source is executed here, under fake tensors. Raises ProblemError, naming the part and the line, where
+    the source cannot be loaded or traced.
     """
     full = trace(problem, ())
-    budget = SizeBudget(elements=element_budget, flops=flop_budget)
-    rewrites = choose_scale(problem, _measured(full.graph), _measure_of(problem), budget)
+    rewrites = choose_scale(problem, _measured(full.graph), _measure_of(problem), SizeBudget())
     scaled = trace(problem, rewrites) if rewrites else full
     return ProblemFacts(
         workload_class=classify(scaled.graph),

@@ -98,21 +98,12 @@ class Sample:
     """True if the call left another stream as the current one."""
 
 
-def timed(
-    call: Callable[[], object],
-    flush: Callable[[], object] = lambda: None,
-    head: BusyWait | None = None,
-) -> float:
-    """Time one call on the device in milliseconds, between two events; `flush` runs before the first."""
-    return sampled(call, flush, head).ms
-
-
 def sampled(
     call: Callable[[], object],
     flush: Callable[[], object] = lambda: None,
     head: BusyWait | None = None,
 ) -> Sample:
-    """Time one call between two events on the stream that was current before the call.
+    """Time one call between two events on the stream that was current before it; `flush` precedes the first.
 
     The call is repeated, after a longer head start, where the device reached the first event before the host
     had queued the whole call. It is also repeated where the allocator asked the driver for memory, which

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 
-from cutegen_nb.evaluator.timing.bench import timed
+from cutegen_nb.evaluator.timing.bench import sampled
 
 _SIDE = 8192
 """Side of the square float16, bfloat16 and TF32 products, at which launch and tail take under 1 %."""
@@ -62,5 +62,5 @@ def _product(dtype: torch.dtype, side: int, *, tf32: bool = False) -> float:
 
 
 def _median_ms(call: Callable[[], object], runs: int) -> float:
-    times = [timed(call) for _ in range(runs + 2)]  # the first two warm up
+    times = [sampled(call).ms for _ in range(runs + 2)]  # the first two warm up
     return statistics.median(times[2:])

@@ -16,7 +16,7 @@ from cutegen_nb.evaluator.trial import compare
 from cutegen_nb.evaluator.trial.candidate import construct, import_candidate, share_state, write_source
 from cutegen_nb.evaluator.trial.candidate_fault import RUNNING, CandidateFault, blaming
 from cutegen_nb.evaluator.trial.compare import cloned, tensors_of
-from cutegen_nb.evaluator.trial.conditioning import compare_again
+from cutegen_nb.evaluator.trial.conditioning import compare_outputs
 from cutegen_nb.evaluator.trial.evidence import Ending, Evidence, TimingTask
 from cutegen_nb.evaluator.trial.tampering import judge_harness
 from cutegen_nb.evaluator.trial.trial import Trial
@@ -71,14 +71,8 @@ def _task(trial: Trial, seeds: Sequence[int], stage: Progress) -> TimingTask:
             return found
         # The float64 oracle is costly: it runs only where the comparison in the problem's dtype has failed.
         truth, _ = compare.oracle(trial.reference, drawn, wanted)
-        return compare_again(
-            reference=trial.reference,
-            drawn=drawn,
-            leaves=outputs,
-            wanted=wanted,
-            truth=truth,
-            gates=gates,
-            outputs=compare.compared(outputs, wanted, truth, gates, ()),
+        return compare_outputs(
+            reference=trial.reference, drawn=drawn, leaves=outputs, wanted=wanted, truth=truth, gates=gates
         ).outputs
 
     return TimingTask(

@@ -205,18 +205,17 @@ def compared(
     )
 
 
-def excerpt(tensor: Any, name: str, first: int = 0) -> str:
-    """Format up to six elements of a tensor from flat index `first` on, as evidence for a person."""
+def excerpt(tensor: Any, name: str) -> str:
+    """Format the first six elements of a tensor, as evidence for a person."""
     if not isinstance(tensor, torch.Tensor):
         return f"{name} = {tensor!r:.60}"
-    flat = tensor.detach().reshape(-1)[first : first + 6].tolist()
+    flat = tensor.detach().reshape(-1)[:6].tolist()
     shown = ", ".join(f"{value:.6g}" if isinstance(value, float) else str(value) for value in flat)
-    more = ", …" if tensor.numel() > first + len(flat) else ""
-    place = f" from element {first}" if first else ""
+    more = ", …" if tensor.numel() > len(flat) else ""
     kind = str(tensor.dtype).removeprefix("torch.")
-    return f"{name}, {kind}{list(tensor.shape)}{place}: {shown}{more}"
+    return f"{name}, {kind}{list(tensor.shape)}: {shown}{more}"
 
 
-def excerpts(items: Sequence[Any], what: str, first: int = 0) -> tuple[str, ...]:
+def excerpts(items: Sequence[Any], what: str) -> tuple[str, ...]:
     """Excerpts of the first four items, named by `what` and their position."""
-    return tuple(excerpt(item, f"{what} {index}", first) for index, item in enumerate(items[:4]))
+    return tuple(excerpt(item, f"{what} {index}") for index, item in enumerate(items[:4]))

@@ -1,4 +1,4 @@
-"""Second comparison of outputs outside their gates, for ill-conditioned inputs.
+"""Comparison of outputs with the oracle; a second one outside their gates, for ill-conditioned inputs.
 
 Gates are found once a problem. Some answers depend on the last bits of the inputs: a sum near zero, a value
 on the edge between two integers it may round to, the order of two equal elements. There any two
@@ -46,16 +46,21 @@ _WIDENABLE = {torch.float32, torch.float64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recomparison:
-    """Result of a second comparison."""
+class ComparedOutputs:
+    """Result of a comparison."""
 
     outputs: tuple[OutputComparison, ...]
     """Comparisons as they are to be reported."""
     note: str = ""
     """Differences that were excused, with the reason; empty where there are none."""
 
+    @property
+    def matches(self) -> bool:
+        """True if every output is right."""
+        return all(item.matches for item in self.outputs)
 
-def compare_again(  # noqa: PLR0913 - what a comparison is made of
+
+def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
     *,
     reference: torch.nn.Module,
     drawn: Sequence[Any],
@@ -63,9 +68,8 @@ def compare_again(  # noqa: PLR0913 - what a comparison is made of
     wanted: Sequence[torch.Tensor],
     truth: Sequence[torch.Tensor | None],
     gates: Sequence[Tolerance],
-    outputs: tuple[OutputComparison, ...],
-) -> Recomparison:
-    """Compare failed outputs again and excuse differences that the last bits of the inputs explain.
+) -> ComparedOutputs:
+    """Compare each output, and excuse differences that the last bits of the inputs explain.
 
     Args:
         reference: The problem's ``Model``.
@@ -74,11 +78,13 @@ def compare_again(  # noqa: PLR0913 - what a comparison is made of
         wanted: The reference's outputs in its own precision, of the same shapes and dtypes.
         truth: The oracle's outputs; None where there is no oracle.
         gates: The tolerance of each output.
-        outputs: The first comparison of each output.
     """
+    outputs = compare.compared(leaves, wanted, truth, gates, drawn)
+    wrong = [index for index, item in enumerate(outputs) if not item.matches]
+    if not wrong:
+        return ComparedOutputs(outputs=outputs)
     notes: list[str] = []
     result = list(outputs)
-    wrong = [index for index, item in enumerate(outputs) if not item.matches]
     try:
         draws = _DRAWS if element_count([*drawn, *wanted]) <= _MANY_ELEMENTS else _FEWER_DRAWS
         answers = (
@@ -99,7 +105,7 @@ def compare_again(  # noqa: PLR0913 - what a comparison is made of
         if looked is not None:
             result[index] = looked[0]
             notes.append(looked[1])
-    return Recomparison(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
+    return ComparedOutputs(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
 
 
 def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
@@ -150,17 +156,10 @@ def also_right(
     if [(item.shape, item.dtype) for item in leaves] != [(item.shape, item.dtype) for item in wanted]:
         return False
     truth, _ = compare.oracle(reference, drawn, wanted)
-    outputs = compare.compared(leaves, wanted, truth, gates, drawn)
-    looked = compare_again(
-        reference=reference,
-        drawn=drawn,
-        leaves=leaves,
-        wanted=wanted,
-        truth=truth,
-        gates=gates,
-        outputs=outputs,
+    found = compare_outputs(
+        reference=reference, drawn=drawn, leaves=leaves, wanted=wanted, truth=truth, gates=gates
     )
-    return all(item.matches for item in looked.outputs)
+    return found.matches
 
 
 REMEDY = (

@@ -35,7 +35,7 @@ from cutegen_nb.evaluator.problem.loader import seed_everything
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial.call import Caller, CallRecord
 from cutegen_nb.evaluator.trial.compare import element_count, excerpts, guarded
-from cutegen_nb.evaluator.trial.conditioning import REMEDY, also_right, at_random, compare_again
+from cutegen_nb.evaluator.trial.conditioning import REMEDY, also_right, at_random, compare_outputs
 from cutegen_nb.evaluator.trial.evidence import Ending, Evidence, Task
 from cutegen_nb.evaluator.trial.host_copies import judge_transfers
 from cutegen_nb.evaluator.trial.kernel_reads import judge_reads
@@ -260,30 +260,24 @@ class Trial:
     ) -> Ending | None:
         state = self.state
         if len(state.gates) != len(wanted):
-            state.gates = tuple(
-                tolerance.find_tolerance(want, true, self.task.longest_sum)
-                for want, true in zip(wanted, truth, strict=True)
-            )
-        state.outputs = comparing.compared(called.leaves, wanted, truth, state.gates, drawn)
-        if not all(item.matches for item in state.outputs):
-            again = compare_again(
-                reference=self.reference,
-                drawn=drawn,
-                leaves=called.leaves,
-                wanted=wanted,
-                truth=truth,
-                gates=state.gates,
-                outputs=state.outputs,
-            )
-            state.outputs = again.outputs
-            if any(not item.matches for item in again.outputs) and at_random(self.reference, drawn, wanted):
-                name = self.task.loaded.problem.name
-                raise ProblemError(f"{name} gives other results at each call on equal inputs {REMEDY}")
-            if again.note:
-                state.ran(VALUES, again.note)
-        wrong = next((item for item in state.outputs if not item.matches), None)
-        if wrong is None:
+            state.gates = tolerance.find_tolerances(wanted, truth, self.task.longest_sum)
+        found = compare_outputs(
+            reference=self.reference,
+            drawn=drawn,
+            leaves=called.leaves,
+            wanted=wanted,
+            truth=truth,
+            gates=state.gates,
+        )
+        state.outputs = found.outputs
+        if found.note:
+            state.ran(VALUES, found.note)
+        if found.matches:
             return None
+        if at_random(self.reference, drawn, wanted):
+            name = self.task.loaded.problem.name
+            raise ProblemError(f"{name} gives other results at each call on equal inputs {REMEDY}")
+        wrong = next(item for item in found.outputs if not item.matches)
         finding = Finding(kind="wrong-values", message=tolerance.sentence(wrong))
         return state.ends(VALUES, Verdict.WRONG_VALUES, finding)
 

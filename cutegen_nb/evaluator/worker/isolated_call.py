@@ -73,8 +73,8 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
                 _run(caller, one, number, _OutputDestination(folder, _opened(given, number)))
                 for number, one in enumerate(given["sets"])
             ]
-    except shared_tensors.CannotShare as error:
-        channel.send("unshared", reason=str(error))
+    except shared_tensors.CannotShare:
+        channel.send("unshared")
         return
     except CandidateFault as fault:
         channel.send("refused", evaluation=encode(_refused(fault, ground)))

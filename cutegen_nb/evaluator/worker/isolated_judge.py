@@ -34,7 +34,7 @@ from cutegen_nb.evaluator.process.channel import Channel
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial.candidate import plain_state
 from cutegen_nb.evaluator.trial.compare import cloned, excerpts, tensors_of
-from cutegen_nb.evaluator.trial.conditioning import compare_again
+from cutegen_nb.evaluator.trial.conditioning import compare_outputs
 from cutegen_nb.evaluator.trial.observations import ReferenceOutputs
 from cutegen_nb.evaluator.worker import shared_tensors, tensor_files
 
@@ -200,9 +200,8 @@ class _Judge:
         if one.variant is None:
             answers = _answers(reference, drawn)
             # Without gates from the admission, those found here serve for all later unchanged sets too.
-            self.gates = self.gates or tuple(
-                tolerance.find_tolerance(want, true, self.longest_sum)
-                for want, true in zip(answers.wanted, answers.truth, strict=True)
+            self.gates = self.gates or tolerance.find_tolerances(
+                answers.wanted, answers.truth, self.longest_sum
             )
             gates = self.gates
         else:
@@ -214,17 +213,14 @@ class _Judge:
         found = self._read(answers.wanted, number, announced)
         if isinstance(found, _Wrong):
             return found
-        outputs = comparing.compared(found, answers.wanted, answers.truth, gates, drawn)
-        if not all(item.matches for item in outputs):
-            outputs = compare_again(
-                reference=reference,
-                drawn=drawn,
-                leaves=found,
-                wanted=answers.wanted,
-                truth=answers.truth,
-                gates=gates,
-                outputs=outputs,
-            ).outputs
+        outputs = compare_outputs(
+            reference=reference,
+            drawn=drawn,
+            leaves=found,
+            wanted=answers.wanted,
+            truth=answers.truth,
+            gates=gates,
+        ).outputs
         wrong = next((item for item in outputs if not item.matches), None)
         if wrong is None:
             return outputs
@@ -305,8 +301,8 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
         try:
             judge.draw(seeds, [str(name) for name in request["added_inputs"]])
             given = judge.given()
-        except shared_tensors.CannotShare as error:
-            channel.send("unshared", reason=str(error))
+        except shared_tensors.CannotShare:
+            channel.send("unshared")
             return
         except UsageError as error:
             channel.send("impossible", problem=True, reason=f"what it needs does not travel as data: {error}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Exhibit, Finding, Severity
 from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
-from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, not_run, reconcile_failure
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled
 
 PASSED = Evaluation(outcome=Judged(verdict=Verdict.PASSED), summary="Right inside.", device="simulator")
 
@@ -27,46 +29,48 @@ RIGHT = PASSED
 NONE = None
 
 
-def reconciled(first, second):
-    note = second.summary if second else "no room"
-    return reconcile_failure(PASSED, first, IsolatedFinding(evaluation=second, note=note))
+def judgement(evaluation, note="no room"):
+    return IsolatedFinding(evaluation=evaluation, note=evaluation.summary if evaluation else note)
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "verdict", "words"),
+    ("crash", "found", "verdict", "words"),
     [
-        (WRONG, RIGHT, Verdict.WRONG_VALUES, "in one of two judgements: It is wrong."),
-        (WRONG, WRONG, Verdict.WRONG_VALUES, "in both of two judgements: It is wrong."),
-        (CRASHED, CRASHED, Verdict.CRASHED, "in both of two judgements: It crashed."),
-        (CRASHED, TIMED_OUT, Verdict.CRASHED, "in both of two judgements: It crashed."),
-        (CRASHED, WRONG, Verdict.WRONG_VALUES, "in both of two judgements: It is wrong."),
-        (CRASHED, NONE, Verdict.CRASHED, "in one of two judgements: It crashed."),
+        (None, WRONG, Verdict.WRONG_VALUES, "in a process of its own: It is wrong."),
+        (CRASHED, CRASHED, Verdict.CRASHED, "in a process of its own: It crashed."),
+        (CRASHED, TIMED_OUT, Verdict.TIMED_OUT, "in a process of its own: It took too long."),
+        (CRASHED, WRONG, Verdict.WRONG_VALUES, "in a process of its own: It is wrong."),
+        (CRASHED, NONE, Verdict.CRASHED, "in a process of its own: It crashed."),
     ],
 )
-def test_a_failure_is_the_verdict_with_what_both_judgements_saw(first, second, verdict, words):
-    found = reconciled(first, second)
-    assert found.outcome == Judged(verdict=verdict)
-    assert found.summary.endswith(words)
-    trace = found.exhibits[0].trace
-    assert trace[0] == "inside: Right inside."
-    assert trace[1] == f"outside, first: {first.summary}"
-    assert trace[2].startswith("outside, second: ")
-    assert trace[3] == "seen outside"
-    assert [(item.name, item.state) for item in found.checks] == [(OUTSIDE.name, CheckState.FOUND)]
+def test_a_failure_is_the_verdict_with_its_evidence(crash, found, verdict, words):
+    made = reconciled(PASSED, judgement(found), crash and judgement(crash))
+    assert made.outcome == Judged(verdict=verdict)
+    assert made.summary.endswith(words)
+    assert made.exhibits[0].trace == ("inside: Right inside.", "seen outside")
+    assert [(item.name, item.state) for item in made.checks] == [(OUTSIDE.name, CheckState.FOUND)]
 
 
-@pytest.mark.parametrize("first", [CRASHED, TIMED_OUT])
-def test_a_crash_that_comes_once_is_a_flag(first):
-    found = reconciled(first, RIGHT)
+@pytest.mark.parametrize(
+    ("found", "chance"), [(CRASHED, True), (TIMED_OUT, True), (WRONG, False), (RIGHT, False), (NONE, False)]
+)
+def test_a_crash_and_a_timeout_are_judged_again_and_no_other(found, chance):
+    assert judgement(found).may_be_chance is chance
+
+
+@pytest.mark.parametrize("crash", [CRASHED, TIMED_OUT])
+def test_a_crash_that_comes_once_is_a_flag(crash):
+    found = reconciled(PASSED, judgement(RIGHT), judgement(crash))
     assert found.passed
     (flag,) = found.findings
     assert (flag.kind, flag.severity) == ("outside-once", Severity.FLAG)
-    assert first.summary in flag.message
+    assert crash.summary in flag.message
+    assert found.checks[0].state is CheckState.FOUND
 
 
 @pytest.mark.parametrize(("by_machine", "flags"), [(False, []), (True, ["outside-not-run"])])
 def test_where_none_was_made_the_machines_reasons_are_flags(by_machine, flags):
-    found = not_run(PASSED, IsolatedFinding(evaluation=None, note="the disk is full", by_machine=by_machine))
+    found = reconciled(PASSED, replace(judgement(NONE, "the disk is full"), by_machine=by_machine))
     assert found.passed
     assert [item.kind for item in found.findings] == flags
     assert (found.checks[0].state, found.checks[0].note) == (CheckState.NOT_RUN, "the disk is full")

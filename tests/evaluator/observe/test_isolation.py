@@ -125,7 +125,7 @@ def test_nothing_of_the_candidates_runs_in_the_judges_turn(judge, later):
         ),
     ],
 )
-def test_what_the_judge_rests_on_is_found_replaced_and_put_back(judge, lines, name):
+def test_what_the_judge_rests_on_is_found_replaced(judge, lines, name):
     evaluation = judge("relu", with_lines(judge, lines))
     assert evaluation.outcome == Judged(verdict=Verdict.CHEATED), evaluation.summary
     assert evaluation.findings[0].kind == "harness-replaced"
