@@ -85,6 +85,8 @@ class Condition(StrEnum):
     """A row takes more than half of the registers of one CTA."""
     ROW_FITS_SHARED = "row_bytes <= shared memory"
     """A row takes at most the shared memory of one CTA."""
+    ROW_EXCEEDS_CLUSTER = "row_bytes > cluster"
+    """A row takes more than the shared memory of 16 CTAs, the largest cluster."""
     SHORT_ROWS = "short rows"
     """A row has at most 4,096 elements."""
     ROWS_CONTIGUOUS = "contiguous rows"

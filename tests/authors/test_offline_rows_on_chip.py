@@ -43,6 +43,15 @@ def test_a_row_that_is_read_twice_is_kept_where_it_fits(value, rows, cols, kept_
     assert bool(found.get("one-pass")) == (kept_by == "row-in-cluster")
 
 
+def test_a_row_too_long_for_a_cluster_is_offered_more_of_the_gpu():
+    found = steps(LAYER_NORM, 16, 2**22)
+    assert found["row-over-grid"] == found["row-in-cluster"]
+    assert list(found).index("row-over-grid") == list(found).index("row-in-cluster") + 1
+    # A cluster keeps rows of 1.5 MB whole; rows of an odd length begin anywhere in a vector.
+    assert "row-over-grid" not in steps(SOFTMAX, 4096, 393216)
+    assert "row-over-grid" not in steps(LAYER_NORM, 16, 2**22 - 1)
+
+
 def test_the_kept_row_is_within_three_rounds():
     for value, rows, cols in [(SOFTMAX, 4096, 393216), (L1_NORM, 32768, 65535), (LAYER_NORM, 16, 2**22)]:
         assert list(steps(value, rows, cols)).index("row-in-cluster") < 2
@@ -82,9 +91,18 @@ def test_a_cluster_reads_each_row_once(hopper_simulator, value, cols):
 def test_a_row_that_does_not_fit_is_kept_in_part(hopper_simulator, value, cols):
     # A vector for each of 1024 threads; a thread has two.
     source = PROBLEM.format(value=value, rows=4, cols=cols)
-    answer = hopper_simulator.ask("rows", source, steps=[-1], room=16384)
-    (last,) = answer["revisions"]
-    assert (last["applied"][-1], last["verdict"]) == ("row-in-cluster", "right")
+    answer = hopper_simulator.ask("rows", source, steps=[-2, -1], room=16384)
+    by_step = {"".join(item["applied"][-1:]): item["verdict"] for item in answer["revisions"]}
+    assert by_step["row-in-cluster"] == "right"
+    assert by_step.get("row-over-grid") == ("right" if cols % 4 == 0 else None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [LAYER_NORM, pytest.param(SOFTMAX, marks=pytest.mark.long)])
+def test_the_ctas_of_a_row_meet_and_load_the_next_row_ahead(hopper_simulator, value):
+    source = PROBLEM.format(value=value, rows=7, cols=40000)
+    (last,) = hopper_simulator.ask("rows", source, steps=[-1], room=2048)["revisions"]
+    assert (last["applied"][-1], last["verdict"]) == ("row-over-grid", "right")
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ from cutegen_nb.core.strategy import Condition
 _ROW_REGISTER_BYTES = REGISTERS_PER_SM * 4 // 2
 """Largest row that the registers of one CTA hold, in bytes: half of the 65,536 registers of 4 bytes. The
 other half holds indices, results and what the compiler needs."""
+_LARGEST_CLUSTER = 16
+"""CTAs of the largest cluster of Hopper."""
 _SHORT_ROW = 4096
 """Most elements of a row that a warp reduces by itself: 128 for each of its lanes."""
 _TILE = 128
@@ -160,6 +162,15 @@ def _row_fits_shared(rows: Rows, here: Circumstances) -> Answer | None:
     return rows.size_bytes <= most, said
 
 
+def _row_exceeds_cluster(rows: Rows, here: Circumstances) -> Answer | None:
+    limits = limits_of(here.device.architecture)
+    if limits is None:
+        return None
+    most = _LARGEST_CLUSTER * limits.smem_per_cta_bytes
+    said = f"a row of {count(rows.size_bytes)} bytes, a cluster's shared memory of {count(most)}"
+    return rows.size_bytes > most, said
+
+
 def _short_rows(rows: Rows, here: Circumstances) -> Answer:  # noqa: ARG001 - as above
     return rows.length <= _SHORT_ROW, f"rows of {count(rows.length)} elements"
 
@@ -233,6 +244,7 @@ _PREDICATES: dict[Condition, _Predicate] = {
     Condition.ROW_FITS_REGISTERS: _of_rows(_row_fits_registers),
     Condition.ROW_EXCEEDS_REGISTERS: _of_rows(_row_exceeds_registers),
     Condition.ROW_FITS_SHARED: _of_rows(_row_fits_shared),
+    Condition.ROW_EXCEEDS_CLUSTER: _of_rows(_row_exceeds_cluster),
     Condition.SHORT_ROWS: _of_rows(_short_rows),
     Condition.ROWS_CONTIGUOUS: _of_rows(_rows_contiguous),
     Condition.ROWS_STRIDED: _of_rows(_rows_strided),

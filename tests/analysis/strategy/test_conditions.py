@@ -21,6 +21,7 @@ CASES = [
     (Condition.ROW_FITS_REGISTERS, "row_sum", (8, 32768), (8, 32769)),
     (Condition.ROW_EXCEEDS_REGISTERS, "row_sum", (8, 32769), (8, 32768)),
     (Condition.ROW_FITS_SHARED, "row_sum", (8, 227 * 256), (8, 227 * 256 + 1)),
+    (Condition.ROW_EXCEEDS_CLUSTER, "row_sum", (8, 16 * 227 * 256 + 1), (8, 16 * 227 * 256)),
     (Condition.SHORT_ROWS, "row_sum", (8, 4096), (8, 4097)),
     (Condition.ROWS_CONTIGUOUS, "row_sum", (64, 32), None),
     (Condition.ROWS_STRIDED, "column_sum", (64, 32), None),

@@ -20,6 +20,11 @@ CASES = [
         (("softmax", 16, 1 << 20), {"passes": 1.0}, "read once"),
         (("softmax", 16, 1 << 20), {"split": True}, "CTAs share sums"),
     ]),
+    ("row-over-grid", ("softmax", 16, 1 << 22), KEPT_BY_NOBODY, [
+        (("softmax", 16, 1 << 19), {}, "a cluster's shared memory of"),
+        (("row_sum", 16, 1 << 22), {}, "one pass"),
+        (("softmax", 16, 1 << 22), {"split": True}, "CTAs share sums"),
+    ]),
     ("warp-scan", ("scan", 4096, 512), SCALAR, [
         (("scan", 8, 1 << 20), {}, "rows of 1,048,576 elements"),
         (("scan", 4096, 512), {"coalesced_fraction": 1.0}, "100.0 % of the sectors"),
@@ -80,7 +85,7 @@ def test_each_is_offered_where_it_fits_and_else_the_figure_says_why_not(workload
 
 
 @pytest.mark.parametrize(("name", "kind"), [
-    ("row-in-cluster", "norm"), ("split-scan", "scan"), ("look-back", "scan"), ("slices-in-shared-memory", "pooling"),
+    ("row-in-cluster", "norm"), ("row-over-grid", "norm"), ("split-scan", "scan"), ("look-back", "scan"), ("slices-in-shared-memory", "pooling"),
     ("gathered-tensor-cores", "convolution"), ("flash-tiles", "attention"), ("persistent-tiles", "matrix product"),
     ("stream-k", "matrix product"),
 ])  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr
 from cutegen_nb.authors.offline.fused.accumulators import State
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel, called, shared
-from cutegen_nb.authors.offline.fused.kernel_text import KernelText
+from cutegen_nb.authors.offline.fused.kernel_text import KernelText, OverGrid, Scratch
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
 from cutegen_nb.authors.offline.fused.residence import Residence
 from cutegen_nb.authors.offline.fused.resident_text import AlignedVectors, PeeledVectors, by_reciprocals
@@ -27,13 +28,16 @@ _DOCS = {
 class ResidentRows:
     """Variant of a row kernel that copies its part of a row to shared memory and works from there.
 
+    One CTA takes a row, or the CTAs of a cluster share it.
+
     Each thread copies its own vectors asynchronously and reads no others, so the copies need no barrier. Of a
     row that is too long for the chip a part is kept; the rest is read again, in reverse, while L2 has it.
     """
 
     def __init__(self, base: RowKernel, room: Residence) -> None:
         self.base, self.room = base, room
-        self.cluster = not room.in_cta
+        self.shared_rows = not room.in_cta
+        self.kept_bytes, self.threads = room.kept_bytes, room.threads
         held = {access.register for access in room.held}
         self.held = [tensor for tensor in base.loads if tensor.register in held]
         odd = math.gcd(base.nest.cols[-1].extent.full, base.widest) < base.widest
@@ -65,19 +69,18 @@ class ResidentRows:
             "    cute.arch.cp_async_wait_group(KEPT - 1 - v)  # vector v has landed, later ones may not",
         ]
         copies = self.vectors.copies(loads)
-        backwards = bool(stores)
-        head = ["# Backwards: L2 still has the end of a row that is too long to keep."] if backwards else []
+        last = bool(stores)
+        head = [f"# {self.last_order}"] if last else []
         before = waits if first else []
         present = f"if {self.vectors.present}:"
+        after = self._after_last() if last else []
         if self.vectors.batch == 1:
-            number = (
-                "cutlass.range_constexpr(SHARE - 1, -1, -1)"
-                if backwards
-                else "cutlass.range_constexpr(SHARE)"
-            )
-            inside = ["chunk = first + v * STEP", *before, present, *indented([*copies, *work])]
-            return [*head, f"for v in {number}:", *indented(inside)]
-        place = ["v = SHARE - 1 - batch - u" if backwards else "v = batch + u", "chunk = first + v * STEP"]
+            turn = "turn" if last else "v"
+            place = [f"v = {self._last_vector(turn)}"] if last else []
+            inside = [*place, "chunk = first + v * STEP", *before, present, *indented([*copies, *work])]
+            return [*head, f"for {turn} in cutlass.range_constexpr(SHARE):", *indented([*inside, *after])]
+        turn = "batch + u"
+        place = [f"v = {self._last_vector(turn) if last else turn}", "chunk = first + v * STEP"]
         vectors = "for u in cutlass.range_constexpr(min(BATCH, SHARE - batch)):"
         return [
             *head,
@@ -85,8 +88,19 @@ class ResidentRows:
             f"    {vectors}",
             *indented([*place, *before, present, *indented(copies)], 2),
             f"    {vectors}",
-            *indented([*place, present, *indented(work)], 2),
+            *indented([*place, present, *indented(work), *after], 2),
         ]
+
+    last_order: ClassVar[str] = "Backwards: L2 still has the end of a row that is too long to keep."
+    """Comment on the order of vectors in the pass that stores them."""
+
+    def _last_vector(self, turn: str) -> str:
+        """Number of the vector that the pass that stores takes in its turn number `turn`."""
+        return f"SHARE - 1 - ({turn})" if "+" in turn else f"SHARE - 1 - {turn}"
+
+    def _after_last(self) -> list[str]:
+        """Statements of the pass that stores after each vector, whether the thread has it or not."""
+        return []
 
     def _copy_in(self) -> list[str]:
         lines = [
@@ -121,7 +135,7 @@ class ResidentRows:
         return lines
 
     def _across(self, group: tuple[State, ...]) -> list[str]:
-        if not self.cluster:
+        if not self.shared_rows:
             return self.base.across_lines(group)
         parts = [part for state in group for part in state.parts]
         lines = [state.across("32") for state in group]
@@ -168,7 +182,7 @@ class ResidentRows:
             *statements,
             *(t.store("row, 0", called(t, values[t.register])) for t in base.row_stores),
         ]
-        leader = "(rank == 0) & (tidx == 0)" if self.cluster else "tidx == 0"
+        leader = "(rank == 0) & (tidx == 0)" if self.shared_rows else "tidx == 0"
         return [f"if {leader}:", *indented(written)]
 
     # ------------------------------------------------------------------ the whole kernel
@@ -184,8 +198,8 @@ class ResidentRows:
             ),
             *self.vectors.setup,
             "# Neighbouring threads take neighbouring vectors, and the next ones a step further.",
-            "STEP = CTAS * THREADS" if self.cluster else "STEP = THREADS",
-            "first = rank * THREADS + tidx" if self.cluster else "first = tidx",
+            "STEP = CTAS * THREADS" if self.shared_rows else "STEP = THREADS",
+            "first = rank * THREADS + tidx" if self.shared_rows else "first = tidx",
         ]
         for tensor in self.held:
             lines.append(
@@ -202,8 +216,8 @@ class ResidentRows:
         return lines
 
     def _shared(self) -> list[str]:
-        layout = "PARTS" if self.cluster else "WARPS"
-        lines = ["WARPS = THREADS // 32", *(["PARTS = CTAS * WARPS"] if self.cluster else [])]
+        layout = "PARTS" if self.shared_rows else "WARPS"
+        lines = ["WARPS = THREADS // 32", *(["PARTS = CTAS * WARPS"] if self.shared_rows else [])]
         parts = [part for group in self.base.states for state in group for part in state.parts]
         kinds = [
             f"smem.allocate_tensor(cutlass.{part.kind.value}, cute.make_layout({layout}))" for part in parts
@@ -212,44 +226,77 @@ class ResidentRows:
 
     def _sizes(self) -> list[str]:
         """Launcher statements that divide a row."""
-        room = self.room
         bits = " + ".join(f"{tensor.tensor}.element_type.width" for tensor in self.held)
-        ctas = "CTAS" if self.cluster else "1"
         return [
-            *([f"CTAS = {room.ctas}"] if self.cluster else []),
+            *self._ctas(),
             f"cols = {self.base.cols}",
             *self.vectors.sizes,
-            f"threads = cta_threads(chunks, {ctas}, {room.threads})",
-            f"share = cute.ceil_div(chunks, {'CTAS * threads' if self.cluster else 'threads'})",
+            f"threads = cta_threads(chunks, {'CTAS' if self.shared_rows else '1'}, {self.threads})",
+            f"share = cute.ceil_div(chunks, {'CTAS * threads' if self.shared_rows else 'threads'})",
             "# Each thread keeps as many of its vectors as fit.",
-            f"kept = min(share, {room.kept_bytes} // (threads * VEC * ({bits}) // 8))",
+            f"kept = min(share, {self.kept_bytes} // (threads * VEC * ({bits}) // 8))",
         ]
+
+    def _ctas(self) -> list[str]:
+        """Launcher statement that sets the number of CTAs of a row."""
+        return [f"CTAS = {self.room.ctas}"] if self.shared_rows else []
+
+    def _body(self) -> list[str]:
+        """Statements for one row, or for all rows of a CTA, after the set-up."""
+        return [*self._copy_in(), *self._row()]
+
+    def _row(self) -> list[str]:
+        base = self.base
+        lines = [load.load("row, 0") for load in base.loads if not base.varies(load)]
+        for position, group in enumerate(base.states):
+            lines += self._pass(group, first=position == 0)
+        return [*lines, *self._element_stores(), *self._row_stores()]
+
+    def _joins(self) -> set[str]:
+        """Functions of the module that the kernel calls, views left out."""
+        base = self.base
+        joins = {*base.joins(), "across_lanes", "cta_threads", "copy_atom", *self.vectors.needed}
+        return joins | {s.join for group in base.states for s in group} | self.meeting
+
+    @property
+    def meeting(self) -> set[str]:
+        """Function by which the CTAs of a row exchange parts."""
+        return {"store_to"} if self.shared_rows else set()
+
+    @property
+    def ctas(self) -> list[str]:
+        """Compile-time numbers of the kernel that say how CTAs divide the rows."""
+        return ["CTAS"] if self.shared_rows else []
+
+    @property
+    def launch(self) -> dict[str, object]:
+        """Values of the template that say where a CTA's row is, and how the grid is launched."""
+        return {
+            "doc": _DOCS[self.shared_rows],
+            "cluster": self.shared_rows,
+            "over_grid": False,
+            "grid": f"{self.base.rows} * CTAS" if self.shared_rows else self.base.rows,
+        }
 
     def text(self) -> KernelText:
         """Generate kernel and launcher."""
         base = self.base
-        body = [*self._copy_in(), *(load.load("row, 0") for load in base.loads if not base.varies(load))]
-        for position, group in enumerate(base.states):
-            body += self._pass(group, first=position == 0)
-        body += [*self._element_stores(), *self._row_stores()]
-        names = [tensor.tensor for tensor in base.tensors]
-        inner = ["VEC", *(["CTAS"] if self.cluster else []), "THREADS", "SHARE", "KEPT"]
-        numbers = [*base.counts, *(["VEC"] if self.vectors.from_host else [])]
-        passed = ["VEC", *(["CTAS"] if self.cluster else []), "threads", "share", "kept"]
+        body = self._body()
+        names = [*(tensor.tensor for tensor in base.tensors), *(part.tensor for part in self.scratch)]
+        by_host = self.ctas if self.scratch else []
+        inner = [*(() if by_host else self.ctas), "THREADS", "SHARE", "KEPT"]
+        of_kernel = [*(() if by_host else self.ctas), "threads", "share", "kept"]
+        vec = ["VEC"] if self.vectors.from_host else []
         views, needed = base.views()
-        joins = {*base.joins(), "across_lanes", "cta_threads", "copy_atom", *self.vectors.needed}
-        joins |= {s.join for group in base.states for s in group} | ({"store_to"} if self.cluster else set())
         source = render(
             "rows_on_chip",
+            **self.launch,
             name=base.name,
-            params=signature(base.name, names, [*base.counts, *inner])["params"],
-            host_params=signature(base.name, names, numbers)["host_params"],
-            arguments=", ".join([*names, *base.counts, *passed]),
-            doc=_DOCS[self.cluster],
+            params=signature(base.name, names, [*base.counts, *by_host, "VEC", *inner])["params"],
+            host_params=signature(base.name, names, [*base.counts, *by_host, *vec])["host_params"],
+            arguments=", ".join([*names, *base.counts, *by_host, "VEC", *of_kernel]),
             views=joined(views),
             wide=is_wide(base.plan),
-            cluster=self.cluster,
-            grid=f"{base.rows} * CTAS" if self.cluster else base.rows,
             shared=joined(self._shared()),
             setup=joined(self._setup()),
             sizes=joined(self._sizes()),
@@ -261,7 +308,19 @@ class ResidentRows:
             nest=base.nest,
             tensors=base.tensors,
             counts=base.counts,
-            needed=needed | joins,
+            needed=needed | self._joins(),
             constants={},
             vector=(base.nest.cols[-1], base.widest) if self.vectors.from_host else None,
+            scratch=self.scratch,
+            over_grid=self.over_grid,
         )
+
+    @property
+    def scratch(self) -> tuple[Scratch, ...]:
+        """Partial results in global memory."""
+        return ()
+
+    @property
+    def over_grid(self) -> OverGrid | None:
+        """Facts by which the host divides the rows over the grid; None where it does not."""
+        return None

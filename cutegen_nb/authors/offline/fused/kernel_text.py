@@ -34,6 +34,8 @@ class Scratch:
     """torch's dtype name."""
     rows_fastest: bool
     """True if neighbours in memory belong to neighbouring rows (for threads), not splits (for lanes)."""
+    suffix: str = "_parts"
+    """End of the name in ``forward``."""
 
     @property
     def tensor(self) -> str:
@@ -43,7 +45,21 @@ class Scratch:
     @property
     def host(self) -> str:
         """Name in ``forward``."""
-        return f"{self.name}_parts"
+        return f"{self.name}{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverGrid:
+    """Facts by which the host divides rows over a grid whose CTAs all run at once."""
+
+    ctas_per_sm: int
+    """CTAs that an SM holds."""
+    bytes_per_cta: int
+    """Bytes of a row that a CTA may have in shared memory and in its part of L2."""
+    bytes_per_column: int
+    """Bytes of a column of a row in the tensors that are kept."""
+    meetings: int
+    """Number of times that the CTAs of a row wait for one another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +87,5 @@ class KernelText:
     """Partial results, which are arguments after the tensors."""
     splits: bool = False
     """True if the kernel writes the partial results, so that the host allocates them before it."""
+    over_grid: OverGrid | None = None
+    """Facts by which the host divides the rows over the grid; None for other kernels."""

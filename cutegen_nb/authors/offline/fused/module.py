@@ -169,6 +169,7 @@ def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) 
         f"float({sizes.count(extent, text.nest)})" for name, extent in kernel.counts if name in text.counts
     ]
     numbers += ["splits"] if text.scratch else []
+    numbers += ["under_way"] if text.over_grid else []
     comment = []
     if text.vector is not None:
         loop, widest = text.vector

@@ -53,6 +53,11 @@ class Residence:
         return HALF_OF_AN_SM if self.row_bytes <= self.ctas * HALF_OF_AN_SM else WHOLE_SM
 
     @property
+    def bytes_of_two(self) -> int:
+        """Largest number of bytes of a row that each of two CTAs of an SM keeps."""
+        return HALF_OF_AN_SM
+
+    @property
     def threads(self) -> int:
         """Threads of a CTA: 1024 where it has the SM to itself."""
         return 512 if self.kept_bytes == HALF_OF_AN_SM else 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.fused.host import Sizes
-from cutegen_nb.authors.offline.fused.kernel_text import KernelText
+from cutegen_nb.authors.offline.fused.kernel_text import KernelText, OverGrid
 from cutegen_nb.authors.offline.graph.ir import elements
 
 FEW_THREADS = 65536
@@ -29,6 +29,8 @@ def is_uneven(rows: int, cols: int) -> bool:
 
 def scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
     """Statements that choose the number of splits and allocate the partial results."""
+    if text.over_grid is not None:
+        return _over_grid_lines(text, text.over_grid, sizes)
     if not text.splits:
         return []
     rows, cols = sizes.product(text.nest.rows), sizes.product(text.nest.cols)
@@ -44,6 +46,25 @@ def scratch_lines(text: KernelText, sizes: Sizes) -> list[str]:
         kind = f"dtype=torch.{scratch.dtype}, device={device}.device"
         lines.append(f"{scratch.host} = torch.empty(({shape}), {kind}){turn}")
     return lines
+
+
+def _over_grid_lines(text: KernelText, grid: OverGrid, sizes: Sizes) -> list[str]:
+    """Statements that divide the rows over a grid whose CTAs all run at once, and allocate their parts."""
+    rows, cols = sizes.product(text.nest.rows), sizes.product(text.nest.cols)
+    device = f"{text.tensors[0].access.value}.device"
+    lines = [
+        f"rows, cols = {rows}, {cols}",
+        "# All CTAs run at once. As many rows are under way as shared memory and a part of L2 hold.",
+        f"ctas = {grid.ctas_per_sm} * torch.cuda.get_device_properties({device}).multi_processor_count",
+        f"under_way = max(1, min(rows, ctas * {grid.bytes_per_cta} // (cols * {grid.bytes_per_column})))",
+        "splits = ctas // under_way",
+    ]
+    parts, counters = text.scratch[:-1], text.scratch[-1]
+    for part in parts:
+        shape = f"(rows, splits), dtype=torch.{part.dtype}"
+        lines.append(f"{part.host} = torch.empty({shape}, device={device})")
+    meetings = "rows" if grid.meetings == 1 else f"rows * {grid.meetings}"
+    return [*lines, f"{counters.host} = torch.zeros({meetings}, dtype=torch.int32, device={device})"]
 
 
 def _wanted(text: KernelText) -> tuple[int, int]:

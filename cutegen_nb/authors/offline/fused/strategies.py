@@ -18,6 +18,7 @@ from cutegen_nb.authors.offline.fused.variants import (
     IN_FLIGHT,
     ON_CHIP,
     ONE_PASS,
+    OVER_GRID,
     SIMPLEST,
     SPLIT,
     VECTORISE,
@@ -163,6 +164,16 @@ ROWS = {
         ),
         architectures=HOPPER,
     ),
+    OVER_GRID: replace(
+        _strategy(
+            OVER_GRID,
+            "Divide each row over many CTAs that all run at once and keep it in their shared memory: they "
+            "join their statistics through global memory, and each loads its part of the next row while it "
+            "stores this one.",
+            "-latency_ms",
+        ),
+        architectures=HOPPER,
+    ),
     SPLIT: _strategy(
         SPLIT,
         "Share each row among several CTAs whose partial results a second kernel joins, so that "
@@ -230,7 +241,7 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     if room.in_cta:
         return _sequence(start, [*(name for name in names if name not in (ONE_PASS, IN_FLIGHT)), ON_CHIP])
     others = [name for name in (ONE_PASS, SPLIT, IN_FLIGHT) if name in names or rows < FEW_ROWS]
-    steps = _sequence(start, [*(name for name in names if name not in others), CLUSTER])
+    steps = _sequence(start, [*(name for name in names if name not in others), CLUSTER, OVER_GRID])
     elsewhere = tuple(replace(ROWS[name], architectures=BUT_HOPPER) for name in others)
     return StrategySequence(start, (*steps.strategies, *elsewhere))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cutegen_nb.authors.offline.fused.emit_elementwise import emit_elementwise
 from cutegen_nb.authors.offline.fused.emit_joining import emit_joining
+from cutegen_nb.authors.offline.fused.emit_over_grid import RowsOverGrid, over_grid_fits
 from cutegen_nb.authors.offline.fused.emit_resident import ResidentRows
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel
 from cutegen_nb.authors.offline.fused.emit_strided import StridedVectors
@@ -93,7 +94,10 @@ def _emitted(request: KernelRequest) -> tuple[KernelText, ...]:
     if room is not None:
         # A row that is not kept whole is read again as seldom as possible: its reductions are merged.
         variant = replace(request.variant, one_pass=not room.whole)
-        return (ResidentRows(RowKernel(replace(request, variant=variant), strided=False), room).text(),)
+        rows = RowKernel(replace(request, variant=variant), strided=False)
+        if variant.over_grid and over_grid_fits(rows, room):
+            return (RowsOverGrid(rows, room).text(),)
+        return (ResidentRows(rows, room).text(),)
     strided = is_strided(request.kernel, loop_nest(request.kernel))
     rows = RowKernel(request, strided=strided)
     vectors = strided and request.variant.vectors and not rows.cached

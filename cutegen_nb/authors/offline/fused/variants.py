@@ -17,6 +17,7 @@ ONE_PASS = "one-pass"  # noqa: S105 - no password
 SPLIT = "split-reduction"
 ON_CHIP = "row-in-shared-memory"
 CLUSTER = "row-in-cluster"
+OVER_GRID = "row-over-grid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class KernelVariant:
     """True if several CTAs share a row."""
     on_chip: bool = False
     """True if shared memory keeps a row between its passes."""
+    over_grid: bool = False
+    """True if the CTAs that keep a row are a part of all that the GPU runs at once, not a cluster."""
 
 
 SIMPLEST = KernelVariant()
@@ -55,6 +58,7 @@ _STEPS: dict[str, dict[str, object]] = {
     SPLIT: {"split": True},
     ON_CHIP: {"coalesced": True, "lanes": "cta", "vectors": True, "on_chip": True},
     CLUSTER: {"coalesced": True, "lanes": "cta", "vectors": True, "on_chip": True},
+    OVER_GRID: {"coalesced": True, "lanes": "cta", "vectors": True, "on_chip": True, "over_grid": True},
 }
 """Changes of the variant by strategy name."""
 
