@@ -13,7 +13,7 @@ from cutegen_nb.analysis.binary.listing import KernelCode, listings_of
 from cutegen_nb.core.compiled.listing import CodeListing
 from cutegen_nb.evaluator.tools.tool_run import locate
 
-_LONGEST_S = 5.0
+_LONGEST_S = 2.0
 """Seconds that nvdisasm may take for all kernels together, so that a listing costs no verdict."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 from cutegen_nb.analysis.binary.listing import KernelCode, kernel_names
 from cutegen_nb.simulator.host.dsl import after_compiling
@@ -16,11 +17,19 @@ class CodeCollector:
 
     def __init__(self) -> None:
         self._found: dict[str, KernelCode] = {}
+        self._launchers: set[str] = set()
 
     def install(self) -> None:
-        """Keep the code of every program compiled from now on. Imports the DSL."""
+        """Keep the code of each launcher's first compilation from now on. Imports the DSL."""
         with contextlib.suppress(AttributeError, ImportError):  # another release; it is judged without code
-            after_compiling(self.take)
+            after_compiling(self.take, self.wants)
+
+    def wants(self, program: str) -> bool:
+        """Return whether a program is the first of its launcher: later ones differ in shapes only."""
+        launcher = re.split(r"_(?:Fake)?Tensor", program, maxsplit=1)[0]
+        first = launcher not in self._launchers
+        self._launchers.add(launcher)
+        return first
 
     def take(self, text: str, cubin: bytes) -> None:
         """Keep the kernels of one compiled module."""

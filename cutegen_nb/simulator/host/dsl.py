@@ -133,14 +133,16 @@ def before_compiling(look: Callable[[Any], None]) -> None:
     compiler.Compiler.compile = look_and_compile
 
 
-def after_compiling(take: Callable[[str, bytes], None]) -> None:
-    """Call ``take`` with PTX and machine code of every program of this process once it is compiled.
+def after_compiling(take: Callable[[str, bytes], None], wanted: Callable[[str], bool]) -> None:
+    """Call ``take`` with PTX and machine code of programs of this process once they are compiled.
 
-    The compiler writes both to a private folder; the options of the code itself are those of an evaluation.
+    ``wanted`` is asked for each program by the compiler's name of its launcher (``cutlass_run_Tensor…``).
+    Lines double a compilation's time, so a program that is not wanted is compiled as it would be without us.
+    The compiler writes both texts to a private folder.
     """
     from cutlass.base_dsl import compiler, jit_executor
 
-    _keep_ptx(compiler, jit_executor, _Artifacts(), take)
+    _keep_ptx(compiler, jit_executor, _Artifacts(), take, wanted)
 
 
 def type_attribute(module: Any, kind: str, attribute: str) -> str:
@@ -209,17 +211,30 @@ class _Artifacts:
 
 
 def _keep_ptx(
-    compiler: Any, jit_executor: Any, artifacts: _Artifacts, take: Callable[[str, bytes], None]
+    compiler: Any,
+    jit_executor: Any,
+    artifacts: _Artifacts,
+    take: Callable[[str, bytes], None],
+    wanted: Callable[[str], bool] = lambda _: True,
 ) -> None:
-    """Make every compilation write PTX with line info and a cubin to a private folder; read both back."""
+    """Make compilations write PTX with line info and a cubin to a private folder; read both back."""
     apply = compiler.CompileOptions.apply_envar_settings
     compile_module = compiler.Compiler.compile
     read_artifacts = jit_executor.JitFunctionArtifacts.__post_init__
     folders: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+    kept = (compiler.GenerateLineInfo, compiler.DumpDir, compiler.KeepPTX, compiler.KeepCUBIN)
+    asked_first: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
     @functools.wraps(apply)
     def apply_with_ptx(self: Any, envar: Any, function_name: str) -> None:
         options = self.options
+        if not wanted(function_name):
+            for name, value in zip(kept, asked_first.pop(self, ()), strict=False):
+                options[name].value = value
+            folders.pop(self, None)
+            apply(self, envar, function_name)
+            return
+        asked_first.setdefault(self, [options[name].value for name in kept])
         options[compiler.GenerateLineInfo].value = True
         asked_folder = options[compiler.DumpDir].value
         if asked_folder == folders.get(

@@ -43,6 +43,45 @@ print(json.dumps([found, loaded]))
 """
 
 
+def test_a_launcher_is_kept_once_and_compiled_for_other_shapes_as_without_us(tmp_path):
+    # Lines double the time of a compilation, and an evaluation compiles for several shapes.
+    script = tmp_path / "program.py"
+    script.write_text(AGAIN)
+    path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=os.environ | {"CUTE_DSL_ARCH": "sm_80", "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    names, with_lines = json.loads(done.stdout.splitlines()[-1])
+    assert len(names) == 1
+    assert with_lines == [True, False, False]
+
+
+AGAIN = (
+    PROGRAM.rpartition("cute.compile")[0]
+    + """
+from cutlass.base_dsl import compiler
+
+pipelines = []
+compile_module = compiler.Compiler.compile
+
+
+def noted(self, module, pipeline, *args, **kwargs):
+    pipelines.append("dump-ptx-path=" in pipeline)
+    return compile_module(self, module, pipeline, *args, **kwargs)
+
+
+compiler.Compiler.compile = noted
+compiled = cute.compile
+for size in (128, 256, 512):
+    compiled(run, make_fake_compact_tensor(cutlass.Float32, (size,)), cutlass.Int32(3))
+print(json.dumps([[one.kernel for one in collector.found()], pipelines]))
+"""
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "--enable-tvm-ffi"])
 def test_what_is_compiled_for_a_gpu_is_kept_with_its_lines_and_no_folder_is_left(tmp_path, options):
