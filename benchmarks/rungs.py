@@ -60,6 +60,14 @@ def fits(strategy: Strategy, dtype: str) -> bool:
     return here and (not strategy.dtypes or dtype in strategy.dtypes)
 
 
+def last_kernel(problem: Problem, facts: ProblemFacts) -> str:
+    """Source of the last kernel of a problem's ladder for this GPU."""
+    author = OfflineAuthor()
+    writer = next(item for item in author._writers if item.accepts(facts))  # noqa: SLF001
+    names = [item.name for item in author.menu(facts) if fits(item, facts.dtype)]
+    return writer.write(problem, facts, tuple(names)).source
+
+
 def loaded(source: str, name: str, folder: Path) -> Any:
     """Import a source as a module of its own, from a file, as the DSL needs it."""
     path = folder / f"{name}.py"

@@ -4,6 +4,9 @@ Tier A of a small ReLU on the device there is, several times in one session, eac
 that nothing can be kept: the first, which starts the processes and looks at the problem; then with a worker
 waiting and time between two candidates, as an author takes; then one upon the other; then with no worker
 waiting. Printed are medians, their ranges, and the seconds of each stage.
+
+With `--kernelbench FOLDER` the candidates are the offline author's last kernels for KernelBench's problems, at
+their own sizes, at the tier that lets a revision become best, with a worker waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from rungs import last_kernel, problems
+
 from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
@@ -36,15 +42,17 @@ WAYS = ["waiting", "busy", "bare"]
 """A worker waits and an author takes a while; one candidate upon the other; no worker waits."""
 
 
-async def verdict(evaluator: KernelEvaluator) -> dict[str, float]:
+async def verdict(
+    evaluator: KernelEvaluator, problem: Problem = PROBLEM, source: str = SOURCE, tier: Tier = Tier.A
+) -> dict[str, float]:
     """Seconds of one verdict, in all and by stage. Raises SystemExit when the right kernel did not pass."""
     marks: list[tuple[float, str]] = []
     began = time.monotonic()
-    source = f"{SOURCE}\n# {next(NUMBER)}\n"
     evaluation = await evaluator.evaluate(
-        PROBLEM,
-        Candidate(source=source, author="benchmark"),
+        problem,
+        Candidate(source=f"{source}\n# {next(NUMBER)}\n", author="benchmark"),
         lambda text: marks.append((time.monotonic() - began, text)),
+        tier,
     )
     ended = time.monotonic() - began
     if not evaluation.passed:
@@ -81,6 +89,42 @@ def told(name: str, runs: list[dict[str, float]]) -> dict[str, object]:
     return {"name": name, "median_s": middle, "all_s": whole, "stages_s": stages}
 
 
+async def kernelbench(folder: Path, only: str, count: int, pause_s: float) -> dict[str, object]:
+    """Verdicts at tier B on the offline author's last kernels for KernelBench's problems."""
+    evaluator, runs = KernelEvaluator(device="cuda", spare=True), []
+    try:
+        found = await evaluator.device()
+        print(found.name)
+        for stem, problem in problems(folder, only):
+            facts = await evaluator.facts(problem, lambda _: None)
+            source = last_kernel(problem, facts)
+            await verdict(evaluator, problem, source, Tier.B)  # starts the worker, fills the caches
+            times = []
+            for _ in range(count):
+                await asyncio.sleep(pause_s)
+                times.append(await verdict(evaluator, problem, source, Tier.B))
+            runs.append(told(stem, times))
+    finally:
+        await evaluator.close()
+    return _record(found.name, found.driver, "the offline author's last kernels, tier B", pause_s, runs)
+
+
+def _record(
+    device: str, driver: str, candidate: str, pause_s: float, runs: list[dict[str, object]]
+) -> dict[str, object]:
+    versions = {name: metadata.version(name) for name in ("torch", "nvidia-cutlass-dsl")}
+    return {
+        "recorded": time.strftime("%Y-%m-%d"),
+        "device": device,
+        "driver": driver,
+        **versions,
+        "candidate": candidate,
+        "pause_s": pause_s,
+        "said": SAID,
+        "runs": runs,
+    }
+
+
 async def measured(device: str, ways: list[str], count: int, pause_s: float) -> dict[str, object]:
     """The first verdict and the `ways` of asking, each told as soon as it is known."""
     evaluator = KernelEvaluator(device=device, spare=True)
@@ -100,17 +144,7 @@ async def measured(device: str, ways: list[str], count: int, pause_s: float) -> 
     finally:
         await evaluator.close()
         await bare.close()
-    versions = {name: metadata.version(name) for name in ("torch", "nvidia-cutlass-dsl")}
-    return {
-        "recorded": time.strftime("%Y-%m-%d"),
-        "device": found.name,
-        "driver": found.driver,
-        **versions,
-        "candidate": "tests/evaluator/candidates/relu.py, tier A",
-        "pause_s": pause_s,
-        "said": SAID,
-        "runs": runs,
-    }
+    return _record(found.name, found.driver, "tests/evaluator/candidates/relu.py, tier A", pause_s, runs)
 
 
 def main() -> None:
@@ -120,9 +154,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=7, help="verdicts of each kind")
     parser.add_argument("--pause", type=float, default=4.0, help="seconds that an author takes")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--kernelbench", type=Path, help="a folder of KernelBench's problems")
+    parser.add_argument("--only", default="", help="with it, numbers: 1,19,23-26")
     parser.add_argument("--out", type=Path, help="a JSON file for the numbers")
     options = parser.parse_args()
-    found = asyncio.run(measured(options.device, options.ways, options.count, options.pause))
+    if options.kernelbench:
+        work = kernelbench(options.kernelbench, options.only, options.count, options.pause)
+    else:
+        work = measured(options.device, options.ways, options.count, options.pause)
+    found = asyncio.run(work)
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
