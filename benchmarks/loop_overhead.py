@@ -22,8 +22,8 @@ from cutegen_nb.core.candidate import source_digest
 from cutegen_nb.core.round import Reply, Usage
 from cutegen_nb.core.session import Budget
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore

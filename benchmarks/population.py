@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.population import planning
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore

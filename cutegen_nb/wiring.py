@@ -30,8 +30,8 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.evaluator.evaluator_pool import EvaluatorPool
 from cutegen_nb.evaluator.host_members import HostMembers
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover, ConsoleApprover, EditText, ReadLine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.prompting.guide import CuTeGuide
 from cutegen_nb.prompting.library import PromptLibrary, shipped_library
 from cutegen_nb.simulator.state.architectures import ARCHITECTURES, architecture_for

@@ -16,7 +16,7 @@ from cutegen_nb.core.search.campaign import CampaignRecord
 from cutegen_nb.core.session import Plan
 from cutegen_nb.loop.campaign.variant_run import CampaignProblem, VariantRun
 from cutegen_nb.loop.campaign.variants import Variant
-from cutegen_nb.loop.round import Effects
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.store.campaign_file import read_campaign, write_campaign
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.wiring import Settings

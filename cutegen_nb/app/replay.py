@@ -12,8 +12,8 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.replaying import GATE_PROMPT, RecordedDecisions, replay_session
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import OnEpoch, OnRound
 from cutegen_nb.prompting.memory import round_label
 from cutegen_nb.store.bundle import SUFFIX, read_bundle

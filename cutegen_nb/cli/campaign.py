@@ -33,7 +33,7 @@ from cutegen_nb.core.session import Plan, Session
 from cutegen_nb.loop.campaign.campaign import Campaign, CampaignEnding, CampaignRules
 from cutegen_nb.loop.campaign.variant_run import CampaignProblem, VariantRun
 from cutegen_nb.loop.campaign.variants import Variant, check_variants, parse_variant
-from cutegen_nb.loop.round import Effects
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.report.html.campaign_page import CampaignPage, write_campaign_page
 from cutegen_nb.report.html.page import check_target
 from cutegen_nb.report.terminal.campaign import campaign_lines, compared_with

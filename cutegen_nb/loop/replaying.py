@@ -13,11 +13,12 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.asking import prompt_of_step
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.lineage import parent_digest, parent_of_next
 from cutegen_nb.loop.population.author_view import AuthorOfWhole
 from cutegen_nb.loop.population.planning import PlannedSlot
 from cutegen_nb.loop.population.slot_round import run_slot
-from cutegen_nb.loop.round import Effects, run_round
+from cutegen_nb.loop.round import run_round
 from cutegen_nb.loop.session import OnEpoch, OnRound, stopped
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.memory import steering_text

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
-from cutegen_nb.analysis.hardware.roofline import refuse_above_roof
-from cutegen_nb.analysis.history.compare import compare
 from cutegen_nb.analysis.source.simplification import KIND, simplified
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError
-from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Tier, Verdict
+from cutegen_nb.core.errors import AuthorError, Declined
+from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Severity
-from cutegen_nb.core.ports import Approver, Author, Clock, Evaluator, Guide, Progress
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import (
     Action,
@@ -27,17 +22,16 @@ from cutegen_nb.core.round import (
     Reply,
     Round,
 )
-from cutegen_nb.core.search.knowledge import Learn, Recall, learn_nothing, no_knowledge
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.asking import PromptSources, background_of, prompt_of_step
+from cutegen_nb.loop.asking import background_of, prompt_of_step
 from cutegen_nb.loop.counters import count_parent
+from cutegen_nb.loop.effects import Effects
+from cutegen_nb.loop.judging import comparison_with_best, evaluate_attempt
 from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.loop.versions import earlier_version
-from cutegen_nb.prompting.context import no_guide
-from cutegen_nb.prompting.library import PromptLibrary
 from cutegen_nb.prompting.memory import steering_text
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, repair_prompt, retry_prompt
@@ -46,41 +40,6 @@ _MOST_ENDED = 3
 """Strategies that an author may end in one round and still be asked for the next one."""
 RETRIES = 2
 """Number of further requests after an unusable reply: a model that errs twice in the form seldom recovers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
-    """Side effects of a round, chosen in ``wiring.py``."""
-
-    author: Author
-    """Writer of candidates."""
-    evaluator: Evaluator
-    """Compiler, runner and judge of candidates."""
-    approver: Approver
-    """Decider at the gates."""
-    clock: Clock
-    """Source of time."""
-    library: PromptLibrary
-    """Prompt templates."""
-    progress: Progress
-    """Callback that receives the current activity."""
-    guide: Guide = no_guide
-    """CuTe DSL guide: sections for a request."""
-    knowledge: Recall = no_knowledge
-    """Knowledge base: records of like problems."""
-    learn: Learn = learn_nothing
-    """Knowledge base: function that keeps the records of a finished round."""
-    environment: dict[str, str] = field(default_factory=dict)
-    """Package versions, for the record of a new session."""
-    target: EstimateTarget | None = None
-    """GPU that times are estimated for where none runs the candidates; None for `target_of` the session."""
-
-    @property
-    def words(self) -> PromptSources:
-        """Sources of the text of a prompt."""
-        return PromptSources(
-            library=self.library, guide=self.guide, knowledge=self.knowledge, target=self.target
-        )
 
 
 async def run_round(
@@ -226,7 +185,7 @@ async def _ask_and_evaluate(session: Session, effects: Effects, prompt: Prompt, 
         background = background_of(session, effects.words)
         again = retry_prompt(background, prompt, attempts[-1].problem, reply.text)
         attempts.append(await _ask(session, effects, again))
-    attempts[-1] = await _evaluate(session, effects, attempts[-1], step)
+    attempts[-1] = await evaluate_attempt(session, effects, attempts[-1], step)
     return attempts
 
 
@@ -285,47 +244,6 @@ def _candidate(proposal: Proposal, author: str, prompt: Prompt) -> Candidate:
 
 def _not_judged(session: Session, reason: NotJudgedReason, summary: str) -> Evaluation:
     return Evaluation(outcome=NotJudged(reason=reason), summary=summary, device=session.device.name)
-
-
-async def _evaluate(session: Session, effects: Effects, attempt: Attempt, step: Step) -> Attempt:
-    """Evaluate the attempt's candidate; a fault of the evaluator goes to `problem`.
-
-    On the simulator, a candidate that would become the best is evaluated again at tier B, and that evaluation
-    counts. On a GPU, one evaluation at tier B skips the closer checks for a candidate no faster than its
-    rival; it takes the GPU's counters where the stage shows them.
-    """
-    if attempt.candidate is None:
-        return attempt
-    counted = session.plan.shows_counters(step.stage) and session.device.kind is DeviceKind.GPU
-    evaluate, problem = effects.evaluator.evaluate, session.problem
-    rival = _rival(session)
-    if rival is not None:
-        evaluate = partial(evaluate, rival=rival)
-    try:
-        if session.device.kind is DeviceKind.GPU:
-            # One worker compiles the candidate once; its first timing decides on the checks above tier A.
-            look = partial(evaluate, profile=counted, only_if_faster=rival is not None)
-            found = _held(session, await look(problem, attempt.candidate, effects.progress, Tier.B))
-            return replace(attempt, evaluation=found)
-        found = _held(session, await evaluate(problem, attempt.candidate, effects.progress))
-        comparison = _comparison(session, effects, found)
-        if comparison is not None and comparison.relation.is_better:
-            effects.progress("looking closer: it may become the best")
-            closer = _held(session, await evaluate(problem, attempt.candidate, effects.progress, Tier.B))
-            found = replace(closer, duration_s=found.duration_s + closer.duration_s)
-    except EvaluatorError as error:
-        return replace(attempt, problem=str(error))
-    return replace(attempt, evaluation=found)
-
-
-def _held(session: Session, found: Evaluation) -> Evaluation:
-    return refuse_above_roof(session.facts, session.device, found)
-
-
-def _rival(session: Session) -> Candidate | None:
-    """Candidate to time beside the new one: the best before; None where the best has no timing."""
-    best = session.best
-    return best.candidate if best and best.evaluation and best.evaluation.timing else None
 
 
 async def _repair(
@@ -396,7 +314,7 @@ async def _agree_on_revision(
         final = _final(attempts)
         if final is None or final.candidate is None or final.evaluation is None:
             return attempts, None, decisions
-        comparison = _comparison(session, effects, final.evaluation)
+        comparison = comparison_with_best(session, effects, final.evaluation)
         decision = await _decided(effects, effects.approver.review_revision(session, attempts, comparison))
         decisions.append(decision)
         if decision.action is Action.EDIT:
@@ -404,7 +322,7 @@ async def _agree_on_revision(
             made = earlier or await _persons_edit(session, effects, final.candidate, decision, step)
             attempts = [*attempts, made]
         elif decision.action is Action.OVERRULE:
-            return attempts, _comparison(session, effects, _as_passed(final.evaluation)), decisions
+            return attempts, comparison_with_best(session, effects, _as_passed(final.evaluation)), decisions
         elif decision.action is not Action.STEER:
             return attempts, comparison, decisions
 
@@ -419,16 +337,6 @@ def _final(attempts: Sequence[Attempt]) -> Attempt | None:
     return next((attempt for attempt in reversed(attempts) if attempt.candidate), None)
 
 
-def _comparison(session: Session, effects: Effects, evaluation: Evaluation) -> Comparison | None:
-    """Compare with the best so far; None for a candidate that did not pass."""
-    if not evaluation.passed:
-        return None
-    best = session.best
-    target = effects.target or target_of(session.device)
-    found = compare(best.evaluation if best else None, evaluation, session.facts, target=target)
-    return replace(found, against=best.candidate.digest if best and best.candidate else "")
-
-
 async def _persons_edit(
     session: Session, effects: Effects, edited: Candidate, decision: Decision, step: Step
 ) -> Attempt:
@@ -441,7 +349,7 @@ async def _persons_edit(
     )
     prompt = Prompt(system="", user="", digest="", purpose="edit", strategy=edited.strategy, parent=edited)
     attempt = Attempt(purpose="edit", prompt=prompt, reply=None, candidate=candidate)
-    return await _evaluate(session, effects, attempt, step)
+    return await evaluate_attempt(session, effects, attempt, step)
 
 
 def _note(attempts: Sequence[Attempt], decisions: Sequence[Decision]) -> str:

@@ -11,8 +11,9 @@ from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.learning import records_of
-from cutegen_nb.loop.round import Effects, run_round
+from cutegen_nb.loop.round import run_round
 from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
 
 Replan = Callable[[Plan], Plan]

@@ -16,8 +16,8 @@ from cutegen_nb.core.ports import ReplyGrowth
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Prompt, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import Replan, open_session
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, restoring
 from cutegen_nb.notebook.carrying import lacking

@@ -20,12 +20,10 @@ from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.store.bundle import PackedSession
 from cutegen_nb.store.lock import WriterLock
-from cutegen_nb.store.schema import APPLICATION_ID, CREATE, UPGRADES, VERSION
+from cutegen_nb.store.opening import open_readable, open_writable, sqlite_errors
 
 FILE_NAME = "sessions.sqlite"
 """Name of the database file in the store's folder."""
-_BUSY_S = 5.0
-"""Seconds to wait for another process's transaction."""
 _WITH_MEASUREMENTS, _WITH_EPOCHS = 2, 4
 """Versions of the schema from which these tables exist."""
 _WITH_SUMMARIES = 4
@@ -58,82 +56,8 @@ class SqliteStore:
         self.path = folder / FILE_NAME
         self._lock = WriterLock(folder / "sessions.lock")
         self._writable = writable
-        with _foreign(self.path):
-            self._connection = self._open_writable() if writable else self._open_readable()
-
-    def _open_writable(self) -> sqlite3.Connection:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            message = (
-                f"cannot make the folder {self.path.parent}: {error.strerror}; choose another with --store"
-            )
-            raise StoreError(message) from error
-        self._lock.acquire()
-        try:
-            connection = sqlite3.connect(
-                # A notebook without a person runs the session in another thread and joins it: one user at a
-                # time.
-                self.path,
-                timeout=_BUSY_S,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            connection.execute("PRAGMA journal_mode = WAL")
-            # FULL: a finished round survives a power cut too; a round ends every few seconds at most.
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
-            self._prepare(connection)
-        except (sqlite3.Error, StoreError):
-            self._lock.release()
-            raise
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                message = f"{self.path} is a database of something else; choose another folder with --store"
-                raise StoreError(message)
-            connection.executescript(
-                f"BEGIN; {CREATE} PRAGMA application_id = {APPLICATION_ID}; "
-                f"PRAGMA user_version = {VERSION}; COMMIT;"
-            )
-            return
-        self._check_version(version)
-        for older in range(version, VERSION):
-            connection.executescript(f"BEGIN; {UPGRADES[older]} PRAGMA user_version = {older + 1}; COMMIT;")
-
-    def _check_version(self, version: int) -> None:
-        if not 1 <= version <= VERSION:
-            message = (
-                f"{self.path} has format {version} and this cutegen-nb reads formats up to {VERSION}: "
-                "use the version that wrote it, or another --store"
-            )
-            raise StoreError(message)
-
-    def _open_readable(self) -> sqlite3.Connection:
-        message_of_none = (
-            f"no sessions in {self.path.parent}: `cutegen-nb demo` makes one, --store looks elsewhere"
-        )
-        if not self.path.is_file():
-            raise StoreError(message_of_none)
-        for mode in ("mode=ro", "mode=ro&immutable=1"):
-            connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?{mode}", uri=True, timeout=_BUSY_S)
-            try:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            except sqlite3.OperationalError:
-                # In a read-only folder WAL cannot create its shared index: open the file as immutable.
-                connection.close()
-                continue
-            if version == 0 and not tables:
-                connection.close()
-                raise StoreError(message_of_none)
-            self._check_version(version)
-            return connection
-        message = f"cannot open {self.path} for reading; check its permissions"
-        raise StoreError(message)
+        with sqlite_errors(self.path):
+            self._connection = open_writable(self.path, self._lock) if writable else open_readable(self.path)
 
     def create(self, session: Session) -> None:
         """Add a session with its rounds, epochs and measurements in one transaction."""
@@ -209,7 +133,7 @@ class SqliteStore:
 
     def load(self, session_name: str, only: Sequence[int] | None = None) -> Session:
         """Read a session with its rounds, or with those numbered `only`, its epochs and measurements."""
-        with _foreign(self.path):
+        with sqlite_errors(self.path):
             head, stopped = self._connection.execute(
                 "SELECT head, stopped FROM sessions WHERE id = ?", (self._id(session_name),)
             ).fetchone()
@@ -228,7 +152,7 @@ class SqliteStore:
 
         No round is decoded, which takes most of the time of reading. Raises StoreError.
         """
-        with _foreign(self.path):
+        with sqlite_errors(self.path):
             head, stopped = self._connection.execute(
                 "SELECT head, stopped FROM sessions WHERE id = ?", (self._id(session_name),)
             ).fetchone()
@@ -276,7 +200,7 @@ class SqliteStore:
 
     def names(self) -> tuple[str, ...]:
         """Names of the sessions, oldest first."""
-        with _foreign(self.path):
+        with sqlite_errors(self.path):
             rows = self._connection.execute("SELECT name FROM sessions ORDER BY id").fetchall()
         return tuple(name for (name,) in rows)
 
@@ -286,7 +210,7 @@ class SqliteStore:
         A session that has grown since its summary was kept is read whole, and its new summary is kept where
         the store can be written.
         """
-        with _foreign(self.path):
+        with sqlite_errors(self.path):
             kept = self._kept_summaries()
         found: list[SessionSummary] = []
         damaged: dict[str, str] = {}
@@ -384,7 +308,7 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with _foreign(self.path):
+        with sqlite_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -392,30 +316,6 @@ class SqliteStore:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-
-
-@contextmanager
-def _foreign(path: Path) -> Iterator[None]:
-    """Convert every SQLite error to a StoreError that names the next step."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(_sentence(path, error)) from error
-
-
-def _sentence(path: Path, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorname", "") or ""
-    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE")):
-        return f"the disk is full: {path} could not grow ({error}); free space and run the same command again"
-    if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        return f"cannot write {path} ({error}): choose a folder you may write to with --store"
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"{path} is in use by another program ({error}): close it and run the same command again"
-    if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return f"{path} is not a session store or is damaged ({error}): restore a copy or use another --store"
-    if code.startswith("SQLITE_CONSTRAINT"):
-        return f"{path} holds this session or round already ({error}): load it again before going on"
-    return f"{path} could not be read or written ({error})"
 
 
 def _last_source(body: Mapping[str, Any]) -> tuple[str, str] | None:

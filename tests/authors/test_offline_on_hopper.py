@@ -52,7 +52,9 @@ print("RESULT" + json.dumps([chosen[0], found.registers, found.spill_store_bytes
 """
 
 
-@pytest.mark.parametrize(("dtype", "tile"), [("float32", [128, 128, 32]), ("float16", [256, 128, 64])])
+# Half precision first, as its tile is the larger one: 128 sums a thread, not 64.
+@pytest.mark.first(1)
+@pytest.mark.parametrize(("dtype", "tile"), [("float16", [256, 128, 64]), ("float32", [128, 128, 32])])
 def test_the_largest_tile_fits_the_registers_of_hopper(dtype, tile, tmp_path):
     problem = Problem(
         name="product", source=PROBLEM.format(dtype=dtype), form=ProblemForm.FUNCTION, function="product"

@@ -19,9 +19,9 @@ from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
 from cutegen_nb.core.round import Action, Decision, Prompt, Reply, Round, Usage
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.report.html import correctness as correctness_view

@@ -23,8 +23,8 @@ from cutegen_nb.core.candidate import source_digest
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
 from cutegen_nb.core.round import Prompt, Round, StrategyEnd
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.prompting.library import shipped_library

@@ -24,8 +24,8 @@ from cutegen_nb.authors.openai_compatible import OpenAICompatibleAuthor
 from cutegen_nb.authors.server_profile import Api, RequestLimits, ServerProfile
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.report.html.session_page import write_report

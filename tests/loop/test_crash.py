@@ -21,9 +21,9 @@ from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.round import Reply, Round, Usage
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.lineage import parent_digest
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore

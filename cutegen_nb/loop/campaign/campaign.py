@@ -28,8 +28,8 @@ from cutegen_nb.loop.campaign.budget import Spending, budget_left, spending_of, 
 from cutegen_nb.loop.campaign.variant_run import CampaignProblem, VariantRun
 from cutegen_nb.loop.campaign.variants import Variant
 from cutegen_nb.loop.campaign.watched_author import WatchedAuthor
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import Replan, open_session
 from cutegen_nb.loop.spending import budget_spent
 

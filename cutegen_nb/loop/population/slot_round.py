@@ -12,10 +12,11 @@ from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Alignment, Strategy, StrategySource
 from cutegen_nb.loop.asking import background_of
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.lineage import line_of
 from cutegen_nb.loop.population.evidence import kernel_traits_of, member_evidence, shown_optimisations
 from cutegen_nb.loop.population.planning import PlannedSlot, applied_names, forbidden
-from cutegen_nb.loop.round import RETRIES, Effects, run_round
+from cutegen_nb.loop.round import RETRIES, run_round
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.render import retry_prompt
 from cutegen_nb.prompting.reply_faults import Unusable

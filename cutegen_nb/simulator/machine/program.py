@@ -14,6 +14,7 @@ import numpy as np
 
 from cutegen_nb.simulator.counters.counters import InstructionTally
 from cutegen_nb.simulator.counters.load_use_distance import waits
+from cutegen_nb.simulator.machine.register_uses import registers_of, uses_of
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
 from cutegen_nb.simulator.ops.bulk import map_changes
@@ -27,15 +28,12 @@ from cutegen_nb.simulator.ops.warpgroup import wgmma
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, UnsupportedOpcode, unsupported
 from cutegen_nb.simulator.ptx.inlining import FlatKernel, flatten
 from cutegen_nb.simulator.ptx.model import (
-    Address,
     Instruction,
     Kernel,
     Module,
-    Operand,
     Register,
     Symbol,
     Variable,
-    Vector,
 )
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
@@ -69,10 +67,6 @@ _WHOLE_WARP = frozenset({"mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma"})
 """Opcodes that all 32 threads of a warp execute together; they have no member mask."""
 _ENDS = frozenset({"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier"})
 """Opcodes that end a segment."""
-_SIDE_ONLY = frozenset(
-    {"st", "stmatrix", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "trap", "brkpt"}
-)
-"""Opcodes without a destination register."""
 
 
 @dataclass(slots=True)
@@ -202,7 +196,7 @@ class _Assembler:
         ranges = [(start, end) for start, end in zip(starts, [*starts[1:], len(body)], strict=True)]
         number = {start: index for index, start in enumerate(starts)}
         number.setdefault(len(body), len(starts))
-        read, private = _uses(body, ranges)
+        read, private = uses_of(body, ranges)
         lowering = Lowering(
             register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private,
             has_pairs=any("cta_group::2" in item.modifiers for item in body),
@@ -352,64 +346,4 @@ def _aligned(offset: int, align: int) -> int:
     return -(-offset // max(1, align)) * max(1, align)
 
 
-# -- which registers matter where ----------------------------------------------------------------------------
-def _uses(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> tuple[set[str], set[str]]:
-    """Names of the registers that are read at all, and of those private to one segment.
-
-    A private register is used in one segment only, and written there before it is read. Inactive lanes never
-    see its value, so that it may be written for all lanes.
-    """
-    read: set[str] = set()
-    home: dict[str, int] = {}
-    shared: set[str] = set()
-    for number, (start, end) in enumerate(ranges):
-        written: set[str] = set()
-        for item in body[start:end]:
-            sources, targets = registers_of(item)
-            read |= sources
-            for name in sources | targets:
-                if home.setdefault(name, number) != number:
-                    shared.add(name)
-            # Read before it is written here: the value comes from outside the segment, or from another turn.
-            shared |= sources - written
-            if item.guard is not None:
-                # A guarded write keeps the old value in some lanes, which is a read of it.
-                shared |= targets - written
-            written |= targets
-    return read, set(home) - shared
-
-
-def registers_of(item: Instruction) -> tuple[set[str], set[str]]:
-    """Names of the registers that an instruction reads, and of those that it writes."""
-    sources: set[str] = set()
-    targets: set[str] = set()
-    has_target = item.opcode not in _SIDE_ONLY and item.opcode != "cp"  # cp: operand 0 is an address
-    if item.opcode == "tcgen05":  # of its instructions only loads write registers
-        has_target = "ld" in item.modifiers
-    if item.opcode in {"bar", "barrier"} and "red" in item.modifiers:
-        has_target = True
-    for index, operand in enumerate(item.operands):
-        names = _names(operand)
-        second = index == 1 and item.opcode == "tcgen05" and "red" in item.modifiers
-        if (index == 0 or second) and has_target and not isinstance(operand, Address):
-            targets |= names
-            if item.opcode == "wgmma":  # adds to its destination
-                sources |= names
-        else:
-            sources |= names
-    if item.guard is not None:
-        sources.add(item.guard.name)
-    return sources, targets
-
-
-def _names(operand: Operand) -> set[str]:
-    if isinstance(operand, Register):
-        return {operand.name}
-    if isinstance(operand, Address):
-        return _names(operand.base)
-    if isinstance(operand, Vector):
-        return set().union(*(_names(one) for one in operand.items)) if operand.items else set()
-    return set()
-
-
-__all__ = ["CONTROL", "Program", "Segment", "program_of", "registers_of"]
+__all__ = ["CONTROL", "Program", "Segment", "program_of"]

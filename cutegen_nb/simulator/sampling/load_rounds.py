@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cutegen_nb.simulator.machine.program import Program, registers_of
+from cutegen_nb.simulator.machine.program import Program
+from cutegen_nb.simulator.machine.register_uses import registers_of
 from cutegen_nb.simulator.ptx.model import Instruction
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutegen_nb.simulator.machine.program import Program, registers_of
+from cutegen_nb.simulator.machine.program import Program
+from cutegen_nb.simulator.machine.register_uses import registers_of
 from cutegen_nb.simulator.numbers.values import DTYPES, S64, Array, Value
 from cutegen_nb.simulator.ptx.model import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register
 from cutegen_nb.simulator.sampling.steps import UNCHANGED, Unchanged, plain

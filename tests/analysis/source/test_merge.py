@@ -19,8 +19,8 @@ from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.round import Action
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.lineage import parent_digest
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover
 from cutegen_nb.prompting.library import shipped_library

@@ -15,8 +15,8 @@ from cutegen_nb.core.session import Budget
 from cutegen_nb.loop.campaign.campaign import Campaign, CampaignEnding, CampaignRules
 from cutegen_nb.loop.campaign.variant_run import CampaignProblem, VariantRun
 from cutegen_nb.loop.campaign.variants import Variant
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.campaign_file import read_campaign, write_campaign
 from cutegen_nb.store.sqlite import SqliteStore

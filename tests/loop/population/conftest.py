@@ -10,10 +10,10 @@ import pytest
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.round import Action, Decision, Epoch, Round
 from cutegen_nb.core.session import Budget, Plan, Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.population.slot_progress import SlotProgress
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore

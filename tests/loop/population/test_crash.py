@@ -23,9 +23,9 @@ import pytest
 from cutegen_nb.core.errors import Declined, StoreError
 from cutegen_nb.core.round import Action, Decision, Epoch, Round
 from cutegen_nb.core.session import Budget, Session
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.loop.session import open_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.sqlite import SqliteStore

@@ -14,6 +14,7 @@ from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.round import Action, Comparison, Decision, Relation
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget
+from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import ConsoleApprover
 from cutegen_nb.loop.population.gate import (
     MemberApprover,
@@ -23,7 +24,6 @@ from cutegen_nb.loop.population.gate import (
     settings_changed,
     with_changed_budget,
 )
-from cutegen_nb.loop.round import Effects
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.clock import FixedClock
 

@@ -1,7 +1,7 @@
 """Places where a warp waits for global memory, by the code alone."""
 
 from cutegen_nb.simulator.counters.load_use_distance import LONGEST_DISTANCE, LoadWait, waits
-from cutegen_nb.simulator.machine.program import registers_of
+from cutegen_nb.simulator.machine.register_uses import registers_of
 from cutegen_nb.simulator.ptx import parser as ptx
 from cutegen_nb.simulator.ptx.inlining import flatten
 

@@ -12,7 +12,7 @@ from cutegen_nb.simulator.numbers.values import S64, U64, Value
 from cutegen_nb.simulator.ops.cluster import memory as cluster
 from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
-from cutegen_nb.simulator.ops.memory import shared
+from cutegen_nb.simulator.ops.memory import local, shared
 from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
 from cutegen_nb.simulator.ops.memory.move import GENERIC_LOCAL, GENERIC_PARAM, GENERIC_SHARED
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
@@ -169,8 +169,8 @@ def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tup
         "const": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
         "shared": lambda lanes, mask, at: shared.load(lanes, mask, at, inside),
         CLUSTER: lambda lanes, mask, at: cluster.load(lanes, mask, at, inside),
-        "local": lambda lanes, mask, at: shared.load_local(lanes, mask, at, inside),
-        "param": lambda lanes, _, at: shared.load_parameter(lanes, at, inside),
+        "local": lambda lanes, mask, at: local.load_local(lanes, mask, at, inside),
+        "param": lambda lanes, _, at: local.load_parameter(lanes, at, inside),
     }
     if space:
         return readers[space]
@@ -200,7 +200,7 @@ def _writer(instruction: Instruction, lowering: Lowering, space: str, shape: tup
         "global": lambda lanes, mask, at, data: global_ops.store(lanes, mask, at, data, everywhere),
         "shared": lambda lanes, mask, at, data: shared.store(lanes, mask, at, data, inside),
         CLUSTER: lambda lanes, mask, at, data: cluster.store(lanes, mask, at, data, inside),
-        "local": lambda lanes, mask, at, data: shared.store_local(lanes, mask, at, data, inside),
+        "local": lambda lanes, mask, at, data: local.store_local(lanes, mask, at, data, inside),
     }
     if space and space not in writers:
         raise unsupported(instruction, f"writing to .{space}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from cutegen_nb.simulator.numbers.values import S64, Array
 from cutegen_nb.simulator.ops.lowering import Lowering, Operation, opcode
-from cutegen_nb.simulator.ops.memory import shared
+from cutegen_nb.simulator.ops.memory import local
 from cutegen_nb.simulator.ops.memory.move import GENERIC_LOCAL
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
 from cutegen_nb.simulator.ptx.faults import OutOfBounds, Trapped, place, unsupported
@@ -60,13 +60,11 @@ def _print(instruction: Instruction, lowering: Lowering) -> Operation:
     writing = SharedAccessForm(instruction=instruction, tally=lowering.tally, width=4, count=1, stores=True)
 
     def run(lanes: Batch, mask: Mask | None) -> None:
-        (formats,) = shared.load_local(lanes, mask, AddressOperand(np.uint64(format_at), 0), reading)
-        (buffers,) = shared.load_local(lanes, mask, AddressOperand(np.uint64(buffer_at), 0), reading)
+        (formats,) = local.load_local(lanes, mask, AddressOperand(np.uint64(format_at), 0), reading)
+        (buffers,) = local.load_local(lanes, mask, AddressOperand(np.uint64(buffer_at), 0), reading)
         active = np.arange(lanes.lane_count) if mask is None else mask.index
         _put(lanes, instruction, active, (_flat(lanes, formats), _flat(lanes, buffers)))
-        shared.store_local(
-            lanes, mask, AddressOperand(np.uint64(result), 0), [np.uint32(_ARGUMENTS)], writing
-        )
+        local.store_local(lanes, mask, AddressOperand(np.uint64(result), 0), [np.uint32(_ARGUMENTS)], writing)
 
     return run
 
