@@ -30,6 +30,7 @@ from cutegen_nb.app.arguments import (
 )
 from cutegen_nb.app.command import Command
 
+_, _MODEL, _BASE_URL, _ = AUTHOR
 _ROUNDS = ROUNDS.but(
     help=f"rounds at most (default: {DEFAULT_ROUNDS}; in a population as many as its epochs need)"
 )
@@ -371,6 +372,8 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         magic=(
             SESSION.but(nargs="?", metavar="NAME", help="its name (default: the newest)"),
             ROUNDS.but(help="rounds at most (default: as many as it had)"),
+            _MODEL.but(help="another model for the rounds to come (default: the session's)"),
+            _BASE_URL.but(help="the model's server (default: that of this kernel, or OPENAI_BASE_URL)"),
             _ASKED,
             TARGET,
             NO_HISTORY,

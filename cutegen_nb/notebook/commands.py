@@ -114,7 +114,8 @@ def resume(desk: SessionRegistry, options: Options) -> None:
         profile="" if author in AUTHORS else author,
         device="simulator" if stored.device.kind is DeviceKind.SIMULATOR else "cuda",
         folder=absolute(options.store),
-        model=model,
+        model=options.model or model,
+        base_url=options.base_url or _server_used(desk, stored.name),
         target=options.target or "",
         history=not options.no_history,
     )
@@ -128,6 +129,11 @@ def resume(desk: SessionRegistry, options: Options) -> None:
         )
     )
     return None
+
+
+def _server_used(desk: SessionRegistry, name: str) -> str:
+    """Return the address of the server that a session of this kernel asked; empty without one."""
+    return desk.find(name).order.settings.server.base_url if name in desk.names() else ""
 
 
 def _renamed(stored: Session) -> Problem:

@@ -58,7 +58,7 @@ _INLINE: dict[str, str] = {
     "good": f"border-left:3px solid {_ADDED};padding:0 6px;font-weight:600;white-space:nowrap",
     "bad": f"border-left:3px solid {_REMOVED};padding:0 6px;font-weight:600;white-space:nowrap",
     "neutral": "border-left:3px solid rgba(128,128,128,0.6);padding:0 6px;font-weight:600;white-space:nowrap",
-    "text": f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 8px",
+    "text": f"{_MONO};white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:6px 8px",
     "summary": "cursor:pointer;padding:2px 8px",
     "wide": "overflow-x:auto",
     "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",

@@ -108,7 +108,9 @@ export function gateBar(panel) {
     enable(edit, isReady && isEdited);
     merge.update();
     edit.title = isEdited ? "Same as %cutegen edit" : "Change the text below first";
-    buttons.hidden = unsent.isOpen(); // its answers stand in their place
+    // While nothing is asked, and where the answers about an edit stand in their place.
+    if (!isOpen && buttons.contains(element.getRootNode().activeElement)) element.focus({ preventScroll: true });
+    buttons.hidden = !isOpen || unsent.isOpen();
     conceal(undo, !isEdited);
     enable(undo, isEdited);
     panel.parts?.bar.update();

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import PROBLEM
+
 pytestmark = pytest.mark.long
 
 SLEEPS = """import time
@@ -161,6 +163,7 @@ def test_while_a_candidate_is_evaluated_cells_run_and_a_stop_ends_the_worker(sit
     session.replace_source(0, SLEEPS)
     session.click("Evaluate my edit")
     session.until("Nothing to decide now")
+    session.expect(session.button("Approve")).to_be_hidden()
     session.notebook.until(lambda: descendants(kernel) - before, what="a worker to start")
     session.notebook.page.wait_for_timeout(1500)
     working = descendants(kernel) - before
@@ -172,6 +175,23 @@ def test_while_a_candidate_is_evaluated_cells_run_and_a_stop_ends_the_worker(sit
     session.notebook.until(session.stopped, what="the stop to be stored")
     assert "stopped the session in round 0" in session.stopped()
     assert "alive" in session.notebook.say("print('alive')")
+
+
+def test_at_the_usual_width_the_table_of_rounds_shows_its_decisions(sit):
+    session = sit(problem=PROBLEM.replace("torch.relu(x)", "torch.softmax(x, -1)"))
+    session.ask(0)
+    session.replace_source(0, "raise ValueError('wrong')\n")
+    session.evaluate_edit(0)
+    session.click("Reject…")
+    session.panel.get_by_label("Why?").fill("it raised, and the words go on for a while")
+    session.click("Reject")
+    session.stored(0)
+    session.ask(1)
+    session.click("Approve")
+    session.ask(2)
+    session.expect(session.panel.locator(".cgn-rounds")).to_contain_text("estimated faster")
+    table = session.panel.locator(".cgn-rounds-scroll")
+    assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") <= 0
 
 
 def test_a_second_click_decides_nothing_more(sit):

@@ -71,6 +71,7 @@ def test_a_reply_is_read_while_it_comes_and_the_request_stays_in_its_place(sit, 
     session.click("Ask")
     written = session.panel.locator(".cgn-written")
     session.expect(written).to_contain_text("Each thread takes one element of the tensor.")
+    session.expect(written).to_have_css("word-break", "normal")
     session.expect(session.panel.locator(".cgn-status")).to_have_text(
         "The request for r0 was sent. Working on r0:"
     )

@@ -12,6 +12,8 @@ import zipfile
 import pytest
 from notebook_kernels import PROBLEM, Kernel, Ran, rows
 
+from cutegen_nb.testing.model_server import ModelServer, answers
+
 SENTENCES = {
     "%%cutegen\n   \n": "the cell is empty",
     "%%cutegen --name a\ndef f(:\n": "does not parse: invalid syntax at line 1",
@@ -196,6 +198,18 @@ class TestASession:
             assert "gelu" in unattended.run("%cutegen sessions").plain
         finally:
             second.close()
+
+    def test_a_session_is_resumed_with_the_server_that_it_asked(self, unattended: Kernel):
+        with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
+            options = f"--name asked --author openai --model m --base-url {first.url} --rounds 1"
+            unattended.run(f"%%cutegen {options}\n{PROBLEM}")
+            before = len(first.requests)
+            assert before
+            assert unattended.run("%cutegen resume asked --rounds 2").status == "ok"
+            assert len(first.requests) > before
+            elsewhere = f"--base-url {second.url} --model other"
+            assert unattended.run(f"%cutegen resume asked --rounds 3 {elsewhere}").status == "ok"
+            assert second.requests[0]["model"] == "other"
 
     def test_strict_fails_the_cell_when_nothing_was_approved(self, unattended: Kernel):
         hopeless = "import torch\ndef fft(x):\n    return torch.fft.fft(x).real\ndef get_inputs():\n    return [torch.randn(64)]\n"

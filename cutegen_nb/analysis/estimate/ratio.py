@@ -21,7 +21,7 @@ def compare_estimates(best: Estimate, candidate: Estimate) -> tuple[Relation, st
     low, high = interval(ratio, ratio_deviation(best, candidate))
     bound = best.bound if best.bound == candidate.bound else f"{best.bound} → {candidate.bound}"
     figures = (
-        f"estimated {times(ratio)} the speed of the best before it, {low:.2g} to {high:.2g}, on "
+        f"estimated {times(ratio)} the speed of the best before it, {_rounded(low)} to {_rounded(high)}, on "
         f"{candidate.target}: {duration(best.seconds)} → {duration(candidate.seconds)}, bound by "
         f"{bound}"
     )
@@ -32,3 +32,8 @@ def compare_estimates(best: Estimate, candidate: Estimate) -> tuple[Relation, st
     if high < 1 and ratio <= 1 / (1 + LEAST_DIFFERENCE):
         return Relation.ESTIMATED_SLOWER, f"{figures}.{notes}"
     return Relation.CANNOT_TELL, f"{figures}; the interval holds 1.{notes}"
+
+
+def _rounded(value: float) -> str:
+    """Format an end of the interval with two digits: ``0.9``, ``26``, ``140``."""
+    return f"{float(f'{value:.2g}'):,.10g}"  # ``.2g`` alone writes 140 as 1.4e+02

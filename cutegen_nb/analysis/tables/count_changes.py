@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cutegen_nb.analysis.figures.quantity import change, count, scaled, share, times
@@ -47,7 +47,7 @@ class CountChange:
 
 
 def _ratio(value: float, by: float) -> float:
-    return value / by if by else 0.0
+    return value / by if by else math.nan  # a kernel without shared memory has no wavefronts to divide by
 
 
 _METRICS: tuple[_Metric, ...] = (
@@ -81,8 +81,14 @@ def count_changes(profile: Profile, base: Profile | None) -> tuple[CountChange, 
     for metric in (*_METRICS, *_flops(after, before)):
         new = metric.read(after)
         old = metric.read(before) if before else 0.0
-        if new or old:
-            found.append(_changed(metric, old, new) if before else _alone(metric, new))
+        if math.isnan(new) or not (new or old):
+            continue
+        if before is None:
+            found.append(_alone(metric, new))
+        elif math.isnan(old):
+            found.append(replace(_alone(metric, new), before="–"))
+        else:
+            found.append(_changed(metric, old, new))
     return tuple(sorted(found, key=lambda one: -one.size))  # stable: what is unchanged keeps its order
 
 

@@ -66,3 +66,8 @@ def test_kernels_far_apart_or_bound_otherwise_are_less_alike():
     assert near < ratio_deviation(told(1), told(1.1, (LATENCY, 1e-3)))
     assert ratio_deviation(told(1), told(2)) == ratio_deviation(told(2), told(1))
     assert ratio_deviation(told(1, width=1.0), replace(told(1, width=1.0), bound="")) == 0
+
+
+def test_the_ends_of_a_wide_interval_are_written_out():
+    _, said = compare_estimates(told(200), told(1, (LATENCY, 1e-3)))
+    assert "e+" not in said

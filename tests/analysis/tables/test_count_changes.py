@@ -48,3 +48,10 @@ def test_counts_of_another_source_are_not_compared():
     other = profile(ProfileSource.NSIGHT, gmem_load_sectors=800)
     assert not is_comparable(BASE, other)
     assert {one.change for one in count_changes(BASE, other)} == {""}
+
+
+def test_a_ratio_that_the_base_does_not_have_is_neither_better_nor_worse():
+    shared = profile(smem_wavefronts=4096, smem_ideal_wavefronts=4096, warp_instructions=100)
+    found = told(shared)["Wavefronts ÷ ideal"]
+    assert (found.before, found.after, found.moved, found.kind) == ("–", "1.00×", "", "neutral")
+    assert "Wavefronts ÷ ideal" not in told(BASE, shared)

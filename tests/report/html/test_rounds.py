@@ -4,8 +4,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from markupsafe import escape
 
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.summary import rows
 from cutegen_nb.core.timing import BaselineTiming, Clocks, Timing
 from cutegen_nb.report.html import (
     correctness as correctness_view,
@@ -30,6 +32,15 @@ def test_every_view_of_the_record_needs_no_style_sheet(session):
         assert "class=" not in part
         assert "var(" not in part
         assert not re.search(r'style="[^"]*(^|[;"])\s*color:', part)
+
+
+def test_the_record_folds_the_figures_of_a_comparison_behind_its_word(session):
+    table = rounds.overview(session)
+    reason = next(item.reason for item in rows(session) if item.relation)
+    assert re.search(
+        r"<details><summary[^>]*>.*?</summary><span[^>]*>" + re.escape(str(escape(reason))[:20]), table
+    )
+    assert "<details" not in rounds.overview(session, style=Style.PAGE)
 
 
 def test_the_page_style_names_only_classes_that_the_sheet_knows(session):
