@@ -5,8 +5,8 @@ that nothing can be kept: the first, which starts the processes and looks at the
 waiting and time between two candidates, as an author takes; then one upon the other; then with no worker
 waiting. Printed are medians, their ranges, and the seconds of each stage.
 
-With `--kernelbench FOLDER` the candidates are the last kernels of the offline author for problems of KernelBench,
-at their own sizes, at the tier that lets a revision become best, with a worker waiting.
+With `--kernelbench FOLDER` the candidates are the last kernels of the offline author for problems of
+KernelBench, at their own sizes, at the tier that lets a revision become best, with a worker waiting.
 """
 
 from __future__ import annotations
