@@ -345,6 +345,7 @@ def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Ef
         knowledge=history.recall if history else no_knowledge,
         learn=history.learn if history else learn_nothing,
         environment=versions(),
+        server=settings.server.address if settings.author == "openai" else "",
         target=find_target(settings.target) if settings.target else None,
     )
 

@@ -114,6 +114,8 @@ class Session:
     """Finished epochs, in order; none in a chain."""
     compared_with: int | None = None
     """Number of the round that a person compares all others with; None for each one's parent."""
+    server: str = ""
+    """Address of the model's server, without user name and password; empty without one, and in a bundle."""
 
     def round_of(self, digest: str, before: int | None = None) -> Round | None:
         """Return the round whose candidate has this digest: the newest approved one, else the newest.

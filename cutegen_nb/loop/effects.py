@@ -36,6 +36,8 @@ class Effects:
     """Knowledge base: function that keeps the records of a finished round."""
     environment: dict[str, str] = field(default_factory=dict)
     """Package versions, for the record of a new session."""
+    server: str = ""
+    """Address of the model's server, for the record of a new session; empty without one."""
     target: EstimateTarget | None = None
     """GPU that times are estimated for where none runs the candidates; None for `target_of` the session."""
 

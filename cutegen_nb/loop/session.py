@@ -63,6 +63,7 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
         plan=plan(Plan()) if plan else Plan(),
         created_at=effects.clock.now(),
         environment=effects.environment,
+        server=effects.server,
     )
     store.create(session)
     return session

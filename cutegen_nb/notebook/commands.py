@@ -115,7 +115,7 @@ def resume(desk: SessionRegistry, options: Options) -> None:
         device="simulator" if stored.device.kind is DeviceKind.SIMULATOR else "cuda",
         folder=absolute(options.store),
         model=options.model or model,
-        base_url=options.base_url or _server_used(desk, stored.name),
+        base_url=options.base_url or _server_used(desk, stored, author),
         target=options.target or "",
         history=not options.no_history,
     )
@@ -131,9 +131,11 @@ def resume(desk: SessionRegistry, options: Options) -> None:
     return None
 
 
-def _server_used(desk: SessionRegistry, name: str) -> str:
-    """Return the address of the server that a session of this kernel asked; empty without one."""
-    return desk.find(name).order.settings.server.base_url if name in desk.names() else ""
+def _server_used(desk: SessionRegistry, stored: Session, author: str) -> str:
+    """Return the address of the server that a session asked; empty where there is none or a profile."""
+    if stored.name in desk.names():
+        return desk.find(stored.name).order.settings.server.base_url
+    return stored.server if author in AUTHORS else ""
 
 
 def _renamed(stored: Session) -> Problem:

@@ -16,7 +16,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def packed(session: Session) -> PackedSession:
     """Return a session as the text of a bundle."""
     with collection_paused():
         # On one line: json writes indented text without its C code, several times as slowly.
-        text = json.dumps(encode(session))
+        text = json.dumps(encode(replace(session, server="")))
     kernels = {f"r{item.number}": item.candidate.source for item in session.rounds if item.candidate}
     return PackedSession(
         name=session.name,
@@ -108,7 +108,8 @@ def read_bundle(path: Path) -> Session:
         raise StoreError(f"{path}: {_SESSION} is not what the manifest says; have it exported again")
     body = _json(path, _SESSION, data)
     try:
-        return decode(Session, body)
+        # A key must not go to a server that a stranger's file names.
+        return replace(decode(Session, body), server="")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(
             f"{path} holds no session that this cutegen-nb can read ({error}); was it written by a newer one?"

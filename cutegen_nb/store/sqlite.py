@@ -162,7 +162,7 @@ class SqliteStore:
                 "measurements": [body for (body,) in self._absorbed(session_name)],
             }
         with self._readable(session_name), collection_paused():
-            members = {**json.loads(head), "stopped": stopped}
+            members = {**json.loads(head), "stopped": stopped, "server": ""}
             kernels = dict(filter(None, (_last_source(json.loads(body)) for body in stored["rounds"])))
         texts = {name: json.dumps(value) for name, value in members.items()}
         texts |= {name: f"[{', '.join(bodies)}]" for name, bodies in stored.items()}

@@ -211,6 +211,19 @@ class TestASession:
             assert unattended.run(f"%cutegen resume asked --rounds 3 {elsewhere}").status == "ok"
             assert second.requests[0]["model"] == "other"
 
+    def test_and_so_it_is_after_the_kernel_was_restarted(self, tmp_path):
+        with ModelServer([answers("Use vector loads.")]) as server:
+            for cell in (
+                f"%%cutegen --author openai --model m --base-url {server.url} --rounds 1\n{PROBLEM}",
+                "%cutegen resume gelu --rounds 2",
+            ):
+                kernel, before = Kernel(tmp_path, attended=False), len(server.requests)
+                try:
+                    assert kernel.run(cell).status == "ok"
+                finally:
+                    kernel.close()
+                assert len(server.requests) > before
+
     def test_strict_fails_the_cell_when_nothing_was_approved(self, unattended: Kernel):
         hopeless = "import torch\ndef fft(x):\n    return torch.fft.fft(x).real\ndef get_inputs():\n    return [torch.randn(64)]\n"
         ran = unattended.run(f"%%cutegen --strict\n{hopeless}")

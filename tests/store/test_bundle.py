@@ -65,6 +65,20 @@ def test_the_stored_texts_give_the_same_bytes_as_the_session(written, tmp_path):
     assert read_bundle(tmp_path / "stored.cutegen") == made
 
 
+def test_the_address_of_a_model_server_neither_leaves_nor_comes_in(written, tmp_path):
+    # A key would go to the server that a stranger's file names.
+    named = replace(SESSION, server="https://models.example/v1")
+    with SqliteStore(tmp_path) as store:
+        store.create(named)
+        assert store.load(named.name).server == named.server
+        for made in (named, store.packed(named.name)):
+            write_bundle(made, tmp_path / "named.cutegen", VERSIONS)
+            assert b"models.example" not in zipfile.ZipFile(tmp_path / "named.cutegen").read("session.json")
+    body = json.loads(zipfile.ZipFile(written).read("session.json"))
+    foreign = json.dumps({**body, "server": named.server}).encode()
+    assert read_bundle(_with_session(written, foreign)).server == ""
+
+
 def test_a_damaged_round_is_not_packed(tmp_path):
     with SqliteStore(tmp_path) as store:
         store.create(SESSION)
