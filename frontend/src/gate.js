@@ -51,6 +51,7 @@ export function gateBar(panel) {
   element.append(...forms.map((item) => item.element));
   let question = "";
   let openedAt = 0;
+  let heldFocus = false; // the gate has the focus of a button that is hidden while nothing is asked
 
   /** Opens a form below the buttons in the place of the others. */
   function turnTo(which, self, ...kind) {
@@ -109,8 +110,16 @@ export function gateBar(panel) {
     merge.update();
     edit.title = isEdited ? "Same as %cutegen edit" : "Change the text below first";
     // While nothing is asked, and where the answers about an edit stand in their place.
-    if (!isOpen && buttons.contains(element.getRootNode().activeElement)) element.focus({ preventScroll: true });
+    const focused = element.getRootNode().activeElement;
+    if (!isOpen && buttons.contains(focused)) {
+      heldFocus = true;
+      element.focus({ preventScroll: true });
+    }
     buttons.hidden = !isOpen || unsent.isOpen();
+    if (isOpen && heldFocus) {
+      heldFocus = false; // back to the buttons, unless the person went elsewhere
+      if (focused === element && !buttons.hidden) approve.focus({ preventScroll: true });
+    }
     conceal(undo, !isEdited);
     enable(undo, isEdited);
     panel.parts?.bar.update();

@@ -189,8 +189,8 @@ def test_at_the_usual_width_the_table_of_rounds_shows_its_decisions(sit):
     session.ask(1)
     session.click("Approve")
     session.ask(2)
-    session.expect(session.panel.locator(".cgn-rounds")).to_contain_text("estimated faster")
-    table = session.panel.locator(".cgn-rounds-scroll")
+    session.expect(session.panel.locator(".cgn-rounds")).to_contain_text("waiting for you")
+    table = session.panel.locator(".cgn-rounds-scroll[aria-label='Rounds']")
     assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") <= 0
 
 
