@@ -373,7 +373,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             SESSION.but(nargs="?", metavar="NAME", help="its name (default: the newest)"),
             ROUNDS.but(help="rounds at most (default: as many as it had)"),
             _MODEL.but(help="another model for the rounds to come (default: the session's)"),
-            _BASE_URL.but(help="the model's server (default: that of this kernel, or OPENAI_BASE_URL)"),
+            _BASE_URL.but(help="the model's server (default: the session's, or OPENAI_BASE_URL)"),
             _ASKED,
             TARGET,
             NO_HISTORY,

@@ -40,7 +40,7 @@ class CodeListing:
     packed: str
     """The rows, compressed by zlib and written in base 85; see `packed_rows`."""
     note: str = ""
-    """What is missing from the text, in a sentence; empty where nothing is."""
+    """Sentence on what is missing from the text; empty where nothing is."""
 
     def rows(self) -> tuple[CodeRow, ...]:
         """Unpack the rows. Raises ValueError where the packed text is damaged or too large."""

@@ -49,17 +49,13 @@ class RowsOverGrid(ResidentRows):
 
     def _after_last(self) -> list[str]:
         """Start the copy of the next row's vector into the place of the one that was used."""
-        copies = [line for tensor in self.held for line in self._copy_of_next(tensor.tensor)]
+        copies = [line for tensor in self.held for line in self.vectors.to_shared(tensor, row="following")]
         return [
             "if cutlass.const_expr(v < KEPT):",
             f"    if (following < rows) & ({self.vectors.present}):",
             *indented(copies, 2),
             "    cute.arch.cp_async_commit_group()",
         ]
-
-    def _copy_of_next(self, tensor: str) -> list[str]:
-        name = tensor[1:]
-        return [f"cute.copy(to_s{name}, g{name}[following, (None, chunk)], s{name}[None, tidx, v])"]
 
     def _across(self, group: tuple[State, ...]) -> list[str]:
         """Merge the accumulators of a CTA, then those of the row's CTAs."""
@@ -101,7 +97,7 @@ class RowsOverGrid(ResidentRows):
         named = [f"{shared(part)} = {kind}" for part, kind in zip(parts, kinds, strict=True)]
         return ["WARPS = THREADS // 32", *named]
 
-    def _ctas(self) -> list[str]:
+    def _ctas_line(self) -> list[str]:
         return []
 
     @property
@@ -119,7 +115,7 @@ class RowsOverGrid(ResidentRows):
         return {"meet"}
 
     @property
-    def ctas(self) -> list[str]:
+    def division(self) -> list[str]:
         """Compile-time numbers of the kernel that say how CTAs divide the rows."""
         return ["CTAS", "UNDER_WAY"]
 

@@ -228,7 +228,7 @@ class ResidentRows:
         """Launcher statements that divide a row."""
         bits = " + ".join(f"{tensor.tensor}.element_type.width" for tensor in self.held)
         return [
-            *self._ctas(),
+            *self._ctas_line(),
             f"cols = {self.base.cols}",
             *self.vectors.sizes,
             f"threads = cta_threads(chunks, {'CTAS' if self.shared_rows else '1'}, {self.threads})",
@@ -237,7 +237,7 @@ class ResidentRows:
             f"kept = min(share, {self.kept_bytes} // (threads * VEC * ({bits}) // 8))",
         ]
 
-    def _ctas(self) -> list[str]:
+    def _ctas_line(self) -> list[str]:
         """Launcher statement that sets the number of CTAs of a row."""
         return [f"CTAS = {self.room.ctas}"] if self.shared_rows else []
 
@@ -264,7 +264,7 @@ class ResidentRows:
         return {"store_to"} if self.shared_rows else set()
 
     @property
-    def ctas(self) -> list[str]:
+    def division(self) -> list[str]:
         """Compile-time numbers of the kernel that say how CTAs divide the rows."""
         return ["CTAS"] if self.shared_rows else []
 
@@ -283,9 +283,9 @@ class ResidentRows:
         base = self.base
         body = self._body()
         names = [*(tensor.tensor for tensor in base.tensors), *(part.tensor for part in self.scratch)]
-        by_host = self.ctas if self.scratch else []
-        inner = [*(() if by_host else self.ctas), "THREADS", "SHARE", "KEPT"]
-        of_kernel = [*(() if by_host else self.ctas), "threads", "share", "kept"]
+        by_host = self.division if self.scratch else []
+        inner = [*(() if by_host else self.division), "THREADS", "SHARE", "KEPT"]
+        of_kernel = [*(() if by_host else self.division), "threads", "share", "kept"]
         vec = ["VEC"] if self.vectors.from_host else []
         views, needed = base.views()
         source = render(

@@ -71,18 +71,18 @@ class AlignedVectors:
     def _is_vector(self, tensor: Operand) -> bool:
         return self.base.nest.cols[-1] in self.base.nest.memory_order(tensor.access)
 
-    def at(self, tensor: Operand) -> str:
-        """Vector of the tensor in global memory."""
-        return f"{tensor.divided}[row, (None, chunk)]"
+    def at(self, tensor: Operand, row: str = "row") -> str:
+        """Vector of the tensor in global memory, in the row that a variable names."""
+        return f"{tensor.divided}[{row}, (None, chunk)]"
 
     def fragment(self, tensor: Operand) -> str:
         """Registers of the tensor's vector, or of its number u of several."""
         return f"{tensor.fragment}[None, u]" if self.batch > 1 else tensor.fragment
 
-    def to_shared(self, tensor: Operand) -> list[str]:
+    def to_shared(self, tensor: Operand, row: str = "row") -> list[str]:
         """Statements that start the copy of a vector to shared memory."""
         name = tensor.tensor[1:]
-        return [f"cute.copy(to_s{name}, {self.at(tensor)}, s{name}[None, tidx, v])"]
+        return [f"cute.copy(to_s{name}, {self.at(tensor, row)}, s{name}[None, tidx, v])"]
 
     def to_registers(self, tensor: Operand) -> list[str]:
         """Statements that load a vector from global memory."""
@@ -167,7 +167,7 @@ class PeeledVectors(AlignedVectors):
             *(f"{t.divided} = whole_vectors({t.tensor}, VEC)" for t in tensors),
         ]
 
-    def at(self, tensor: Operand) -> str:
+    def at(self, tensor: Operand, row: str = "row") -> str:  # noqa: ARG002 - `begin` is that of the row
         """Vector of the tensor in global memory."""
         return f"{tensor.divided}[None, begin + chunk]"
 
@@ -179,10 +179,10 @@ class PeeledVectors(AlignedVectors):
             f"    copy_edge({self.at(tensor)}, {target}, size % VEC)",
         ]
 
-    def to_shared(self, tensor: Operand) -> list[str]:
+    def to_shared(self, tensor: Operand, row: str = "row") -> list[str]:
         """Statements that start the copy of a vector to shared memory."""
         name = tensor.tensor[1:]
-        return self._guarded(super().to_shared(tensor)[0], tensor, f"s{name}[None, tidx, v]")
+        return self._guarded(super().to_shared(tensor, row)[0], tensor, f"s{name}[None, tidx, v]")
 
     def to_registers(self, tensor: Operand) -> list[str]:
         """Statements that load a vector from global memory."""
