@@ -266,9 +266,13 @@ def max_repairs(settings: Settings) -> int:
     return 0 if settings.author == "offline" else _REPAIRS
 
 
-def slots_at_once(settings: Settings) -> int:
-    """Return the slots of an epoch that run side by side; 1 for ``manual``, because a person answers them."""
-    return 1 if settings.author == "manual" else settings.workers
+def slots_at_once(settings: Settings, population: int) -> int:
+    """Return the slots of an epoch that run side by side.
+
+    A model is asked for all of them at once. A person answers one request after the other, and ``offline``
+    writes at once, so that its slots wait for evaluations only.
+    """
+    return {"manual": 1, "openai": max(settings.workers, population)}.get(settings.author, settings.workers)
 
 
 def no_price_reason(settings: Settings) -> str:

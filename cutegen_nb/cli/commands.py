@@ -99,7 +99,8 @@ async def _refine(
                 on_round=lambda _, item: terminal.say(round_line(item)),
                 on_epoch=lambda whole, _: terminal.say(epoch_words(whole)),
                 repairs=max_repairs(settings),
-                workers=slots_at_once(settings),
+                workers=settings.workers,
+                slots=slots_at_once(settings, session.plan.population),
             )
     finally:
         await evaluator.close()

@@ -16,7 +16,7 @@ from cutegen_nb.core.library import Library
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Attempt, Comparison, Decision, Epoch, Prompt, Reply, Round
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 
 Progress = Callable[[str], None]
@@ -163,11 +163,19 @@ class Store(Protocol):
         ...
 
     def append(self, session_name: str, finished: Round) -> None:
-        """Add a finished round in one transaction. Raises StoreError."""
+        """Add a finished round, and outside an epoch forget its intermediates. Raises StoreError."""
         ...
 
     def append_epoch(self, session_name: str, finished: Epoch) -> None:
-        """Add a finished epoch of a population in one transaction. Raises StoreError."""
+        """Add a finished epoch, and forget the intermediates of its rounds. Raises StoreError."""
+        ...
+
+    def keep(self, session_name: str, result: Intermediate) -> None:
+        """Add a result of a round in progress. Raises StoreError."""
+        ...
+
+    def intermediates(self, session_name: str) -> tuple[Intermediate, ...]:
+        """Return the results of the rounds in progress, in the order they came. Raises StoreError."""
         ...
 
     def stop(self, session_name: str, reason: str) -> None:

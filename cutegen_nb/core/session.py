@@ -8,12 +8,24 @@ from enum import StrEnum
 
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.device import Device
+from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemFacts
-from cutegen_nb.core.round import Comparison, Epoch, Round
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.round import Comparison, Decision, Epoch, Reply, Round
 from cutegen_nb.core.stage import Stage
 
 WITH_COUNTERS = (Stage.PROFILE, Stage.TUNE)
 """Stages whose prompts contain counters by line and the diagnosis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intermediate:
+    """Result of a round in progress, kept so that an interrupted round need not ask for it again."""
+
+    question: str
+    """Kind of the question, and digests of all that the answer depends on."""
+    result: Reply | Evaluation | Profile | Decision
+    """The answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from cutegen_nb.analysis.bottleneck.diagnose import diagnose
 from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
 from cutegen_nb.analysis.history.compare import compare
 from cutegen_nb.analysis.problem.problem_key import problem_key
-from cutegen_nb.analysis.strategy.alignment import FEATURES, align, optimisations_in_force
+from cutegen_nb.analysis.strategy.alignment import FEATURES, align, optimisations_in_force, statement_of
 from cutegen_nb.analysis.strategy.kernel_traits import KernelTraits, kernel_traits
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
@@ -118,7 +118,8 @@ def _total(
 
 
 def _applied(session: Session, item: Round, strategy: Strategy, where: _OnDevice) -> AppliedStrategy:
-    return AppliedStrategy(name=strategy.name, statement=_aligned(session, item, strategy, where).statement)
+    aligned = _aligned(session, item, strategy, where)
+    return AppliedStrategy(name=strategy.name, statement=statement_of(strategy, aligned))
 
 
 def _aligned(session: Session, item: Round, strategy: Strategy, where: _OnDevice) -> Alignment:

@@ -13,6 +13,7 @@ from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.learning import records_of
+from cutegen_nb.loop.resuming import resumable
 from cutegen_nb.loop.round import run_round
 from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
 
@@ -99,8 +100,10 @@ async def run_session(
 ) -> Session:
     """Run rounds until a rule or a decision stops; return the session with its rounds and the reason.
 
-    Cancellation loses at most the round in progress. Raises StoreError and ConfigurationError.
+    Cancellation or a crash interrupts a round; it goes on with the results that it had. Raises StoreError and
+    ConfigurationError.
     """
+    effects = resumable(effects, session.name, store)
     since = len(session.rounds)
     try:
         menu: tuple[Strategy, ...] = effects.author.menu(session.facts, session.problem.library)

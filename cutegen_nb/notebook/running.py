@@ -27,7 +27,7 @@ from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.notebook.saved_record import record, waiting
 from cutegen_nb.notebook.view import Live
 from cutegen_nb.store.sqlite import SqliteStore
-from cutegen_nb.wiring import Settings, make_effects, max_repairs
+from cutegen_nb.wiring import Settings, make_effects, max_repairs, slots_at_once
 
 _WAITING_FOR_REPLY = (
     f"{WAITING}: copy the request from the panel or `%cutegen prompt`, and paste the reply there or into a "
@@ -155,15 +155,15 @@ class RunningSession:
 
     async def _refine(self) -> None:
         order = self.order
-        effects = self._effects
-        session = await open_session(order.problem, effects, order.store, order.budget, plan=order.plan)
+        session = await open_session(order.problem, self._effects, order.store, order.budget, plan=order.plan)
         self._keep(session)
         session = await refine(
             session,
-            effects,
+            self._effects,
             order.store,
             on_round=lambda whole, _: self._keep(whole),
             repairs=max_repairs(order.settings),
+            slots=slots_at_once(order.settings, session.plan.population),
             on_slots=lambda slots: self._change(slots=slots),
             on_epoch=lambda whole, _: self._keep(whole),
         )
@@ -178,7 +178,7 @@ class RunningSession:
         return replace(effects, approver=self._approver) if settings.policy == "ask" else effects
 
     def _record_stop(self, words: str) -> None:
-        """Store the reason of a stop within a round; the unfinished round is dropped."""
+        """Store the reason of a stop within a round, which a resumed session goes on with."""
         if self.session is None:
             self._change(doing="", ended=words, carried=None)
             self._draw()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """Version of the schema, raised with every change of the tables."""
 
 APPLICATION_ID = 0x43754744
@@ -54,10 +54,19 @@ CREATE TABLE summaries (
 """Statement that creates the table of the sessions' summaries, new in version 4. A summary is a cache: its
 counts tell whether the session has grown since."""
 
-CREATE = _TABLES_OF_3 + _EPOCHS + _SUMMARIES
+_INTERMEDIATES = """
+CREATE TABLE intermediates (
+    id INTEGER PRIMARY KEY,
+    session_id INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    body TEXT NOT NULL
+);
+"""
+"""Statement that creates the table of the results of rounds in progress, new in version 5."""
+
+CREATE = _TABLES_OF_3 + _EPOCHS + _SUMMARIES + _INTERMEDIATES
 """Statements that create the tables. `head` is the session without its rounds, epochs and measurements,
-`body` a round, an epoch, a measurement or a summary, all in the format of core.codec. The other columns
-identify a row."""
+`body` a round, an epoch, a measurement, a summary or an intermediate result, all in the format of
+core.codec. The other columns identify a row."""
 
 UPGRADES = {
     1: """
@@ -91,5 +100,6 @@ DROP TABLE old_rounds;
 DROP TABLE old_sessions;
 """,
     3: _EPOCHS + _SUMMARIES,
+    4: _INTERMEDIATES,
 }
 """Statements that upgrade the tables of a version to the next one."""

@@ -17,7 +17,7 @@ from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.codec import collection_paused, decode, encode
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
-from cutegen_nb.core.session import Session
+from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.store.bundle import PackedSession
 from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.opening import open_readable, open_writable, sqlite_errors
@@ -77,14 +77,46 @@ class SqliteStore:
             self._keep([session])
 
     def append(self, session_name: str, finished: Round) -> None:
-        """Add a finished round in one transaction."""
+        """Add a finished round in one transaction.
+
+        The results kept for it go. Those of an epoch stay until it ends, because its slots run side by side.
+        """
         with self._transaction():
             self._insert_round(session_name, finished)
+            if finished.slot is None:
+                self._forget_intermediates(session_name)
 
     def append_epoch(self, session_name: str, finished: Epoch) -> None:
-        """Add a finished epoch in one transaction."""
+        """Add a finished epoch in one transaction; the results kept for its rounds go."""
         with self._transaction():
             self._insert_epoch(session_name, finished)
+            self._forget_intermediates(session_name)
+
+    def keep(self, session_name: str, result: Intermediate) -> None:
+        """Add a result of a round in progress in one transaction."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO intermediates (session_id, body) VALUES (?, ?)",
+                (self._id(session_name), json.dumps(encode(result))),
+            )
+
+    def intermediates(self, session_name: str) -> tuple[Intermediate, ...]:
+        """Return the results kept for rounds that have not ended, in the order they came.
+
+        A result that cannot be read is left out: its question is asked again.
+        """
+        with sqlite_errors(self.path):
+            rows = self._connection.execute(
+                "SELECT body FROM intermediates WHERE session_id = ? ORDER BY id", (self._id(session_name),)
+            ).fetchall()
+        found: list[Intermediate] = []
+        for (body,) in rows:
+            with suppress(DamagedSession):
+                found.append(self._value(Intermediate, body, session_name))
+        return tuple(found)
+
+    def _forget_intermediates(self, session_name: str) -> None:
+        self._connection.execute("DELETE FROM intermediates WHERE session_id = ?", (self._id(session_name),))
 
     def absorb(self, session_name: str, measurements: Sequence[Measurement]) -> None:
         """Add measurements made elsewhere in one transaction."""

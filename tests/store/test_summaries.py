@@ -143,7 +143,9 @@ def test_an_unreadable_summary_is_made_again(folder):
 def test_a_store_of_an_older_format_is_listed_and_left_as_it_is(folder):
     before = summaries(folder)
     with sqlite3.connect(folder / "sessions.sqlite") as connection:
-        connection.executescript("DROP TABLE summaries; DROP TABLE epochs; PRAGMA user_version = 3;")
+        connection.executescript(
+            "DROP TABLE intermediates; DROP TABLE summaries; DROP TABLE epochs; PRAGMA user_version = 3;"
+        )
     assert summaries(folder) == before
     with sqlite3.connect(folder / "sessions.sqlite") as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.knowledge.likeness import timed_architecture, weight
 from cutegen_nb.analysis.problem.problem_key import problem_key
+from cutegen_nb.analysis.strategy.alignment import statement_of
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.search.knowledge import AppliedStrategy, ProblemKey, StrategyRecord
@@ -160,5 +161,5 @@ def best_lines(
 
 
 def _applied(record: StrategyRecord) -> tuple[AppliedStrategy, ...]:
-    last = AppliedStrategy(name=record.strategy.name, statement=record.aligned.statement)
+    last = AppliedStrategy(name=record.strategy.name, statement=statement_of(record.strategy, record.aligned))
     return (*record.line, last)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, times
 from cutegen_nb.analysis.knowledge.gains import ExpectedGain, StrategyLine
+from cutegen_nb.analysis.strategy.alignment import statement_of
 from cutegen_nb.core.search.knowledge import RecordSource, StrategyRecord
 from cutegen_nb.core.strategy import Strategy
 
@@ -68,5 +69,5 @@ def _speedup(line: StrategyLine) -> str:
 
 
 def _statement(record: StrategyRecord) -> str:
-    text = record.aligned.statement.strip()
+    text = statement_of(record.strategy, record.aligned).strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

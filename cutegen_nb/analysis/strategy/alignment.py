@@ -63,6 +63,20 @@ def align(  # noqa: PLR0913 - a strategy, two kernels and an author's words
     )
 
 
+def statement_of(strategy: Strategy, aligned: Alignment | None) -> str:
+    """Return the words that tell a reader what a kernel does for a strategy.
+
+    These are the author's restatement. Where nobody restated it, the strategy's own statement comes first,
+    because traits alone name no idea, and then what the traits show to have changed.
+    """
+    if aligned is None:
+        return strategy.statement
+    if aligned.by != FEATURES:
+        return aligned.statement
+    changed = aligned.statement if aligned.brought or aligned.lost else ""
+    return " ".join(filter(None, [strategy.statement, changed]))
+
+
 def _told(traits: KernelTraits, *, holds: bool) -> _Figures:
     """Figures of the optimisations that a kernel carries out, or of those that it does not."""
     answers = ((item, in_force(item, traits)) for item in Optimisation)

@@ -8,6 +8,7 @@ from cutegen_nb.analysis.bottleneck.full_grid import is_scaled
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.figures.quantity import duration, interval, times
 from cutegen_nb.analysis.history.summary import revision
+from cutegen_nb.analysis.strategy.alignment import statement_of
 from cutegen_nb.analysis.strategy.conditions import Circumstances, holds
 from cutegen_nb.analysis.strategy.kernel_traits import KernelTraits
 from cutegen_nb.analysis.strategy.optimisations import in_force
@@ -76,7 +77,7 @@ def line_to(session: Session, item: Round) -> tuple[AppliedStrategy, ...]:
     return tuple(
         AppliedStrategy(
             name=one.strategy.name,
-            statement=one.aligned.statement if one.aligned else one.strategy.statement,
+            statement=statement_of(one.strategy, one.aligned),
         )
         for one in reversed(line_of(session, item))
         if one.strategy is not None

@@ -27,6 +27,7 @@ from cutegen_nb.loop.population.planning import PlannedSlot, plan_epoch, strateg
 from cutegen_nb.loop.population.slot_progress import OnSlots, SlotBoard, SlotState
 from cutegen_nb.loop.population.slot_round import aligned_first, run_slot
 from cutegen_nb.loop.remembered import earlier_records
+from cutegen_nb.loop.resuming import resumable
 from cutegen_nb.loop.round import run_round
 from cutegen_nb.loop.session import OnEpoch, OnRound, run_session, stopped
 from cutegen_nb.loop.spending import budget_spent
@@ -46,6 +47,7 @@ async def refine(  # noqa: PLR0913 - a session, its effects and the settings of 
     on_round: OnRound | None = None,
     repairs: int = 2,
     workers: int = 1,
+    slots: int = 1,
     on_slots: OnSlots | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Session:
@@ -62,6 +64,7 @@ async def refine(  # noqa: PLR0913 - a session, its effects and the settings of 
         on_round=on_round,
         repairs=repairs,
         workers=workers,
+        slots=slots,
         on_slots=on_slots,
         on_epoch=on_epoch,
     )
@@ -75,24 +78,27 @@ async def run_population(  # noqa: PLR0913 - a session, its effects and the sett
     on_round: OnRound | None = None,
     repairs: int = 2,
     workers: int = 1,
+    slots: int = 1,
     on_slots: OnSlots | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> Session:
     """Run epochs until a rule or a person stops; return the session with its rounds, epochs and the reason.
 
-    `workers` slots of an epoch run side by side. Each round is stored as it ends, in the order of their ends.
-    Cancellation or a crash loses the rounds in progress; the same epoch goes on with the slots that are
-    missing. Raises StoreError and ConfigurationError.
+    At most `slots` of an epoch run side by side, and at most `workers` kernels are judged at once. Each round
+    is stored as it ends, in the order of their ends. Cancellation or a crash interrupts the rounds in
+    progress; the same epoch goes on with the slots that are missing and the results that they had.
+
+    Raises StoreError and ConfigurationError.
     """
     board = SlotBoard(on_slots)
     run = _Run(
         session,
-        effects,
+        resumable(effects, session.name, store, evaluations=workers),
         store,
         on_round=on_round,
         on_epoch=on_epoch,
         repairs=repairs,
-        workers=workers,
+        slots=slots,
         board=board,
     )
     return await run.to_the_end()
@@ -110,7 +116,7 @@ class _Run:
         on_round: OnRound | None,
         on_epoch: OnEpoch | None,
         repairs: int,
-        workers: int,
+        slots: int,
         board: SlotBoard,
     ) -> None:
         self.session = with_changed_budget(session)
@@ -120,7 +126,7 @@ class _Run:
         self._on_round = on_round
         self._on_epoch = on_epoch
         self._repairs = repairs
-        self._workers = asyncio.Semaphore(workers)
+        self._places = asyncio.Semaphore(slots)
         self._board = board
 
     async def to_the_end(self) -> Session:
@@ -204,7 +210,7 @@ class _Run:
             self._board.close()
 
     async def _run_slot(self, before: Session, planned: PlannedSlot, beside: tuple[str, ...]) -> None:
-        async with self._workers:
+        async with self._places:
             if budget_spent(self.session):
                 return
             number = planned.slot.number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cutegen_nb.analysis.knowledge.gains import ExpectedGain, StrategyLine
 from cutegen_nb.analysis.knowledge.record_words import effect_words, gain_words, line_words, told_lines
 from cutegen_nb.core.search.knowledge import AppliedStrategy, RecordSource
+from cutegen_nb.core.strategy import Alignment, Optimisation
 
 ON = "on softmax, float32, many long rows"
 
@@ -52,3 +53,15 @@ def test_lines_come_before_single_strategies_and_count_among_the_five(record):
     assert told[0].endswith(": (1) Do one. (2) Do two.")
     assert told[2].startswith("It does s0.")
     assert told[4].startswith("It does s8.")
+
+
+def test_a_strategy_that_nobody_restated_is_told_in_its_own_words(record):
+    derived = "The kernel carries out the same optimisations as its parent: coalesced (…)."
+    same = Alignment(statement=derived, by="features")
+    [told] = told_lines([record("row-in-cluster", 14.1, aligned=same)])
+    assert told.startswith("Do row-in-cluster. 14.1×"), "the traits of a kernel name no idea"
+
+    changed = "The kernel now carries out split-reduction (CTAs share sums)."
+    brought = Alignment(statement=changed, by="features", brought=(Optimisation.SPLIT,))
+    [told] = told_lines([record("split", aligned=brought)])
+    assert told.startswith(f"Do split. {changed} 1.50×")

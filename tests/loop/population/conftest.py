@@ -83,6 +83,7 @@ class Evolution:
                     self.effects,
                     store,
                     workers=workers,
+                    slots=workers,
                     repairs=repairs,
                     on_round=lambda _, item: self.seen.append(item),
                     on_slots=self.slots.append,

@@ -127,7 +127,7 @@ def play(folder: Path, here: Callable[[str], None] = lambda place: None, workers
                 Budget(rounds=100, epochs=EPOCHS),
                 plan=lambda plan: replace(plan, population=POPULATION),
             )
-            return await refine(session, chosen, store, workers=workers)
+            return await refine(session, chosen, store, workers=workers, slots=workers)
 
     return asyncio.run(go())
 

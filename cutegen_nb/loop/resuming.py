@@ -1,0 +1,185 @@
+"""Effects that store the results of a round in progress, and answer from them after an interruption.
+
+A round is stored when it ends. Until then its replies, evaluations and a person's decisions are stored one by
+one. When an interrupted round runs again, the same questions come up, and each stored result answers one of
+them. A question that has changed since is asked anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from cutegen_nb.core.candidate import Candidate
+from cutegen_nb.core.device import Device
+from cutegen_nb.core.evaluation import Evaluation, Tier
+from cutegen_nb.core.library import Library
+from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress, Store
+from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.core.profile import Profile
+from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Reply
+from cutegen_nb.core.session import Intermediate, Session
+from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.effects import Effects
+
+T = TypeVar("T", Reply, Evaluation, Profile, Decision)
+
+
+def resumable(effects: Effects, session_name: str, store: Store, *, evaluations: int = 1) -> Effects:
+    """Return the effects with results kept in the store until their round is stored. Raises StoreError.
+
+    At most `evaluations` kernels are judged at once; the others wait for their turn.
+    """
+    kept = _Kept(store, session_name)
+    return replace(
+        effects,
+        author=_KeptReplies(effects.author, kept),
+        evaluator=_KeptEvaluations(effects.evaluator, kept, asyncio.Semaphore(evaluations)),
+        approver=_KeptDecisions(effects.approver, kept),
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Results of the interrupted round by question, each given out once, and the place for new ones."""
+
+    store: Store
+    session_name: str
+    left: defaultdict[str, deque[Intermediate]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = defaultdict(deque)
+        for item in self.store.intermediates(self.session_name):
+            self.left[item.question].append(item)
+
+    def take(self, question: str, kind: type[T]) -> T | None:
+        """Return the next kept answer to a question; None where none is left."""
+        if not self.left[question]:
+            return None
+        result = self.left[question].popleft().result
+        return result if isinstance(result, kind) else None
+
+    def keep(self, question: str, result: Reply | Evaluation | Profile | Decision) -> None:
+        self.store.keep(self.session_name, Intermediate(question=question, result=result))
+
+
+class _KeptReplies:
+    """Implements ``core.ports.Author``."""
+
+    def __init__(self, author: Author, kept: _Kept) -> None:
+        self.name = author.name
+        self._author = author
+        self._kept = kept
+
+    def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
+        return self._author.menu(facts, library)
+
+    async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
+        # With the author's name: the reply of one model is no answer of another.
+        question = f"reply {self.name} {prompt.digest}"
+        reply = self._kept.take(question, Reply)
+        if reply is not None:
+            progress("the reply came before the interruption")
+            return reply
+        reply = await self._author.write(prompt, session, progress)
+        self._kept.keep(question, reply)
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptEvaluations:
+    """Implements ``core.ports.Evaluator``."""
+
+    evaluator: Evaluator
+    kept: _Kept
+    turns: asyncio.Semaphore
+
+    async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
+        return await self.evaluator.facts(problem, progress)
+
+    async def device(self) -> Device:
+        return await self.evaluator.device()
+
+    async def evaluate(  # noqa: PLR0913 - the port's arguments
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        progress: Progress,
+        tier: Tier = Tier.A,
+        *,
+        profile: bool = False,
+        rival: Candidate | None = None,
+        only_if_faster: bool = False,
+    ) -> Evaluation:
+        against = rival.digest if rival else ""
+        question = f"evaluation {candidate.digest} {tier.value} {profile} {against} {only_if_faster}"
+        found = self.kept.take(question, Evaluation)
+        if found is not None:
+            progress("the kernel was judged before the interruption")
+            return found
+        if self.turns.locked():
+            progress("waiting until another kernel is judged")
+        async with self.turns:
+            found = await self.evaluator.evaluate(
+                problem,
+                candidate,
+                progress,
+                tier,
+                profile=profile,
+                rival=rival,
+                only_if_faster=only_if_faster,
+            )
+        self.kept.keep(question, found)
+        return found
+
+    async def count(self, problem: Problem, candidate: Candidate, progress: Progress) -> Profile:
+        question = f"counters {candidate.digest}"
+        counted = self.kept.take(question, Profile)
+        if counted is not None:
+            return counted
+        async with self.turns:
+            counted = await self.evaluator.count(problem, candidate, progress)
+        self.kept.keep(question, counted)
+        return counted
+
+    async def close(self) -> None:
+        await self.evaluator.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptDecisions:
+    """Implements ``core.ports.Approver``; keeps what a person decided, because a policy costs nothing."""
+
+    approver: Approver
+    kept: _Kept
+
+    async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
+        question = f"prompt {prompt.digest}"
+        return self._take(question) or self._keep(
+            question, await self.approver.review_prompt(session, prompt)
+        )
+
+    async def review_revision(
+        self, session: Session, attempts: Sequence[Attempt], comparison: Comparison | None
+    ) -> Decision:
+        last = next((item.candidate for item in reversed(attempts) if item.candidate), None)
+        question = f"revision {len(attempts)} {last.digest if last else ''}"
+        return self._take(question) or self._keep(
+            question, await self.approver.review_revision(session, attempts, comparison)
+        )
+
+    async def review_epoch(self, session: Session, draft: Epoch) -> Decision:
+        question = f"epoch {draft.number} {len(draft.decisions)}"
+        return self._take(question) or self._keep(question, await self.approver.review_epoch(session, draft))
+
+    def _take(self, question: str) -> Decision | None:
+        return self.kept.take(question, Decision)
+
+    def _keep(self, question: str, decision: Decision) -> Decision:
+        # A session that was stopped and goes on must not stop there again.
+        if decision.by.startswith("person:") and decision.action is not Action.STOP:
+            self.kept.keep(question, decision)
+        return decision

@@ -1,0 +1,140 @@
+"""Rounds that were interrupted go on with the replies, verdicts and decisions that they had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from cutegen_nb.core.errors import Unreachable
+from cutegen_nb.core.evaluation import Tier, Verdict
+from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.testing import examples
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+@dataclass
+class Person:
+    """Person who decides as written, and whose kernel of the notebook dies where nothing is written."""
+
+    prompts: list[Decision] = field(default_factory=list)
+    revisions: list[Decision] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    async def review_prompt(self, session, prompt):
+        return self._next("prompt", self.prompts)
+
+    async def review_revision(self, session, attempts, comparison):
+        return self._next("revision", self.revisions)
+
+    async def review_epoch(self, session, draft):
+        raise AssertionError
+
+    def _next(self, gate, decisions):
+        self.asked.append(gate)
+        if not decisions:
+            raise Killed
+        return decisions.pop(0)
+
+
+def by_person(gate, action, **members):
+    return Decision(gate=gate, action=action, by="person:ada", **members)
+
+
+def test_a_judged_revision_waits_at_its_gate_and_is_neither_asked_nor_judged_again(stage, reply_with):
+    approve = by_person("prompt", Action.APPROVE)
+    first = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=Person(prompts=[approve]))
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([], {}, approver=person)
+    session = again.run(rounds=1)
+
+    assert person.asked == ["revision"], "the prompt was approved before"
+    assert again.model.prompts == []
+    assert again.effects.evaluator.tiers == []
+    [made] = session.rounds
+    assert made.evaluation.passed
+    assert [item.action for item in made.decisions] == [Action.APPROVE, Action.APPROVE]
+    assert again.store.intermediates(session.name) == (), "a stored round needs them no more"
+
+
+def test_a_persons_words_and_edits_outlive_the_process(stage, reply_with):
+    steer = by_person("prompt", Action.STEER, reason="128 threads")
+    person = Person(prompts=[steer, by_person("prompt", Action.APPROVE)])
+    edit = by_person("revision", Action.EDIT, edited=examples.kernel_source("edited"))
+    person.revisions = [edit]
+    found = {"one": examples.passed(1000), "edited": examples.passed(1000)}
+    first = stage([reply_with("one")], found, approver=person)
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([], {}, approver=person)
+    [made] = again.run(rounds=1).rounds
+
+    assert person.asked == ["revision"]
+    assert made.candidate.source == examples.kernel_source("edited")
+    assert [item.reason for item in made.decisions][:1] == ["128 threads"]
+
+
+def test_a_repair_goes_on_after_the_verdicts_that_were_there(stage, reply_with):
+    first = stage(
+        [reply_with("wrong"), "It is the index.", Unreachable("no connection")],
+        {"wrong": examples.failed(Verdict.WRONG_VALUES, "wrong")},
+    )
+
+    async def killed(prompt, session, progress, write=first.model.write):
+        if prompt.purpose == "repair":
+            raise Killed
+        return await write(prompt, session, progress)
+
+    first.model.write = killed
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    again = stage([reply_with("right")], {"right": examples.passed(1000)})
+    [made] = again.run(rounds=1).rounds
+    assert [prompt.purpose for prompt in again.model.prompts] == ["repair"]
+    assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "repair"]
+    assert made.evaluation.passed
+
+
+def test_another_author_is_asked_although_the_first_had_answered(stage, reply_with):
+    first = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=Person(
+        prompts=[by_person("prompt", Action.APPROVE)]
+    ))  # fmt: skip
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    again = stage([reply_with("two")], {"two": examples.passed(1000)}, approver=AutoApprover())
+    again.model.name = "another"
+    [made] = again.run(rounds=1).rounds
+    assert made.candidate.source == examples.kernel_source("two")
+
+
+def test_each_result_of_a_round_is_kept_under_its_own_question(stage, reply_with):
+    """Each question has an identity of its own, so that no answer stands for another."""
+    better = examples.passed(sectors=10)
+    approve = by_person("prompt", Action.APPROVE)
+    first = stage([reply_with("one")], {"one": better}, approver=Person(prompts=[approve]))
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+    assert first.effects.evaluator.tiers == [Tier.A, Tier.B]
+    kept = first.store.intermediates("relu")
+    assert len({item.question for item in kept}) == len(kept) == 4
+
+
+def test_a_session_that_was_stopped_does_not_stop_there_again(stage, reply_with):
+    first = stage([], {}, approver=Person(prompts=[by_person("prompt", Action.STOP)]))
+    assert first.run(rounds=1).stopped
+    assert first.store.intermediates("relu") == ()
+    again = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=AutoApprover())
+    session = again.run(rounds=2)
+    assert again.model.prompts[0].purpose == "generate"
+    assert session.best is not None
