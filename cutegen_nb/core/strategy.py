@@ -103,6 +103,8 @@ class Condition(StrEnum):
     """Point-wise operations follow a product or a convolution."""
     MASK = "mask"
     """The reference masks values or takes a triangle."""
+    SHORTCUT = "shortcut"
+    """An identity saves a step of the reference: a product's output is summed, or an extent is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.history.claim_score import SPEEDUP, Score, score
+from cutegen_nb.analysis.history.claim_score import SPEEDUP, Outcome, Score, score
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Comparison, PredictedChange, Prediction, Round
 from cutegen_nb.core.session import Session
@@ -69,8 +69,20 @@ STRATEGY, AUTHOR = "strategy", "author"
 
 
 def round_scores(session: Session, item: Round) -> tuple[str, ...]:
-    """Return the scores of a round's claims, a line each; empty without claims or where nothing passed."""
-    return tuple(claim.text for claim in round_claims(session, item))
+    """Return the scores of a round's claims, a line each; empty without claims or where nothing passed.
+
+    One line names the counters that were claimed and not measured, as in rounds on a GPU before profiling.
+    """
+    claims = round_claims(session, item)
+    unmeasured = dict.fromkeys(
+        claim.score.claim.counter
+        for claim in claims
+        if claim.score and claim.score.outcome is Outcome.NOT_MEASURED
+    )
+    told = [c.text for c in claims if c.score is None or c.score.outcome is not Outcome.NOT_MEASURED]
+    if unmeasured:
+        told.append(f"predicted and not measured: {', '.join(f'`{name}`' for name in unmeasured)}")
+    return tuple(told)
 
 
 def round_claims(session: Session, item: Round) -> tuple[RoundClaim, ...]:

@@ -19,6 +19,7 @@ from cutegen_nb.analysis.problem.extents import (
     scanned_rows_of,
 )
 from cutegen_nb.analysis.problem.workload import base_name, is_pointwise
+from cutegen_nb.analysis.strategy.algebra import PRODUCTS, shortcut
 from cutegen_nb.analysis.strategy.kernel_traits import VECTOR_BITS, KernelTraits
 from cutegen_nb.analysis.strategy.optimisations import Answer
 from cutegen_nb.core.device import Device
@@ -222,7 +223,7 @@ def _epilogue(here: Circumstances) -> Answer | None:
     nodes = here.full.graph.nodes
     if not nodes:
         return None
-    heavy = [i for i, node in enumerate(nodes) if base_name(node.op) in {"mm", "bmm", "convolution", "addmm"}]
+    heavy = [i for i, node in enumerate(nodes) if base_name(node.op) in PRODUCTS]
     follows = bool(heavy) and any(is_pointwise(node) for node in nodes[heavy[0] + 1 :])
     return follows, f"{'' if follows else 'no '}point-wise operations follow the product"
 
@@ -231,6 +232,12 @@ def _mask(here: Circumstances) -> Answer | None:
     nodes = here.full.graph.nodes
     masks = any(base_name(node.op) in _MASKS for node in nodes)
     return (masks, f"the reference masks {'some values' if masks else 'nothing'}") if nodes else None
+
+
+def _shortcut(here: Circumstances) -> Answer | None:
+    graph = here.full.graph
+    found = shortcut(graph)
+    return (bool(found), found or "no identity saves a step of the reference") if graph.nodes else None
 
 
 _PREDICATES: dict[Condition, _Predicate] = {
@@ -253,5 +260,6 @@ _PREDICATES: dict[Condition, _Predicate] = {
     Condition.VECTORS_FIT: _vectors_fit,
     Condition.EPILOGUE: _epilogue,
     Condition.MASK: _mask,
+    Condition.SHORTCUT: _shortcut,
 }
 """Predicate of each condition."""

@@ -47,7 +47,14 @@ _DEVICES = (
 """Patterns of usable files in /dev: GPUs and pseudo-devices like ``null``, no terminal or shared memory."""
 _OWN_VARIABLES = ("HOME", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_HOME", "XDG_CACHE_HOME")
 """Variables set to the run's own folder. Triton's caches lie under TRITON_HOME, read on each use."""
-_LIBRARY_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", READABLE_VARIABLE)
+_LIBRARY_VARIABLES = (
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONPYCACHEPREFIX",
+    "VIRTUAL_ENV",
+    READABLE_VARIABLE,
+)
 """Variables whose folders a confined process may read."""
 # From linux/sched.h, the system call tables, linux/capability.h and linux/prctl.h.
 _CLONE_NEWUSER = 0x10000000

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import cutegen_nb
+from cutegen_nb.evaluator.process.bytecode import bytecode_variables
 
 ALLOWED_VARIABLES = (
     "CUDA_HOME",
@@ -31,8 +32,6 @@ ALLOWED_VARIABLES = (
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_VISIBLE_DEVICES",
     "PATH",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONPYCACHEPREFIX",
     "TZ",
     "VIRTUAL_ENV",
 )
@@ -60,17 +59,21 @@ def environment(inherited: Mapping[str, str], scratch: Path) -> dict[str, str]:
     own = str(Path(cutegen_nb.__file__).parent.parent)
     path = [own, *(item for item in inherited.get("PYTHONPATH", "").split(os.pathsep) if item)]
     folder = str(scratch)
-    return kept | {
-        "CUTE_DSL_CACHE_DIR": folder,
-        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
-        "CUTE_DSL_DUMP_DIR": folder,
-        "HOME": folder,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": folder,
-        "XDG_CACHE_HOME": folder,
-    }
+    return (
+        kept
+        | bytecode_variables(inherited)
+        | {
+            "CUTE_DSL_CACHE_DIR": folder,
+            "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+            "CUTE_DSL_DUMP_DIR": folder,
+            "HOME": folder,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONUNBUFFERED": "1",
+            "TMPDIR": folder,
+            "XDG_CACHE_HOME": folder,
+        }
+    )
 
 
 def limit_worker(memory_bytes: int | None, file_bytes: int = LARGEST_FILE_BYTES) -> None:

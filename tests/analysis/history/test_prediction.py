@@ -74,7 +74,7 @@ def test_a_round_tells_the_strategys_claims_and_the_authors():
     assert scores(session(SAID)) == (
         "the strategy: `gmem_load_sectors` down: 100 → 50 (−50.0 %) at the size that ran, held",
         "its author predicted `gmem_load_sectors` down by 75 %: 100 → 50 (−50.0 %) at the size that ran, held",
-        "its author predicted `speedup` 2.00×: not measured",
+        "predicted and not measured: `speedup`",
     )
 
 
@@ -97,7 +97,7 @@ def test_a_round_that_failed_or_had_no_parent_tells_no_claims():
 def test_the_speedup_of_an_older_session_follows_from_its_two_estimates():
     latency = (ExpectedEffect(counter="latency_ms", direction=DOWN),)
     made = session(effects=latency, relation=Relation.ESTIMATED_FASTER, estimated_s=1e-3)
-    assert scores(made) == ("the strategy: `latency_ms` down: not measured",)
+    assert scores(made) == ("predicted and not measured: `latency_ms`",)
     first = replace(made.rounds[0], comparison=replace(made.rounds[0].comparison, estimated_s=4e-3))
     older = replace(made, rounds=(first, made.rounds[1]))
     assert scores(older) == (

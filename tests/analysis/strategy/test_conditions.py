@@ -30,6 +30,7 @@ CASES = [
     (Condition.VECTORS_FIT, "relu", (1024,), (1023,)),
     (Condition.EPILOGUE, "product", (64, 64, 64, "relu"), (64, 64, 64)),
     (Condition.MASK, "masked", (64, 64), None),
+    (Condition.SHORTCUT, "row_sum", (64, 1), (64, 2)),
 ]
 OTHER_SIDE = {
     Condition.ROWS_CONTIGUOUS: ("column_sum", (64, 32)),
@@ -40,7 +41,11 @@ OTHER_SIDE = {
 }
 """Workloads for which a condition does not hold, where that is no matter of extents."""
 OF_THE_GRID = {Condition.FEW_CTAS, Condition.SEVERAL_WAVES}
-OF_ROWS = [case[0] for case in CASES if case[1] in {"row_sum", "column_sum", "softmax"}]
+OF_ROWS = [
+    case[0]
+    for case in CASES
+    if case[1] in {"row_sum", "column_sum", "softmax"} and case[0] is not Condition.SHORTCUT
+]
 OF_A_PRODUCT = [Condition.FEW_TILES, Condition.LONG_K, Condition.OPERANDS_REUSED]
 
 
