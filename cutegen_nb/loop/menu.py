@@ -115,6 +115,7 @@ def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[S
     """List the possible strategies that are not applied in `parent` or an ancestor, nor tried on `parent`.
 
     Applied are those of earlier rounds, those that the author ended, and those that the kernel itself shows.
+    Those tried or ended on another revision come last: most reasons hold for every kernel.
     An estimate stands for a clock on a device that is not timed.
     """
     gone = tried_on(session, parent)
@@ -129,6 +130,7 @@ def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[S
         and obstacle(item, here) is None
     ]
     anywhere = {item.strategy.name for item in session.rounds if item.strategy}
+    anywhere |= {ended.strategy.name for item in session.rounds for ended in item.ended}
     return [s for s in left if s.name not in anywhere] + [s for s in left if s.name in anywhere]
 
 
