@@ -152,7 +152,7 @@ def round_line(item: Round) -> str:
     where = f"epoch {item.slot.epoch}, {item.slot.move.value}" if item.slot else item.stage.value
     text = f"r{item.number}  {where}: {item.title}: {became}"
     if item.comparison:
-        text += f", {item.comparison.relation.words}"
+        text += f", {item.comparison.words}"
     if item.note:
         text += f" ({item.note})"
     elif item.ended:
