@@ -224,6 +224,24 @@ class TestASession:
                     kernel.close()
                 assert len(server.requests) > before
 
+    def test_another_server_and_model_are_asked_by_the_next_resume_too(self, tmp_path):
+        with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
+            asked: list[tuple[int, int]] = []
+            for cell in (
+                f"%%cutegen --author openai --model m --base-url {first.url} --rounds 1\n{PROBLEM}",
+                f"%cutegen resume gelu --rounds 2 --base-url {second.url} --model other",
+                "%cutegen resume gelu --rounds 3",
+            ):
+                kernel = Kernel(tmp_path, attended=False)
+                try:
+                    assert kernel.run(cell).status == "ok"
+                finally:
+                    kernel.close()
+                asked.append((len(first.requests), len(second.requests)))
+            assert asked[0][0] == asked[2][0], "the first server is asked no more"
+            assert asked[2][1] > asked[1][1] > 0
+            assert second.requests[-1]["model"] == "other"
+
     def test_strict_fails_the_cell_when_nothing_was_approved(self, unattended: Kernel):
         hopeless = "import torch\ndef fft(x):\n    return torch.fft.fft(x).real\ndef get_inputs():\n    return [torch.randn(64)]\n"
         ran = unattended.run(f"%%cutegen --strict\n{hopeless}")
