@@ -82,6 +82,10 @@ _SESSIONS_PAGE = argument(
     help="write all sessions as one page that sorts and filters, with a gallery of the finished kernels",
 )
 _REVISION = "rN[:HUNK,…]"
+_EXPORTING = (
+    argument("--unchecked", action="store_true", help="write the kernel without judging it at tier C first"),
+    STORE,
+)
 
 CELL = (
     argument("--name", help="name of the session and its variable (default: the function's name)"),
@@ -332,7 +336,12 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             STORE,
             JSON,
         ),
-        magic=(_ANY_SESSION, _SAME_NAME, STORE),
+        magic=(
+            _ANY_SESSION,
+            _SAME_NAME,
+            OUTPUT.but(metavar="FILE.html", required=False, help="write it there instead of showing it"),
+            STORE,
+        ),
         everyday=True,
     ),
     Command(
@@ -347,21 +356,21 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         arguments=(
             SESSION,
             OUTPUT.but(metavar="FILE", help="FILE.cutegen, .py or .html"),
-            argument(
-                "--unchecked", action="store_true", help="write the kernel without judging it at tier C first"
-            ),
-            STORE,
+            *_EXPORTING,
             DEVICE,
             JSON,
         ),
         magic=(
-            _NAME,
-            argument("file", nargs="?", metavar="FILE", help="what is written, by its ending"),
             argument(
-                "--unchecked",
-                action="store_true",
-                help="do not judge the kernel at tier C before writing it",
+                "target",
+                nargs="?",
+                metavar="SESSION|FILE",
+                help="with -o the session (default: the one started last), else the file",
             ),
+            OUTPUT.but(metavar="FILE", required=False, help="FILE.cutegen, .py or .html"),
+            _NAME,
+            *_EXPORTING,
+            DEVICE.but(default="", help="where the kernel is judged (default: on the session's)"),
         ),
         everyday=True,
     ),

@@ -259,9 +259,14 @@ def rounds(desk: SessionRegistry, options: Options) -> object:
     return handle.rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
 
 
-def report(desk: SessionRegistry, options: Options) -> DisplayResult:
-    """Show the record of a session."""
-    return desk.stored_handle(options.session, options.store).report()
+def report(desk: SessionRegistry, options: Options) -> str | DisplayResult:
+    """Show the record of a session, or write its report to a file."""
+    handle = desk.stored_handle(options.session, options.store)
+    if options.output is None:
+        return handle.report()
+    if Path(options.output).suffix != ".html":
+        raise NotebookUsageError(f"a report is one HTML file: let {options.output!r} end in .html")
+    return handle.export(options.output)
 
 
 def panel(desk: SessionRegistry, options: Options) -> None:
@@ -278,9 +283,11 @@ def panel(desk: SessionRegistry, options: Options) -> None:
 
 def export(desk: SessionRegistry, options: Options) -> str:
     """Export a session, its report or its best kernel to a file."""
-    if not options.file:
+    file, session = options.output or options.target, options.target if options.output else None
+    if not file:
         raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(SUFFIXES)}")
-    return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
+    handle = desk.stored_handle(options.name or session, options.store, device=options.device)
+    return handle.export(file, unchecked=options.unchecked)
 
 
 def sessions(desk: SessionRegistry, options: Options) -> str | DisplayResult:

@@ -161,6 +161,30 @@ class TestASession:
         assert "end it in .py" in unattended.run("%cutegen export k.txt").error
         assert "cannot be written" in unattended.run("%cutegen export nowhere/k.py").error
 
+    @pytest.mark.parametrize(
+        ("line", "file"),
+        [
+            ("export -o a.py --unchecked", "a.py"),
+            ("export gelu -o b.cutegen", "b.cutegen"),
+            ("export --output c.html --name gelu --store .cutegen", "c.html"),
+            ("export -o d.py --unchecked --device simulator", "d.py"),
+            ("report gelu -o e.html", "e.html"),
+        ],
+    )
+    def test_export_and_report_take_the_options_of_the_command_line(
+        self, ran, unattended: Kernel, line: str, file: str
+    ):
+        said = unattended.run(f"%cutegen {line}")
+        assert said.status == "ok", said.error
+        assert said.text.startswith(f"{file}: ")
+        assert (unattended.folder / file).stat().st_size
+
+    def test_a_report_is_html_and_an_export_of_no_session_names_those_there_are(
+        self, ran, unattended: Kernel
+    ):
+        assert "let 'r.py' end in .html" in unattended.run("%cutegen report -o r.py").error
+        assert "no session 'other' is stored" in unattended.run("%cutegen export other -o k.py").error
+
     @pytest.mark.long  # tests/cli/test_bundles.py exports after tier C too
     def test_export_checks_at_tier_c_first(self, ran, unattended: Kernel):
         said = unattended.run("%cutegen export checked.py")
