@@ -440,3 +440,34 @@ def test_a_round_that_no_author_answered_does_not_spend_the_rounds():
         said.append(out.getvalue())
     assert "its 2 rounds are spent" in said[0]
     assert said[1] == "relu goes on after 2 stored rounds\n"
+
+
+OPENAI = "--author openai --device simulator"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (f"run relu.py {OPENAI} --model m", "OPENAI_API_KEY is not set and https://api.openai.com/v1 asks"),
+        (
+            f"run relu.py {OPENAI} --base-url http://localhost:1/v1",
+            "no model is named for http://localhost:1/v1",
+        ),
+        (
+            f"run relu.py {OPENAI} --model m --base-url http://localhost:1/v1",
+            "openai is not installed (No module",
+        ),
+        (
+            f"campaign relu.py {OPENAI} --model m --base-url http://a:1/v1",
+            "openai is not installed (No module",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_the_problem_is_traced(
+    problem, monkeypatch, capsys, words, sentence
+):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CUTEGEN_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.chdir(Path(problem).parent)
+    assert sentence in fails(capsys, *words.split())
