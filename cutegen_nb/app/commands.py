@@ -9,11 +9,18 @@ from collections.abc import Sequence
 
 from cutegen_nb.app.campaign_commands import CAMPAIGN_COMMANDS
 from cutegen_nb.app.command import Command
+from cutegen_nb.app.exchange_commands import EXCHANGE_COMMANDS
 from cutegen_nb.app.kernel_commands import KERNEL_COMMANDS
 from cutegen_nb.app.session_commands import SESSION_COMMANDS
 from cutegen_nb.app.teaching_commands import TEACHING_COMMANDS
 
-COMMANDS: tuple[Command, ...] = (*SESSION_COMMANDS, *CAMPAIGN_COMMANDS, *KERNEL_COMMANDS, *TEACHING_COMMANDS)
+COMMANDS: tuple[Command, ...] = (
+    *SESSION_COMMANDS,
+    *EXCHANGE_COMMANDS,
+    *CAMPAIGN_COMMANDS,
+    *KERNEL_COMMANDS,
+    *TEACHING_COMMANDS,
+)
 """Every command, in the order of the help."""
 
 

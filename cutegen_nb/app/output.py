@@ -133,6 +133,7 @@ def round_json(session: Session, item: Round) -> dict[str, Any]:
         "strategy": item.strategy.name if item.strategy else None,
         "verdict": round_label(item),
         "relation": item.comparison.relation.value if item.comparison else None,
+        "same_as": (item.comparison.same_as or None) if item.comparison else None,
         "reason": item.comparison.reason if item.comparison else _why(item),
         "approved": item.approved,
         "library": _plain(evaluation.library) if evaluation else [],

@@ -86,7 +86,7 @@ def epoch_words(session: Session) -> str:
 def round_words(item: Round) -> str:
     """Return a round in one line: strategy, verdict, time, relation, note and origin of its evaluation."""
     strategy = f"{item.slot.move.value}: {item.title}" if item.slot else item.title
-    compared = f", {item.comparison.relation.words}" if item.comparison else ""
+    compared = f", {item.comparison.words}" if item.comparison else ""
     recorded = item.evaluation.recorded if item.evaluation else ""
     note = f" ({item.note})" if item.note else ""
     became = item.evaluation.verdict_words if item.evaluation else round_label(item)

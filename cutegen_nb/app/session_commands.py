@@ -68,7 +68,8 @@ _MAGIC_REFINING = (
     *LIMITS,
 )
 """Options of the magics that run rounds."""
-_NAME = argument("--name", help="the session (default: the one started last)")
+NAME = argument("--name", help="the session (default: the one started last)")
+"""Option of the magics that act on a session of the kernel."""
 _RUNNING_SESSION = argument(
     "session", nargs="?", metavar="NAME", help="the session (default: the one started last)"
 )
@@ -81,6 +82,16 @@ _SESSIONS_PAGE = argument(
     metavar="FILE",
     help="write all sessions as one page that sorts and filters, with a gallery of the finished kernels",
 )
+_RESUMING = (
+    SESSION.but(nargs="?", help="its name (default: the newest)"),
+    ROUNDS.but(help="rounds at most (default: as many as it had)"),
+    _MODEL.but(help="another model for the rounds to come (default: the session's)"),
+    _BASE_URL.but(help="the model's server (default: the session's, or OPENAI_BASE_URL)"),
+    TARGET,
+    NO_HISTORY,
+    STORE,
+)
+"""Options of ``resume``."""
 _REVISION = "rN[:HUNK,…]"
 
 CELL = (
@@ -126,7 +137,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         name="approve",
         summary="Send the prompt, build on the revision, or go on with the members of an epoch.",
         magic=(
-            _NAME,
+            NAME,
             argument(
                 "--predict",
                 default="",
@@ -139,33 +150,33 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     Command(
         name="reject",
         summary="Do not build on the revision, and say why.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="why; the author is told",
     ),
     Command(
         name="overrule",
         summary="Build on a revision although the evidence speaks against it, and say why.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="why the evidence is wrong; kept with the verdict",
     ),
     Command(
         name="steer",
         summary="Ask something more: of this request, or of the next one.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="what; the author is told",
     ),
     Command(
         name="edit",
         summary="Put the prompt or the kernel into a new cell to edit, or take it from a file.",
         magic=(
-            _NAME,
+            NAME,
             argument("file", nargs="?", metavar="FILE", help="the new text (default: a new cell)"),
         ),
     ),
     Command(
         name="branch",
         summary="Go on from another revision: %cutegen branch r1",
-        magic=(_NAME, argument("revision", metavar="rN", help="one that passed")),
+        magic=(NAME, argument("revision", metavar="rN", help="one that passed")),
     ),
     Command(
         name="merge",
@@ -184,7 +195,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             JSON,
         ),
         magic=(
-            _NAME,
+            NAME,
             argument(
                 "revisions",
                 nargs=2,
@@ -196,43 +207,43 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     Command(
         name="pin",
         summary="Keep a kernel of the population, whatever selection says: %cutegen pin r3",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="rN, and why",
     ),
     Command(
         name="drop",
         summary="Remove a kernel from the population: %cutegen drop r3",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="rN, and why",
     ),
     Command(
         name="request",
         summary="Have your own strategy tried in the next epoch.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="NAME: what to do, in one to three sentences",
     ),
     Command(
         name="forbid",
         summary="Try a strategy no more.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="the name of the strategy",
     ),
     Command(
         name="budget",
         summary="Change the epochs or the size of a population: %cutegen budget epochs=6",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="epochs=N or population=N",
     ),
     Command(
         name="stop",
         summary="End the session now; what runs is killed, finished rounds are kept.",
-        magic=(_NAME,),
+        magic=(NAME,),
         words="why; kept with it",
     ),
     Command(
         name="wait",
         summary="Wait in this cell until the session has ended or needs you.",
-        magic=(_NAME, TIMEOUT),
+        magic=(NAME, TIMEOUT),
     ),
     Command(
         name="prompt",
@@ -256,7 +267,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             STORE,
             JSON,
         ),
-        magic=(_NAME,),
+        magic=(NAME,),
     ),
     Command(
         name="replay",
@@ -292,13 +303,13 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     Command(
         name="diff",
         summary="The change between two revisions, the last two or: %cutegen diff r0 r2",
-        magic=(_NAME, argument("revisions", nargs="*", metavar="rN", help="the old one and the new one")),
+        magic=(NAME, argument("revisions", nargs="*", metavar="rN", help="the old one and the new one")),
     ),
     Command(
         name="compare",
         summary="Compare all rounds in the panel with one revision: %cutegen compare r0, or parent",
         magic=(
-            _NAME,
+            NAME,
             argument("revision", metavar="rN", help="the revision; parent compares each round with its own"),
         ),
     ),
@@ -332,7 +343,12 @@ SESSION_COMMANDS: tuple[Command, ...] = (
             STORE,
             JSON,
         ),
-        magic=(_ANY_SESSION, _SAME_NAME, STORE),
+        magic=(
+            _ANY_SESSION,
+            _SAME_NAME,
+            OUTPUT.but(metavar="FILE.html", required=False, help="write it there instead of showing it"),
+            STORE,
+        ),
         everyday=True,
     ),
     Command(
@@ -341,55 +357,12 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         magic=(_RUNNING_SESSION, _SAME_NAME),
     ),
     Command(
-        name="export",
-        summary="Write the best kernel (.py), the report (.html) or everything (.cutegen).",
-        example="cutegen-nb export relu -o relu_kernel.py",
-        arguments=(
-            SESSION,
-            OUTPUT.but(metavar="FILE", help="FILE.cutegen, .py or .html"),
-            argument(
-                "--unchecked", action="store_true", help="write the kernel without judging it at tier C first"
-            ),
-            STORE,
-            DEVICE,
-            JSON,
-        ),
-        magic=(
-            _NAME,
-            argument("file", nargs="?", metavar="FILE", help="what is written, by its ending"),
-            argument(
-                "--unchecked",
-                action="store_true",
-                help="do not judge the kernel at tier C before writing it",
-            ),
-        ),
-        everyday=True,
-    ),
-    Command(
         name="resume",
-        summary="Take up a stored session, after a kernel restart for instance.",
-        example="%cutegen resume gelu --rounds 8",
-        magic=(
-            SESSION.but(nargs="?", metavar="NAME", help="its name (default: the newest)"),
-            ROUNDS.but(help="rounds at most (default: as many as it had)"),
-            _MODEL.but(help="another model for the rounds to come (default: the session's)"),
-            _BASE_URL.but(help="the model's server (default: the session's, or OPENAI_BASE_URL)"),
-            _ASKED,
-            TARGET,
-            NO_HISTORY,
-            STORE,
-        ),
-    ),
-    Command(
-        name="import",
-        summary="Take in a session that `export` wrote.",
-        example="cutegen-nb import relu.cutegen",
-        arguments=(
-            argument("file", metavar="FILE.cutegen", help="what `cutegen-nb export` wrote"),
-            argument("--name", help="name of the session here; its own unless given"),
-            STORE,
-            JSON,
-        ),
+        summary="Go on with a stored session.",
+        example="cutegen-nb resume relu --rounds 8",
+        arguments=(*_RESUMING, _POLICY, VERBOSE, JSON),
+        magic=(*_RESUMING, _ASKED),
+        everyday=True,
     ),
     Command(
         name="help",

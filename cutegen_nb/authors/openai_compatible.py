@@ -11,6 +11,7 @@ import difflib
 import re
 import time
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.authors.chat import Chat
@@ -50,6 +51,12 @@ _NO_SYSTEM = re.compile(
 """Messages of servers that take no system message or no ``instructions``."""
 
 
+def _not_installed(error: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"openai is not installed ({error}): `pip install openai`, or use another --author"
+    )
+
+
 class OpenAICompatibleAuthor:
     """Author that asks one model, streamed, with retries."""
 
@@ -62,8 +69,14 @@ class OpenAICompatibleAuthor:
         first_wait_s: float = 0.5,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """Store the settings. Raises ConfigurationError when the model or a needed key is missing."""
+        """Store the settings.
+
+        The package is looked for and not imported. Raises ConfigurationError when it, the model or a needed
+        key is missing.
+        """
         check_usable(profile, key)
+        if find_spec("openai") is None:
+            raise _not_installed("No module named 'openai'")
         self.name = f"{profile.name}:{profile.model}"
         self._profile = profile
         self._key = key
@@ -138,8 +151,7 @@ class OpenAICompatibleAuthor:
         try:
             errors = client_errors()
         except ImportError as error:
-            message = f"openai is not installed ({error}): `pip install openai`, or use another --author"
-            raise ConfigurationError(message) from error
+            raise _not_installed(error) from error
         try:
             async with asyncio.timeout(limits.whole_s), self._client() as client:
                 await self._stream(client, prompt, collected)

@@ -1,10 +1,11 @@
-"""Handlers of `demo`, `run`, `problem`, `evaluate`, `sessions`, `report` and `doctor`."""
+"""Handlers of `demo`, `run`, `resume`, `problem`, `evaluate`, `sessions`, `report` and `doctor`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cutegen_nb.analysis.figures.quantity import duration, scaled
@@ -25,6 +26,7 @@ from cutegen_nb.app.output import (
     sessions_json,
 )
 from cutegen_nb.app.replay import epoch_words
+from cutegen_nb.app.resuming import resumed_problem, resumed_settings
 from cutegen_nb.app.sessions_list import sessions_text, write_sessions
 from cutegen_nb.cli.answer import NONE_PASSED, PASSED, CommandResult
 from cutegen_nb.cli.batches import evaluate_batch
@@ -37,9 +39,9 @@ from cutegen_nb.core.errors import ConfigurationError, UsageError
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.round import Round
-from cutegen_nb.core.session import Schedule, Session
+from cutegen_nb.core.session import Budget, Schedule, Session
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.session import open_session
+from cutegen_nb.loop.session import Replan, open_session
 from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.memory import round_label
 from cutegen_nb.report.terminal.fitting import paragraph
@@ -63,7 +65,7 @@ _DEMO = Path(__file__).parent.with_name("demo_problem.py")
 async def demo(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
     """Refine the shipped problem in a new session."""
     problem = read_problem(str(_DEMO), name="demo")
-    return await _refine(problem, options, terminal, fresh=True)
+    return await _refine(_asked_for(problem, options), options, terminal, fresh=True)
 
 
 async def run(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
@@ -72,26 +74,52 @@ async def run(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
         message = f"--name {options.name!r} is not a Python identifier: use letters, digits and _"
         raise UsageError(message)
     problem = read_problem(options.problem, name=options.name, library=options.library)
-    return await _refine(problem, options, terminal, fresh=False)
+    return await _refine(_asked_for(problem, options), options, terminal)
+
+
+async def resume(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
+    """Go on with a stored session, by its own author, on its own kind of device and within its own limits."""
+    with open_store(settings_of(options), writable=False) as store:
+        stored = store.load(options.session or store.names()[-1])
+    settings = resumed_settings(stored, options, options.store)
+    work = _Work(
+        problem=resumed_problem(stored),
+        settings=replace(settings, policy=options.policy),
+        budget=replace(stored.budget, rounds=options.rounds or stored.budget.rounds),
+    )
+    return await _refine(work, options, terminal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """Problem to refine, and how."""
+
+    problem: Problem
+    settings: Settings
+    budget: Budget
+    plan: Replan | None = None
+    """Function that changes the plan of stages; None for no change."""
+
+
+def _asked_for(problem: Problem, options: argparse.Namespace) -> _Work:
+    budget = budget_of(options, options.rounds)
+    return _Work(problem=problem, settings=settings_of(options), budget=budget, plan=plan_of(options))
 
 
 async def _refine(
-    problem: Problem, options: argparse.Namespace, terminal: Terminal, *, fresh: bool
+    work: _Work, options: argparse.Namespace, terminal: Terminal, *, fresh: bool = False
 ) -> CommandResult:
-    settings = settings_of(options)
+    settings = work.settings
     evaluator = make_evaluator(settings, terminal.say)
     try:
         effects = make_effects(settings, terminal, evaluator)
         with open_store(settings) as store:
             session = await open_session(
-                problem,
-                effects,
-                store,
-                budget_of(options, options.rounds),
-                plan=plan_of(options),
-                fresh=fresh,
+                work.problem, effects, store, work.budget, plan=work.plan, fresh=fresh
             )
-            _announce(session, options, settings, terminal)
+            if work.plan is not None:
+                _say_ignored(session, options, settings, terminal)
+            _announce(session, terminal)
             session = await refine(
                 session,
                 effects,
@@ -112,10 +140,10 @@ async def _refine(
     return CommandResult(status=status, text=_ending(session, path, verbose=options.verbose))
 
 
-def _announce(session: Session, options: argparse.Namespace, settings: Settings, terminal: Terminal) -> None:
-    admission = admission_text(session.facts.admission)
-    if admission:
-        terminal.say(admission)
+def _say_ignored(
+    session: Session, options: argparse.Namespace, settings: Settings, terminal: Terminal
+) -> None:
+    """Tell which options change nothing in this session."""
     if options.dollars is not None and (why := no_price_reason(settings)):
         terminal.say(f"--dollars {options.dollars:g}: {why}")
     if options.plateau is not None and session.plan.schedule is Schedule.PAPER:
@@ -130,10 +158,17 @@ def _announce(session: Session, options: argparse.Namespace, settings: Settings,
             f"--workers {settings.workers}: a chain evaluates one kernel after the other; --population N "
             "evaluates several at once"
         )
+
+
+def _announce(session: Session, terminal: Terminal) -> None:
+    admission = admission_text(session.facts.admission)
+    if admission:
+        terminal.say(admission)
     if not session.rounds:
         return
     rounds = session.budget.rounds
-    text = f"{session.name} goes on after {len(session.rounds)} stored rounds"
+    count = len(session.rounds)
+    text = f"{session.name} goes on after {count} stored round{'' if count == 1 else 's'}"
     if rounds_spent(session) >= rounds:
         text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"
     terminal.say(text)
@@ -153,7 +188,7 @@ def round_line(item: Round) -> str:
     where = f"epoch {item.slot.epoch}, {item.slot.move.value}" if item.slot else item.stage.value
     text = f"r{item.number}  {where}: {item.title}: {became}"
     if item.comparison:
-        text += f", {item.comparison.relation.words}"
+        text += f", {item.comparison.words}"
     if item.note:
         text += f" ({item.note})"
     elif item.ended:

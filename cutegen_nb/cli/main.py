@@ -76,6 +76,7 @@ def _meant(word: str, commands: Sequence[str]) -> str:
 HANDLERS: dict[str, Handler] = {
     "demo": commands.demo,
     "run": commands.run,
+    "resume": commands.resume,
     "campaign": campaign.campaign,
     "evaluate": commands.evaluate,
     "simulate": simulate.simulate,
@@ -236,6 +237,8 @@ def _kept(options: argparse.Namespace) -> str:
         return "finished rounds are kept: the same command goes on with the campaign"
     if options.command == "run":
         return "finished rounds are kept: `cutegen-nb run` again"
+    if options.command == "resume":
+        return "finished rounds are kept: the same command goes on with the session"
     if options.command == "demo":
         return "finished rounds are kept: `cutegen-nb sessions` lists them, `cutegen-nb demo` begins anew"
     if options.command == "simulate":

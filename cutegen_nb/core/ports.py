@@ -182,6 +182,10 @@ class Store(Protocol):
         """Record why a session ended. Raises StoreError."""
         ...
 
+    def asks(self, session_name: str, author: str, server: str) -> None:
+        """Record who writes the rounds to come, and the address of its server. Raises StoreError."""
+        ...
+
     def load(self, session_name: str) -> Session:
         """Read a session. Raises StoreError when there is none of that name."""
         ...

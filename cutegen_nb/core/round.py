@@ -202,6 +202,11 @@ NO_CLEAR_DIFFERENCE = "no clear difference"
 """Words for `Relation.CANNOT_TELL`: the figures cannot show which of two kernels is faster."""
 
 
+def same_kernel(name: str) -> str:
+    """Return the words for a candidate with the source of an earlier one: ``same kernel as r2``."""
+    return f"same kernel as {name}"
+
+
 class Relation(StrEnum):
     """Relation of a candidate to the best before it."""
 
@@ -249,6 +254,13 @@ class Comparison:
     """Estimated seconds of one call of the candidate at full size; None where it was timed or not sampled."""
     speedup: float | None = None
     """Time of the best before it ÷ the candidate's, measured or estimated; None where only counts decide."""
+    same_as: str = ""
+    """Earlier revision with the same source: ``r2``; empty for a new kernel."""
+
+    @property
+    def words(self) -> str:
+        """Relation as a person reads it; of a kernel that was there already: ``same kernel as r2``."""
+        return same_kernel(self.same_as) if self.same_as else self.relation.words
 
 
 class Action(StrEnum):

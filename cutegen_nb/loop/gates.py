@@ -69,7 +69,7 @@ class AutoApprover:
             return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=reason)
         if comparison is not None and evaluation is not None and evaluation.passed:
             action = Action.APPROVE if comparison.relation.is_better else Action.REJECT
-            reason = f"{comparison.relation.words}: {comparison.reason}"
+            reason = f"{comparison.words}: {comparison.reason}"
             return Decision(gate="revision", action=action, by="policy:auto", reason=reason)
         summary = evaluation.summary if evaluation else "no candidate"
         return Decision(gate="revision", action=Action.REJECT, by="policy:auto", reason=summary)
@@ -237,7 +237,7 @@ def _revision_text(
     if candidate.rationale:
         lines += [f"  {line}" for line in f"{candidate.author}: {candidate.rationale}".splitlines() if line]
     if comparison:
-        lines.append(f"  {comparison.relation.words}: {comparison.reason}")
+        lines.append(f"  {comparison.words}: {comparison.reason}")
     flagged = (item for item in evaluation.findings if item.kind == KIND or item in evaluation.accusing)
     lines += [f"  flagged: {item.message}" for item in flagged]
     lines += [f"  {line}" for exhibit in evaluation.exhibits for line in exhibit_lines(exhibit)]

@@ -173,8 +173,13 @@ async def _decided(effects: Effects, asked: Awaitable[Decision]) -> Decision:
     return replace(decision, seconds=round(effects.clock.monotonic() - start, 3))
 
 
-async def _ask_and_evaluate(session: Session, effects: Effects, prompt: Prompt, step: Step) -> list[Attempt]:
-    """Ask, and again with reply and reason while the reply is unusable; evaluate the candidate."""
+async def _ask_and_evaluate(
+    session: Session, effects: Effects, prompt: Prompt, step: Step, before: Sequence[Attempt] = ()
+) -> list[Attempt]:
+    """Ask, and again with reply and reason while the reply is unusable; evaluate the candidate.
+
+    `before` are the round's attempts so far.
+    """
     attempts = [await _ask(session, effects, prompt)]
     while (
         (reply := attempts[-1].reply)
@@ -185,7 +190,7 @@ async def _ask_and_evaluate(session: Session, effects: Effects, prompt: Prompt, 
         background = background_of(session, effects.words)
         again = retry_prompt(background, prompt, attempts[-1].problem, reply.text)
         attempts.append(await _ask(session, effects, again))
-    attempts[-1] = await evaluate_attempt(session, effects, attempts[-1], step)
+    attempts[-1] = await evaluate_attempt(session, effects, attempts[-1], step, before)
     return attempts
 
 
@@ -270,7 +275,7 @@ async def _repair(
         wanted = repair_prompt(
             background, failed, evaluation, strategy=strategy, diagnosis=words, flagged=flagged
         )
-        attempts += await _ask_and_evaluate(session, effects, wanted, step)
+        attempts += await _ask_and_evaluate(session, effects, wanted, step, (first, *attempts))
         attempts[-1] = last = _flagged(first, attempts[-1])
         flagged = (
             [item.message for item in last.evaluation.findings if item.kind == KIND]
@@ -314,7 +319,7 @@ async def _agree_on_revision(
         final = _final(attempts)
         if final is None or final.candidate is None or final.evaluation is None:
             return attempts, None, decisions
-        comparison = comparison_with_best(session, effects, final.evaluation)
+        comparison = comparison_with_best(session, effects, final.candidate, final.evaluation)
         decision = await _decided(effects, effects.approver.review_revision(session, attempts, comparison))
         decisions.append(decision)
         if decision.action is Action.EDIT:
@@ -322,7 +327,8 @@ async def _agree_on_revision(
             made = earlier or await _persons_edit(session, effects, final.candidate, decision, step)
             attempts = [*attempts, made]
         elif decision.action is Action.OVERRULE:
-            return attempts, comparison_with_best(session, effects, _as_passed(final.evaluation)), decisions
+            overruled = _as_passed(final.evaluation)
+            return attempts, comparison_with_best(session, effects, final.candidate, overruled), decisions
         elif decision.action is not Action.STEER:
             return attempts, comparison, decisions
 

@@ -46,11 +46,13 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
     chosen, stored = find_session(problem, device.name, store, fresh=fresh)
     if stored is not None:
         store.stop(chosen, "")
+        store.asks(chosen, effects.author.name, effects.server)
         rules = plan(stored.plan) if plan else stored.plan
         return replace(
             stored,
             budget=_resumed_budget(stored, budget, rules),
             author=effects.author.name,
+            server=effects.server,
             plan=rules,
             stopped="",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import ended_words
@@ -14,12 +13,11 @@ from cutegen_nb.app.budgets import budget_of, plan_of
 from cutegen_nb.app.doctor import examine
 from cutegen_nb.app.exporting import SUFFIXES
 from cutegen_nb.app.output import columns
+from cutegen_nb.app.resuming import resumed_problem, resumed_settings
 from cutegen_nb.app.sessions_list import sessions_bundle, write_sessions
 from cutegen_nb.app.strategies import explanation_text, known_strategies, listing_text, named_strategy
-from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.core.round import Action
-from cutegen_nb.core.session import Session
 from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -38,7 +36,7 @@ from cutegen_nb.notebook.teaching.cheating import (
     source_of,
 )
 from cutegen_nb.report.terminal.lineage import lineage_text
-from cutegen_nb.wiring import AUTHORS, Settings, open_store, settings_for, settings_from_environment
+from cutegen_nb.wiring import Settings, open_store, settings_from_environment
 
 Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
@@ -103,44 +101,16 @@ def resume(desk: SessionRegistry, options: Options) -> None:
     if options.session in desk.names() and not desk.find(options.session).ended.is_set():
         return panel(desk, options)
     stored = desk.stored(options.session or "", options.store)
-    author, _, model = stored.author.partition(":")
-    if author == "replay":
-        raise NotebookUsageError(
-            f"{stored.name} is a replay and nothing more of it is recorded: "
-            f"`%cutegen replay {model}` shows it again, `%cutegen resume` takes up a session that ran"
-        )
-    settings = settings_from_environment(
-        author=author if author in AUTHORS else "openai",
-        profile="" if author in AUTHORS else author,
-        device="simulator" if stored.device.kind is DeviceKind.SIMULATOR else "cuda",
-        folder=absolute(options.store),
-        model=options.model or model,
-        base_url=options.base_url or _server_used(desk, stored, author),
-        target=options.target or "",
-        history=not options.no_history,
-    )
-    problem = _renamed(stored)
+    known = desk.find(stored.name).order.settings.server.base_url if stored.name in desk.names() else ""
     desk.start(
         RefineRequest(
-            problem=problem,
-            settings=settings_for(stored, settings),
+            problem=resumed_problem(stored),
+            settings=resumed_settings(stored, options, absolute(options.store), server=known),
             policy=options.policy,
             rounds=options.rounds,
         )
     )
     return None
-
-
-def _server_used(desk: SessionRegistry, stored: Session, author: str) -> str:
-    """Return the address of the server that a session asked; empty where there is none or a profile."""
-    if stored.name in desk.names():
-        return desk.find(stored.name).order.settings.server.base_url
-    return stored.server if author in AUTHORS else ""
-
-
-def _renamed(stored: Session) -> Problem:
-    """Return the stored problem under the session's name, such as ``gelu_2`` for the problem ``gelu``."""
-    return replace(stored.problem, name=stored.name)
 
 
 def status(desk: SessionRegistry, options: Options) -> str:
@@ -259,9 +229,14 @@ def rounds(desk: SessionRegistry, options: Options) -> object:
     return handle.rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
 
 
-def report(desk: SessionRegistry, options: Options) -> DisplayResult:
-    """Show the record of a session."""
-    return desk.stored_handle(options.session, options.store).report()
+def report(desk: SessionRegistry, options: Options) -> str | DisplayResult:
+    """Show the record of a session, or write its report to a file."""
+    handle = desk.stored_handle(options.session, options.store)
+    if options.output is None:
+        return handle.report()
+    if Path(options.output).suffix != ".html":
+        raise NotebookUsageError(f"a report is one HTML file: let {options.output!r} end in .html")
+    return handle.export(options.output)
 
 
 def panel(desk: SessionRegistry, options: Options) -> None:
@@ -278,9 +253,11 @@ def panel(desk: SessionRegistry, options: Options) -> None:
 
 def export(desk: SessionRegistry, options: Options) -> str:
     """Export a session, its report or its best kernel to a file."""
-    if not options.file:
+    file, session = options.output or options.target, options.target if options.output else None
+    if not file:
         raise NotebookUsageError(f"export needs a file that ends in one of {', '.join(SUFFIXES)}")
-    return desk.stored_handle(options.name, None).export(options.file, unchecked=options.unchecked)
+    handle = desk.stored_handle(options.name or session, options.store, device=options.device)
+    return handle.export(file, unchecked=options.unchecked)
 
 
 def sessions(desk: SessionRegistry, options: Options) -> str | DisplayResult:

@@ -15,7 +15,7 @@ from cutegen_nb.notebook.teaching.assignments import known_exercises
 
 _NAMED = frozenset({"status", "rounds", "report", "panel", "resume", "replay", "sessions", "population"})
 _REVISIONS = frozenset({"branch", "merge", "diff", "ptx", "pin", "drop"})
-_FILES = frozenset({"--problem", "--store"})
+_FILES = frozenset({"--problem", "--store", "-o", "--output"})
 
 
 def make_matcher(desk: SessionRegistry) -> Any:  # noqa: ANN401 - IPython gives its matchers no one type

@@ -1,7 +1,7 @@
 """Record of a session in the notebook file: HTML with inline styles, readable without a kernel.
 
 JupyterLab's sanitiser drops style sheets, variables and scripts from an untrusted notebook. The record is
-readable without them. Its one style sheet shows the dark picture on a dark page.
+readable without them. Its style sheets fold columns in a narrow cell and show the dark picture on dark pages.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from cutegen_nb.report.terminal.session import table
 _SECTIONS_CHARACTERS = 400_000
 """Most characters of sections that are kept whole: four or five rounds. Later sections are shortened, so that
 ten rounds stay below a megabyte."""
+_FOLDED_COUNTS = ":nth-last-child(2),:nth-last-child(3),:nth-last-child(4)"
+"""Columns of the overview that a narrow cell leaves out: all counts, which stand beside the estimate."""
+_FOLDED_TIMES = ":nth-last-child(2),:nth-last-child(4)"
+"""The same for measured rounds: latency and share of the roof, which stand beside the speedup."""
 _SIMULATED = (
     "Simulated counts: instructions, memory sectors and errors are exact; no kernel was timed, "
     "and no figure here is a kernel’s time."
@@ -65,6 +69,7 @@ def _html(session: Session, state: str, *, is_folded: bool) -> Markup:
         reason=ended_words(session.stopped or state).rstrip("."),
         figures=" ".join(filter(None, [figures, size_words(session)])),
         overview=rounds.overview(session, style=Style.RECORD),
+        folded_columns=_FOLDED_COUNTS if simulated(session) else _FOLDED_TIMES,
         population=population_section(session, style=Style.RECORD, drawn=False),
         roofline=plot.describe(session),
         caption=plot.caption(session),

@@ -209,17 +209,19 @@ class SessionRegistry:
         """Return a handle that follows a running session."""
         return SessionHandle(running.name, lambda: running.session, self._workshop(running.order.settings))
 
-    def stored_handle(self, name: str | None, folder: Path | None) -> SessionHandle:
+    def stored_handle(self, name: str | None, folder: Path | None, *, device: str = "") -> SessionHandle:
         """Return the handle of a session of this kernel or of the store.
 
-        Without a name: the session started last, else the newest stored one. Raises UsageError.
+        Without a name: the session started last, else the newest stored one. Its kernels run on the session's
+        device, or on `device` of `DEVICES`. Raises UsageError.
         """
         wanted = name or self._current
-        if wanted in self._open and folder is None:
+        if wanted in self._open and folder is None and not device:
             return self.handle(self._open[wanted].running)
         session = self.stored(wanted, folder)
         kind = "simulator" if session.device.kind is DeviceKind.SIMULATOR else "cuda"
-        return SessionHandle(session.name, lambda: session, self._workshop(Settings(device=kind)))
+        settings = Settings(device=device or kind)
+        return SessionHandle(session.name, lambda: session, self._workshop(settings))
 
     def stored(self, name: str, folder: Path | None) -> Session:
         """Load a session from the store; the newest for an empty name. Raises StoreError, UsageError."""

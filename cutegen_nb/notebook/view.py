@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.row_figures import counted_figures, timed_figures
 from cutegen_nb.analysis.history.summary import (
     NO_CANDIDATE,
     RoundSummary,
-    counted_figures,
     hardware,
     outcome,
     relation_kind,
     rows,
     simulated,
     size_words,
-    timed_figures,
     who,
 )
 from cutegen_nb.app.ending import end_view

@@ -27,6 +27,7 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
 from cutegen_nb.notebook.review.code_view import code_view
+from cutegen_nb.notebook.review.failed_lines import failed_lines
 from cutegen_nb.notebook.review.glance import glance
 from cutegen_nb.notebook.review.ledger_view import claims_view
 from cutegen_nb.notebook.safe_markdown import markdown_html
@@ -143,6 +144,7 @@ def round_detail(
         "versions": versions if len(versions) > 1 else [],
         "is_old": is_old,
         "changes": _changes(old, candidate),
+        "failed_lines": failed_lines(evaluation, candidate.source) if candidate else [],
         "has_code": bool(evaluation and evaluation.code),
         "tabs": _tabs(session, item, base, found),
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
@@ -246,7 +248,7 @@ def _tabs(session: Session, item: Round, base: Round | None, found: Diagnosis | 
         return []
     before = base.evaluation if base else None
     names = (revision(base) if base else "parent", revision(item))
-    pages = [("correctness", "Correctness", correctness.render(evaluation, candidate.source))]
+    pages = [("correctness", "Correctness", correctness.render(evaluation, candidate.source, linked=True))]
     if evaluation.timing:
         roof = place(session.facts, session.device, evaluation)
         pages.append(("times", "Times", timing.render(evaluation.timing, roof)))

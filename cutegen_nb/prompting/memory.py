@@ -74,7 +74,7 @@ def requests_by_round(session: Session) -> dict[int, str]:
 def _entry(item: Round, scores: Sequence[str], asked: str) -> str:
     text = f"- r{item.number}, {_name(item)}: {round_label(item)}"
     if item.comparison:
-        text += f", {item.comparison.relation.words} ({item.comparison.reason.rstrip('.')})"
+        text += f", {item.comparison.words} ({item.comparison.reason.rstrip('.')})"
     elif item.evaluation:
         text += f" ({item.evaluation.summary.rstrip('.')})"
     elif item.note:
@@ -126,7 +126,7 @@ def _summary(rounds: Sequence[Round], tokens: int, asked: Mapping[int, str]) -> 
 
 def _outcomes(rounds: Sequence[Round]) -> str:
     """Format ``3× same work, 1× less work; kept r4``: outcomes with their counts, and the last kept round."""
-    relations = [item.comparison.relation.words if item.comparison else round_label(item) for item in rounds]
+    relations = [item.comparison.words if item.comparison else round_label(item) for item in rounds]
     said = ", ".join(f"{relations.count(word)}× {word}" for word in dict.fromkeys(relations))
     kept = [item.number for item in rounds if item.approved]
     return f"{said}; kept r{kept[-1]}" if kept else said

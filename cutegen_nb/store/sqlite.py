@@ -144,10 +144,17 @@ class SqliteStore:
 
     def compare(self, session_name: str, number: int | None) -> None:
         """Record the round that a person compares all others with; None for each one's parent."""
+        self._change(session_name, compared_with=number)
+
+    def asks(self, session_name: str, author: str, server: str) -> None:
+        """Record the author of the rounds to come, and the address of its server; empty without one."""
+        self._change(session_name, author=author, server=server)
+
+    def _change(self, session_name: str, **members: str | int | None) -> None:
         with self._transaction() as connection:
             row = self._id(session_name)
             (head,) = connection.execute("SELECT head FROM sessions WHERE id = ?", (row,)).fetchone()
-            changed = json.dumps({**json.loads(head), "compared_with": number})
+            changed = json.dumps({**json.loads(head), **members})
             connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (changed, row))
 
     def stop(self, session_name: str, reason: str) -> None:

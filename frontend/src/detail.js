@@ -4,6 +4,7 @@ import { codePage } from "./code.js";
 import { commentForm } from "./comment.js";
 import { sourceEditor, textChanges, textEditor } from "./editor.js";
 import { claimsLine } from "./ledger.js";
+import { failedPlaces, linkLines } from "./places.js";
 import { baseBar, glanceStrip } from "./review.js";
 
 export function detailView(panel) {
@@ -120,6 +121,8 @@ export function detailView(panel) {
     const parts = [head];
     if (detail.versions.length) parts.push(versionsBar(detail));
     if (detail.reason && !detail.editable) parts.push(make("p", { textContent: detail.reason }));
+    const places = failedPlaces(detail.failed_lines, goToLine);
+    if (places) parts.push(places);
     if (detail.strategy) parts.push(strategyLine(detail.strategy));
     if (detail.rationale_html) {
       const quote = trusted(detail.rationale_html, { class: "cgn-html cgn-quote", tabIndex: 0, role: "group" });
@@ -134,7 +137,7 @@ export function detailView(panel) {
     if (base) parts.push(base);
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
-      ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => trusted(tab.body_html) })),
+      ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => linkLines(trusted(tab.body_html), goToLine) })),
       ...(detail.has_code ? [{ id: "code", title: "PTX and SASS", build: () => codeShown(detail) }] : []),
       { id: "roofline", title: "Roofline", build: () => panel.rooflinePage() },
       { id: "exchanges", title: "Prompt and reply", build: () => exchangesPage(detail) },
@@ -142,6 +145,12 @@ export function detailView(panel) {
     parts.push(tabbed(pages));
     if (detail.spent) parts.push(make("p", { class: "cgn-muted", textContent: detail.spent }));
     return parts;
+  }
+
+  function goToLine(number) {
+    tabs.show("change", true);
+    editor.goToLine(number);
+    editor.focus();
   }
 
   function tabbed(pages) {
@@ -258,6 +267,7 @@ export function detailView(panel) {
       old: detail.old,
       evaluated: detail.new,
       changes: detail.changes,
+      failed: detail.failed_lines ?? [],
       text: panel.textOf(detail.key, detail.new),
       label: `Source of ${detail.new_name}${detail.editable ? ", editable" : ""}`,
       oldLabel: `Source of ${detail.old_name}`,

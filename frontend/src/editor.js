@@ -9,6 +9,7 @@ import { tags } from "@lezer/highlight";
 import { alignment } from "./align.js";
 import { button, keepKeys, make, tell } from "./dom.js";
 import { hunkMarks, hunkReview } from "./hunks.js";
+import { failedMarks, goTo, showLine, startOf } from "./places.js";
 import { editorTheme } from "./theme.js";
 
 // What hides or reorders text and is not in CodeMirror's own list.
@@ -52,13 +53,15 @@ function common(label, isEditable, onChange, { code, wraps }) {
 }
 
 /**
- * A source, with its changes against `old` where there is one; `changes` are those of the text that was `evaluated`.
+ * A source, with its changes against `old` where there is one; `changes` and the lines that `failed` are those of the
+ * text that was `evaluated`.
  * `marks` remembers which hunks were kept, and `onHunks` is told of the hunks after each change. Returns the way to
  * read, to replace and to remove it, and under `review` what can be done with its hunks.
  */
-export function sourceEditor(parent, { old, evaluated, changes, text, label, oldLabel, isEditable, isSplit, isWhole, onChange, marks, onHunks }) {
+export function sourceEditor(parent, { old, evaluated, changes, failed, text, label, oldLabel, isEditable, isSplit, isWhole, onChange, marks, onHunks }) {
   const collapse = isWhole ? {} : { collapseUnchanged: COLLAPSE };
   const diffConfig = { override: alignment(withoutReturns(old), withoutReturns(evaluated), changes) };
+  const failedLines = failedMarks(failed, evaluated);
   let review = null;
   const marking = hunkMarks(
     () => review,
@@ -77,12 +80,13 @@ export function sourceEditor(parent, { old, evaluated, changes, text, label, old
     review = null;
     made.destroy();
   });
-  return { ...ways, review };
+  if (failed.length) showLine(made.view, failed[0].line);
+  return { ...ways, review, goToLine: (number) => goTo(made.view, startOf(made.view, number)) };
 
   function sideBySide() {
     const merge = new MergeView({
       a: { doc: old, extensions: common(oldLabel, false, onChange, { code: true, wraps: true }) },
-      b: { doc: text, extensions: [...common(label, isEditable, onChange, { code: true, wraps: true }), ...marking.extensions] },
+      b: { doc: text, extensions: [...common(label, isEditable, onChange, { code: true, wraps: true }), failedLines, ...marking.extensions] },
       parent,
       gutter: true,
       diffConfig,
@@ -93,7 +97,7 @@ export function sourceEditor(parent, { old, evaluated, changes, text, label, old
   }
 
   function unified() {
-    const extensions = common(label, isEditable, onChange, { code: true, wraps: false });
+    const extensions = [...common(label, isEditable, onChange, { code: true, wraps: false }), failedLines];
     if (old) {
       const mergeControls = isEditable ? (type) => (type === "accept" ? keepButton(() => review) : undoButton(() => review)) : false;
       extensions.push(unifiedMergeView({ original: old, gutter: true, diffConfig, mergeControls, ...collapse }), ...marking.extensions);

@@ -2,6 +2,7 @@
 import { getChunks } from "@codemirror/merge";
 import { RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView } from "@codemirror/view";
+import { goTo } from "./places.js";
 
 const repaint = StateEffect.define();
 
@@ -39,14 +40,7 @@ export function hunkReview(view, before, marks, isEditable) {
     at = at < 0 || at >= hunks.length ? (step > 0 ? 0 : hunks.length - 1) : (at + step + hunks.length) % hunks.length;
     const { chunk } = hunks[at];
     const place = Math.min(chunk.fromB, view.state.doc.length);
-    view.dispatch({ selection: { anchor: place }, effects: [EditorView.scrollIntoView(place, { y: "center" }), repaint.of(null)] });
-    sight(place);
-  }
-
-  /** The editor may be out of sight itself. */
-  function sight(place) {
-    const line = view.domAtPos(place).node;
-    (line.nodeType === 1 ? line : line.parentElement)?.scrollIntoView({ block: "nearest" });
+    goTo(view, place, repaint.of(null));
   }
 
   function current() {

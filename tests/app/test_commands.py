@@ -44,6 +44,16 @@ def options(arguments) -> dict[str, tuple[object, object]]:
     }
 
 
+@pytest.mark.parametrize("name", ["export", "sessions", "population", "replay"])
+def test_a_magic_takes_every_option_of_its_command_but_json(name):
+    item = next(one for one in COMMANDS if one.name == name)
+    words = [
+        {word for one in arguments or () for word in one.words if word.startswith("-")}
+        for arguments in (item.arguments, item.magic)
+    ]
+    assert words[0] - words[1] == {"--json"}
+
+
 def test_the_cell_magic_takes_the_values_that_run_takes():
     run = options(next(item for item in COMMANDS if item.name == "run").arguments)
     cell = options(CELL)

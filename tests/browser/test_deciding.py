@@ -130,6 +130,49 @@ def test_a_failing_edit_cannot_be_approved_and_the_panel_says_why(sit):
     assert last_decision(stored, "revision")["action"] == "reject"
 
 
+def test_the_line_at_which_an_edit_failed_is_marked_in_sight_and_the_verdict_leads_to_it(sit):
+    session = sit()
+    session.ask(0)
+    session.add_to_source(0, "\ndef broken(:\n    pass\n")
+    session.evaluate_edit(0)
+    failed = session.panel.locator(".cm-line.cgn-failed")
+    session.expect(failed).to_have_text("def broken(:")
+    session.notebook.until(lambda: in_box(failed), what="the failed line in the editor's box")
+    session.expect(session.panel.locator(".cgn-failed-words")).to_contain_text("does not parse")
+    session.panel.locator(".cm-scroller").evaluate("(box) => { box.scrollTop = 0; }")
+    session.panel.get_by_role("tab", name="Correctness").click()
+    session.panel.get_by_role("button", name="column").click()
+    session.notebook.until(lambda: in_box(failed), what="the line that the findings name")
+    session.panel.locator(".cm-scroller").evaluate("(box) => { box.scrollTop = 0; }")
+    session.panel.locator(".cgn-failed-places button").press("Enter")
+    session.notebook.until(lambda: in_box(failed), what="the line that the verdict names")
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_a_failed_line_among_unchanged_ones_is_unfolded(sit, side_by_side):
+    session = sit()
+    session.ask(0)
+    session.click("Approve")
+    session.ask(1)
+    if side_by_side:
+        session.click("Side by side")
+    written = session.stored(0)["attempts"][-1]["candidate"]["source"]
+    session.replace_source(1, written.replace("def compile_for(", "def compile_other("))
+    session.evaluate_edit(1)
+    failed = session.panel.locator(".cm-line.cgn-failed")
+    session.expect(failed).to_contain_text("compile_for(")
+    session.notebook.until(lambda: in_box(failed), what="the failed line in the editor's box")
+    session.expect(session.panel.locator(".cgn-failed-words")).to_contain_text("NameError")
+
+
+def in_box(line):
+    """Whether a line of the editor is inside the part of the text that is shown."""
+    return line.count() == 1 and line.evaluate(
+        """(line) => { const box = (line.closest(".cm-mergeView") ?? line.closest(".cm-scroller")).getBoundingClientRect();
+        const { top, bottom } = line.getBoundingClientRect(); return top >= box.top && bottom <= box.bottom; }"""
+    )
+
+
 def test_branching_makes_the_next_round_start_there(sit):
     session = sit()
     session.ask(0)

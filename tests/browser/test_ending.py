@@ -68,6 +68,29 @@ def until_ended(session, words):
     session.notebook.until_output(session.index, words)
 
 
+def test_at_800_pixels_the_table_of_an_ended_session_fits_in_both_themes(sit):
+    session = sit("--rounds 2")
+    approved_once(session)
+    session.ask(1)
+    session.click("Reject…")
+    session.panel.get_by_label("Why?").fill("it is no faster, and the words go on for a while")
+    session.click("Reject")
+    gives_way(session)
+    page, table = session.notebook.page, ended(session).locator(".cgn-overview > div")
+    for beside in ("with the list of files", "without it"):
+        page.set_viewport_size({"width": 800, "height": 1000})
+        for theme in ("light", "dark"):
+            session.notebook.set_theme(theme)
+            for box in (table, *ended(session).locator(".jp-OutputArea-output").all()):
+                assert box.evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1, (theme, beside)
+            session.expect(table.get_by_role("columnheader", name="Decision")).to_be_visible()
+            session.expect(table.get_by_role("columnheader", name="Sectors")).to_be_hidden()
+        page.set_viewport_size({"width": 1280, "height": 1000})
+        page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+        session.expect(table.get_by_role("columnheader", name="Sectors")).to_be_visible()
+    session.notebook.set_theme("light")
+
+
 def test_a_page_loaded_again_after_the_end_still_goes_on(sit):
     session = sit("--rounds 1")
     approved_once(session)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -109,10 +110,29 @@ def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, caps
     assert "goes on after" in err
 
 
+def test_a_session_is_resumed_by_its_name_without_the_file(offline_run, tmp_path, monkeypatch, capsys):
+    folder = str(Path(".cutegen").resolve())
+    with SqliteStore(Path(folder)) as store:
+        apart = replace(store.load("add"), name="apart")
+        store.create(replace(apart, rounds=apart.rounds[:1], stopped=""))
+    monkeypatch.chdir(tmp_path)
+    assert main(["resume", "apart", "--rounds", "2", "--store", folder, "--no-history", "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert "apart goes on after 1 stored round\n" in err
+    assert (found["session"], found["author"]) == ("apart", "offline")
+    assert [item["candidate"] for item in found["rounds"]] == [
+        item["candidate"] for item in offline_run["rounds"]
+    ]
+    assert main(["resume", "--store", folder, "--json"]) == 0, "the newest, whose rounds are spent"
+    assert "apart goes on after 2 stored rounds; its 2 rounds are spent: --rounds gives more" in (
+        capsys.readouterr().err
+    )
+
+
 def test_the_session_is_listed(offline_run, capsys):
     assert main(["sessions", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert listed[0]["session"] == "add"
+    listed = [item for item in json.loads(capsys.readouterr().out) if item["session"] == "add"]
     assert listed[0]["best"] == offline_run["best"]["revision"]
     assert main(["sessions"]) == 0
     assert "element-wise" in capsys.readouterr().out

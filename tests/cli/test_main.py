@@ -18,7 +18,7 @@ import pytest
 from cutegen_nb.app.commands import command_line_commands
 from cutegen_nb.authors.server_profile import Price
 from cutegen_nb.cli import main
-from cutegen_nb.cli.commands import _announce
+from cutegen_nb.cli.commands import _announce, _say_ignored
 from cutegen_nb.cli.main import HANDLERS, parse
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.round import Relation
@@ -142,6 +142,7 @@ EVERYDAY = [
     "run",
     "sessions",
     "report",
+    "resume",
     "export",
     "campaign",
     "evaluate",
@@ -226,6 +227,8 @@ REFUSED: list[tuple[str, str]] = [
     ("diff r0 r1", "there is no command 'diff': `%cutegen diff` is of the notebook; see `cutegen-nb --help`"),
     ("dev chekcs", "there is no command 'chekcs'; did you mean checks?; see `cutegen-nb --help`"),
     # A session or a file that is not there or damaged.
+    ("resume nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
+    ("resume --store nowhere", "no sessions in nowhere: `cutegen-nb demo` makes one, --store looks elsewhere"),
     ("sessions nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
     ("population nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
     ("prompt --session nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
@@ -419,7 +422,7 @@ def test_dollars_that_count_nothing_are_explained():
 def test_an_option_that_changes_nothing_is_told(words, session, said):
     out = io.StringIO()
     options = parse(["run", "relu.py", *words.split()])
-    _announce(session, options, Settings(workers=options.workers), Terminal(out))
+    _say_ignored(session, options, Settings(workers=options.workers), Terminal(out))
 
     assert said in out.getvalue()
 
@@ -433,8 +436,38 @@ def test_a_round_that_no_author_answered_does_not_spend_the_rounds():
     said = []
     for rounds in ((first, second), (first, unanswered)):
         out = io.StringIO()
-        options = parse(["run", "relu.py"])
-        _announce(replace(session, rounds=rounds), options, Settings(workers=1), Terminal(out))
+        _announce(replace(session, rounds=rounds), Terminal(out))
         said.append(out.getvalue())
     assert "its 2 rounds are spent" in said[0]
     assert said[1] == "relu goes on after 2 stored rounds\n"
+
+
+OPENAI = "--author openai --device simulator"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (f"run relu.py {OPENAI} --model m", "OPENAI_API_KEY is not set and https://api.openai.com/v1 asks"),
+        (
+            f"run relu.py {OPENAI} --base-url http://localhost:1/v1",
+            "no model is named for http://localhost:1/v1",
+        ),
+        (
+            f"run relu.py {OPENAI} --model m --base-url http://localhost:1/v1",
+            "openai is not installed (No module",
+        ),
+        (
+            f"campaign relu.py {OPENAI} --model m --base-url http://a:1/v1",
+            "openai is not installed (No module",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_the_problem_is_traced(
+    problem, monkeypatch, capsys, words, sentence
+):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "CUTEGEN_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.chdir(Path(problem).parent)
+    assert sentence in fails(capsys, *words.split())

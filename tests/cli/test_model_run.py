@@ -73,6 +73,18 @@ class TestOneSession:
         assert KEY not in told.err + told.out
         assert found["best"]
 
+    def test_it_is_resumed_by_its_name_with_the_profile_of_before(self, folder, monkeypatch, capsys):
+        monkeypatch.setenv("MY_KEY", KEY)
+        monkeypatch.setenv("CUTEGEN_CONFIG", str(folder / "config.toml"))
+        store = str(folder / ".cutegen")
+        with ModelServer([answers(REPLY)]) as server:
+            again = ["resume", "relu", "--store", store, "--base-url", server.url, "--rounds", "9", "--json"]
+            assert main(again) == 0
+            assert server.requests[0]["model"] == "small-coder"
+        assert main(["replay", "relu", "--store", store]) == 0
+        assert main(["resume", "relu_replay", "--store", store]) == 2
+        assert "relu_replay is a replay and nothing more of it is recorded" in capsys.readouterr().err
+
     def test_the_session_is_replayed_with_where_and_when(self, folder, capsys):
         assert main(["replay", "relu", "--store", str(folder / ".cutegen")]) == 0
         told = capsys.readouterr()

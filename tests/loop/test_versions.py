@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.history.summary import rows
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
-from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.replaying import RecordedDecisions, replay_session
 from cutegen_nb.loop.versions import earlier_version
+from cutegen_nb.notebook.saved_record import record
+from cutegen_nb.report.terminal.session import table
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import failed, passed
 
@@ -108,3 +111,75 @@ def test_a_round_with_a_restored_version_replays(restored):
         replace(item.candidate, author=mine.candidate.author, prompt_digest=mine.candidate.prompt_digest)
         for item, mine in zip(session.rounds, again.rounds, strict=True)
     ]
+
+
+def test_a_reply_with_the_kernel_that_it_started_from_takes_over_its_verdict_and_says_so(stage, reply_with):
+    loop = stage(
+        [reply_with("first"), reply_with("second"), reply_with("second"), reply_with("first")],
+        {"first": passed(1000), "second": passed(500)},
+    )
+    session = loop.run(rounds=4)
+    again, back = session.rounds[2:]
+    assert len(loop.effects.evaluator.tiers) == 2 * 2, "two kernels, each at two tiers"
+    assert again.comparison.same_as == "r1"
+    assert again.comparison.words == "same kernel as r1"
+    assert again.comparison.reason == "nothing was changed, and its verdict stands."
+    assert not again.approved
+    assert again.decisions[-1].reason == "same kernel as r1: nothing was changed, and its verdict stands."
+    assert again.evaluation.passed
+    assert again.evaluation.duration_s == 0.0
+    assert (back.comparison.same_as, back.comparison.reason) == ("r0", "its verdict stands.")
+    assert session.best is session.rounds[1]
+    assert [item.relation_words for item in rows(session)][2:] == ["same kernel as r1", "same kernel as r0"]
+    assert "same kernel as r1" in table(session)
+    assert "same kernel as r1: nothing was changed, and its verdict stands" in record(session)["text/html"]
+    assert loop.store.load("relu") == session
+
+
+def test_a_repair_that_changes_nothing_is_not_evaluated_again_and_the_author_is_told(stage, reply_with):
+    loop = stage(
+        [reply_with("broken"), "The tail.", reply_with("broken"), "The tail.", reply_with("cured")], MARKS
+    )
+    session = loop.run(rounds=1)
+    found = [item.evaluation for item in session.rounds[0].attempts if item.candidate]
+    assert [one.label for one in found] == ["WRONG_VALUES", "WRONG_VALUES", "PASSED"]
+    said = "Same kernel as the version before: nothing was changed, and its verdict stands. Wrong."
+    assert found[1].summary == said
+    assert said in loop.model.prompts[-1].user
+    assert len(loop.effects.evaluator.tiers) == 1 + 2
+
+
+def test_a_third_kernel_of_the_same_source_says_it_once(stage, reply_with):
+    loop = stage([reply_with("first"), *[reply_with("broken")] * 3], {"first": passed(1000), **MARKS})
+    session = loop.run(rounds=4, repairs=0)
+    assert [item.evaluation.summary for item in session.rounds[2:]] == [
+        "Same kernel as r1: its verdict stands. Wrong.",
+        "Same kernel as r2: its verdict stands. Wrong.",
+    ]
+
+
+def test_what_was_not_judged_is_judged_when_it_comes_again(stage, reply_with):
+    unjudged = replace(BROKEN, outcome=NotJudged(reason=NotJudgedReason.EMPTY_TRACE))
+    loop = stage([reply_with("broken"), reply_with("broken")], {"broken": unjudged})
+    loop.run(rounds=2, repairs=0)
+    assert len(loop.effects.evaluator.tiers) == 2
+
+
+class Stubborn(AutoApprover):
+    """Person who rejects round 1, although it was better, and approves it when it comes again."""
+
+    async def review_revision(self, session, attempts, comparison) -> Decision:
+        action = Action.REJECT if len(session.rounds) == 1 else Action.APPROVE
+        return Decision(gate="revision", action=action, by="person:ada")
+
+
+def test_a_better_kernel_that_was_rejected_may_become_the_best_when_it_comes_again(stage, reply_with):
+    loop = stage(
+        [reply_with("first"), reply_with("second"), reply_with("second")],
+        {"first": passed(1000), "second": passed(500)},
+        approver=Stubborn(),
+    )
+    session = loop.run(rounds=3)
+    assert session.best is session.rounds[2]
+    assert session.best.comparison.same_as == ""
+    assert len(loop.effects.evaluator.tiers) == 2 * 2

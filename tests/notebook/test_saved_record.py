@@ -80,13 +80,16 @@ def test_model_text_never_becomes_markup():
     assert "window.__x" in html, "the words themselves are shown"
 
 
-def test_a_dark_page_shows_the_dark_picture_and_its_sheet_holds_nothing_else():
+def test_a_dark_page_shows_the_dark_picture_and_a_narrow_one_fewer_figures_and_no_sheet_holds_more():
     html, sheets = apart(record(hostile_session())["text/html"])
-    assert len(sheets) == 1
+    assert len(sheets) == 2
+    assert re.fullmatch(r"(@container \(max-width:\d+px\)(\{[^{}]*(\{[^{}]*\}[^{}]*)*\}))+", sheets[0])
+    assert ":is(:nth-last-child(2),:nth-last-child(3),:nth-last-child(4)){display:none}" in sheets[0]
+    assert "url(" not in sheets[0]
     name, image = re.fullmatch(
         r":is\(\[data-jp-theme-light=\"false\"\],\[data-vscode-theme-kind\*=\"dark\"\]\) "
         r"\.(cgn-roofline-[0-9a-f]{12})\{content:url\((data:image/png;base64,[A-Za-z0-9+/=]+)\)\}",
-        sheets[0],
+        sheets[1],
     ).groups()
     assert html.count(f'<img class="{name}" src="data:image/png;base64,') == 1
     assert image not in html, "the other picture"

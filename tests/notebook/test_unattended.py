@@ -161,6 +161,30 @@ class TestASession:
         assert "end it in .py" in unattended.run("%cutegen export k.txt").error
         assert "cannot be written" in unattended.run("%cutegen export nowhere/k.py").error
 
+    @pytest.mark.parametrize(
+        ("line", "file"),
+        [
+            ("export -o a.py --unchecked", "a.py"),
+            ("export gelu -o b.cutegen", "b.cutegen"),
+            ("export --output c.html --name gelu --store .cutegen", "c.html"),
+            ("export -o d.py --unchecked --device simulator", "d.py"),
+            ("report gelu -o e.html", "e.html"),
+        ],
+    )
+    def test_export_and_report_take_the_options_of_the_command_line(
+        self, ran, unattended: Kernel, line: str, file: str
+    ):
+        said = unattended.run(f"%cutegen {line}")
+        assert said.status == "ok", said.error
+        assert said.text.startswith(f"{file}: ")
+        assert (unattended.folder / file).stat().st_size
+
+    def test_a_report_is_html_and_an_export_of_no_session_names_those_there_are(
+        self, ran, unattended: Kernel
+    ):
+        assert "let 'r.py' end in .html" in unattended.run("%cutegen report -o r.py").error
+        assert "no session 'other' is stored" in unattended.run("%cutegen export other -o k.py").error
+
     @pytest.mark.long  # tests/cli/test_bundles.py exports after tier C too
     def test_export_checks_at_tier_c_first(self, ran, unattended: Kernel):
         said = unattended.run("%cutegen export checked.py")
@@ -223,6 +247,24 @@ class TestASession:
                 finally:
                     kernel.close()
                 assert len(server.requests) > before
+
+    def test_another_server_and_model_are_asked_by_the_next_resume_too(self, tmp_path):
+        with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
+            asked: list[tuple[int, int]] = []
+            for cell in (
+                f"%%cutegen --author openai --model m --base-url {first.url} --rounds 1\n{PROBLEM}",
+                f"%cutegen resume gelu --rounds 2 --base-url {second.url} --model other",
+                "%cutegen resume gelu --rounds 3",
+            ):
+                kernel = Kernel(tmp_path, attended=False)
+                try:
+                    assert kernel.run(cell).status == "ok"
+                finally:
+                    kernel.close()
+                asked.append((len(first.requests), len(second.requests)))
+            assert asked[0][0] == asked[2][0], "the first server is asked no more"
+            assert asked[2][1] > asked[1][1] > 0
+            assert second.requests[-1]["model"] == "other"
 
     def test_strict_fails_the_cell_when_nothing_was_approved(self, unattended: Kernel):
         hopeless = "import torch\ndef fft(x):\n    return torch.fft.fft(x).real\ndef get_inputs():\n    return [torch.randn(64)]\n"

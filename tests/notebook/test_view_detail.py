@@ -10,6 +10,7 @@ from cutegen_nb.analysis.source.diff import diff
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.round import Attempt, Prompt, Relation
 from cutegen_nb.notebook.approver import Gate, restoring
 from cutegen_nb.notebook.view import Live, detail
@@ -60,6 +61,21 @@ def test_an_earlier_version_is_shown_with_its_own_verdict_and_is_not_edited():
     assert view["editable"] is False
     assert [item["shown"] for item in view["versions"]] == [True, False]
     assert view["key"] != shown((WRITTEN, EDITED))["key"], "a draft of the last version is not put into it"
+
+
+def test_the_lines_at_which_an_edit_failed_come_with_their_messages():
+    source = "import torch\nx = 1\ndef broken(:\n"
+    findings = (
+        Finding(kind="syntax-error", message="It does not parse.\nAt all.", line=3, column=12),
+        Finding(kind="flagged", message="Only a flag.", line=2, severity=Severity.FLAG),
+        Finding(kind="elsewhere", message="In a library.", file="/lib/site-packages/torch/a.py", line=2),
+        Finding(kind="beyond", message="Of no line.", line=40),
+        Finding(kind="wrong-values", message="Nowhere."),
+    )
+    broken = attempt("edit", source, replace(EDITED.evaluation, findings=findings), author="person:ada")
+    view = shown((WRITTEN, broken))
+    assert view["failed_lines"] == [{"line": 3, "message": "It does not parse."}]
+    assert shown((WRITTEN, broken), version=0)["failed_lines"] == []
 
 
 def test_one_version_needs_no_list_and_a_restored_one_is_listed_once():

@@ -8,8 +8,10 @@ import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Attempt, Prompt, Relation
+from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation
+from cutegen_nb.loop.versions import stands
 from cutegen_nb.notebook.approver import Gate
+from cutegen_nb.notebook.view import Live, overview
 from cutegen_nb.notebook.view_detail import told_once
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.testing import examples
@@ -95,3 +97,22 @@ def test_where_an_earlier_version_passed_the_gate_says_that_it_can_be_restored()
 )
 def test_a_comparison_says_estimated_once(relation, reason, told):
     assert told_once(relation, reason) == told
+
+
+def test_a_kernel_that_was_there_already_says_so_in_the_gate_and_the_list_of_rounds():
+    parent = SESSION.rounds[0].candidate
+    made = Attempt(
+        purpose="optimise",
+        prompt=ASKED,
+        reply=None,
+        candidate=Candidate(source=parent.source, author="offline", parents=(parent.digest,)),
+        evaluation=examples.passed(1000),
+    )
+    compared = Comparison(
+        relation=Relation.CANNOT_TELL, reason=stands(made.candidate), against=parent.digest, same_as="r0"
+    )
+    gate = Gate(kind="revision", session=SESSION, attempts=(made,), comparison=compared)
+    view = gate_view(SESSION, gate.with_pending(SESSION), gate)
+    assert view["text"].startswith("Same kernel as r0: nothing was changed, and its verdict stands.")
+    shown = overview(SESSION, Live(gate=gate), None)["rounds"][1]
+    assert (shown["relation"], shown["relation_kind"]) == ("same kernel as r0", "neutral")

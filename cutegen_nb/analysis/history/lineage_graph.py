@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.history.summary import decision, decision_word, revision
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Attempt, Relation, Round
+from cutegen_nb.core.round import Attempt, Relation, Round, same_kernel
 from cutegen_nb.core.session import Session
 
 
@@ -41,10 +41,14 @@ class Revision:
     """True if later rounds may build on it."""
     best: bool
     """True if it is the session's best."""
+    same_as: str = ""
+    """Earlier revision with the same source: ``r2``; empty for a new kernel."""
 
     @property
     def relation_words(self) -> str:
         """Relation as a person reads it; empty where nothing passed."""
+        if self.same_as:
+            return same_kernel(self.same_as)
         return Relation(self.relation).words if self.relation else ""
 
     @property
@@ -156,6 +160,7 @@ def _revision(  # noqa: PLR0913 - a revision is all of these
         decision=decision_word(decision(item)) if final else "edited",
         approved=final and item.approved,
         best=best and final,
+        same_as=item.comparison.same_as if final and item.comparison else "",
     )
 
 

@@ -124,7 +124,7 @@ def _revision(session: Session, item: Round) -> RevisionSummary:
         strategy=strategy.name if strategy else item.title,
         verdict=verdict_words(item),
         passed=bool(item.evaluation and item.evaluation.passed),
-        relation=compared.relation.words if compared else "",
+        relation=compared.words if compared else "",
         is_better=bool(compared and compared.relation.is_better),
         decision=decision_word(made),
         decided_by=made.by if made else "",

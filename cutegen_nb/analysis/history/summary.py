@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cutegen_nb.analysis.estimate.estimate import estimate_of
 from cutegen_nb.analysis.estimate.targets import target_named_in
 from cutegen_nb.analysis.figures.baselines import missing_baselines
-from cutegen_nb.analysis.figures.quantity import change, count, duration, interval, share, times
+from cutegen_nb.analysis.figures.quantity import change, count, duration, interval, times
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.library import library_option, library_words, parse_library
-from cutegen_nb.core.round import Action, Decision, Relation, Round
+from cutegen_nb.core.round import Action, Decision, Relation, Round, same_kernel
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.core.timing import BaselineTiming
@@ -105,6 +104,8 @@ class RoundSummary:
     """Epoch of a population that it was made in; None in a chain, and for a first kernel."""
     move: str = ""
     """Kind of change that its slot tried: ``extend``, ``cross`` …; empty without a slot."""
+    same_as: str = ""
+    """Earlier revision with the same source: ``r2``; empty for a new kernel."""
 
     @property
     def verdict_words(self) -> str:
@@ -114,6 +115,8 @@ class RoundSummary:
     @property
     def relation_words(self) -> str:
         """Relation as a person reads it; empty where nothing passed."""
+        if self.same_as:
+            return same_kernel(self.same_as)
         return Relation(self.relation).words if self.relation else ""
 
 
@@ -299,40 +302,6 @@ def relation_kind(item: RoundSummary) -> str:
     return "good" if item.relation in _GOOD else "bad" if item.relation in _BAD else "neutral"
 
 
-def counted_figures(item: RoundSummary) -> tuple[str, str, str, str]:
-    """Return estimate, sectors, warp instructions and bytes ÷ least bytes as text; dashes without them."""
-    return (
-        _or_dash(item.estimated_s, duration),
-        _or_dash(item.gmem_sectors, count),
-        _or_dash(item.warp_instructions, count),
-        _or_dash(item.moved_over_least, times),
-    )
-
-
-def timed_figures(item: RoundSummary, over: str = "") -> tuple[str, str, str]:
-    """Return latency, speedup and share of the roof as text; dashes without times.
-
-    `over` is appended to the speedup.
-    """
-    gained = speedup_text(item)
-    return (
-        _or_dash(item.median_ms, lambda value: duration(value / 1e3)),
-        f"{gained} {over}".strip() if gained else "–",
-        _or_dash(item.sol_fraction, share),
-    )
-
-
-def _or_dash(value: float | None, write: Callable[[float], str]) -> str:
-    return "–" if value is None else write(value)
-
-
-def speedup_text(item: RoundSummary) -> str:
-    """Return the speedup with its interval; empty without one."""
-    if item.speedup is None or item.speedup_low is None or item.speedup_high is None:
-        return ""
-    return interval(item.speedup, item.speedup_low, item.speedup_high)
-
-
 def _step(before: int, after: int) -> str:
     return f"{count(before)} → {count(after)} ({change(before, after)})"
 
@@ -375,6 +344,7 @@ def _row(session: Session, item: Round, *, is_best: bool) -> RoundSummary:
         library=library_option(evaluation.library) if evaluation else "",
         epoch=item.slot.epoch if item.slot else None,
         move=item.slot.move.value if item.slot else "",
+        same_as=item.comparison.same_as if item.comparison else "",
     )
 
 

@@ -131,7 +131,7 @@ def speed_source(session: Session) -> str:
 
 def _outcome(item: Round) -> str:
     if item.comparison is not None:
-        return item.comparison.relation.words
+        return item.comparison.words
     return item.evaluation.label if item.evaluation else "no candidate"
 
 

@@ -45,7 +45,7 @@ class MemberApprover:
             said = "; ".join(dict.fromkeys(f"{item.kind}: {item.message}" for item in evaluation.accusing))
             reason, action = f"Only a person approves what is flagged so: {said}", Action.REJECT
         else:
-            relation = f"{comparison.relation.words}: {comparison.reason}" if comparison else "passed"
+            relation = f"{comparison.words}: {comparison.reason}" if comparison else "passed"
             reason, action = relation, Action.APPROVE
         return Decision(gate="revision", action=action, by=self._BY, reason=reason)
 

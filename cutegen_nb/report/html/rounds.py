@@ -9,9 +9,9 @@ from cutegen_nb.analysis.figures.spending import notes_of, usage_words
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.history.fewest_flops import fewest_flops
 from cutegen_nb.analysis.history.prediction import round_scores
+from cutegen_nb.analysis.history.row_figures import counted_figures, timed_figures
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
-    counted_figures,
     decision,
     estimated_time,
     parent_candidate,
@@ -21,7 +21,6 @@ from cutegen_nb.analysis.history.summary import (
     row,
     rows,
     simulated,
-    timed_figures,
 )
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation

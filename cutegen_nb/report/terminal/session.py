@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, interval, share, times
 from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.row_figures import counted_figures
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
     best_words,
-    counted_figures,
     hardware,
     missing_words,
     outcome,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.history import summary
+from cutegen_nb.analysis.history import row_figures, summary
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Verdict
@@ -50,8 +50,8 @@ def test_a_row_holds_verdict_relation_decision_and_counts():
     assert (second.gmem_sectors, second.warp_instructions) == (99, 1000)
     # 99 sectors of 32 bytes, of 8 bytes for each of 4,096 elements.
     assert second.moved_over_least == pytest.approx(99 * 32 / (8 * 4096))
-    assert summary.counted_figures(second) == ("–", "99", "1,000", "0.10×")
-    assert summary.timed_figures(second) == ("–", "–", "–")
+    assert row_figures.counted_figures(second) == ("–", "99", "1,000", "0.10×")
+    assert row_figures.timed_figures(second) == ("–", "–", "–")
 
 
 def test_a_timed_row_holds_latency_and_every_baseline():
@@ -60,7 +60,7 @@ def test_a_timed_row_holds_latency_and_every_baseline():
     assert (row.median_ms, row.speedup, row.baseline, len(row.baselines)) == (1.0, 2.0, "eager", 2)
     assert row.missing == ("torch.compile",)
     assert row.verdict_words == "PASSED with PyTorch's conv"
-    latency, gained, roof = summary.timed_figures(row, "over eager")
+    latency, gained, roof = row_figures.timed_figures(row, "over eager")
     assert (latency, gained) == ("1.00 ms", "2.00× (1.90–2.10) over eager")
     assert roof.endswith(" %")
 

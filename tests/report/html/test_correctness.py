@@ -154,3 +154,12 @@ def test_the_first_bad_element_stands_beside_the_judgement_and_only_where_there_
             replace(ACCUSED, correctness=Correctness(checks=(), outputs=(output,), seeds=(1,))), SOURCE
         )
         assert html.count("First bad element") == headings
+
+
+def test_lines_of_the_candidate_are_marked_for_the_panel_alone():
+    places = (Finding(kind="own", message="Here.", line=4, column=2), Finding(kind="other", message="There."))
+    library = Finding(kind="library", message="Far.", file="/lib/site-packages/torch/a.py", line=2)
+    found = replace(ACCUSED, findings=(*places, library))
+    assert '<span data-line="4">line 4, column 2</span>' in render(found, SOURCE, linked=True)
+    assert render(found, SOURCE, linked=True).count("data-line") == 1
+    assert "data-line" not in render(found, SOURCE)
