@@ -2,7 +2,7 @@
 
     python benchmarks/model_sessions.py [BUNDLE ...]
 
-Reads the bundles of `notebooks/sessions` that a model wrote, or those given, and prints a Markdown table. Times
+Reads the bundles of `notebooks/sessions` that a model wrote, or those given. Prints a Markdown table. Times
 are those of each session's own judged runs on the device that it names; `offline ÷ model` divides the offline
 author's latency in `benchmarks/results/kernelbench-h100-*.json` by the model's, where both ran on the same
 kind of device. A request is one message that the model answered, those for strategies in words included.
