@@ -69,6 +69,7 @@ WRONG = [
     ("reductions/2", "half of the warps", [("range_constexpr(1, 8)", "range_constexpr(1, 4)")], 0, "WRONG_VALUES"),
     ("reductions/2", "the sum squared", [("x[bidx, tidx] * x[bidx, tidx]", "x[bidx, tidx]"), ("= total\n", "= total * total\n")], 0, "WRONG_VALUES"),
     ("reductions/2", "a barrier in the branch", [("    cute.arch.sync_threads()\n", "        cute.arch.sync_threads()\n")], 0, "Right by luck"),
+    ("reductions/2", "one thread for a row", [("    value = x[bidx, tidx] * x[bidx, tidx]\n", "    value = cutlass.Float32(0.0)\n    for i in cutlass.range(256):\n        value = value + x[bidx, i] * x[bidx, i]\n"), ("range_constexpr(5)", "range_constexpr(0)"), ("if tidx % 32 == 0", "if tidx == 0"), ("range_constexpr(1, 8)", "range_constexpr(1, 1)")], 1, "at most 264 sectors:"),
     ("reductions/3", "two barriers", [("row // 4 % 2", "0"), (" - total / 256.0\n", " - total / 256.0\n        cute.arch.sync_threads()\n")], 3, "at most 128 barriers: 256."),
     ("reductions/3", "one buffer", [("row // 4 % 2", "0")], 0, "RACE"),
     ("reductions/3", "turns by row", [("row // 4 % 2", "row % 2")], 0, "RACE"),
@@ -114,6 +115,7 @@ WRONG = [
     ("hopper/1", "no wait", [("    cute.arch.mbarrier_wait(full, 0)\n", "")], 0, "ASYNC_HAZARD"),
     ("hopper/1", "one tile for both", [("tile_a[row, tidx % 32] + tile_b", "tile_a[row, tidx % 32] + tile_a")], 0, "WRONG_VALUES"),
     ("hopper/2", "the bytes of the starter", [("24576", "16384")], 0, "DEADLOCK"),
+    ("hopper/2", "no wait for the product", [("        warpgroup.wait_group(0)\n", "")], 0, "has not waited for its wgmma"),
     ("hopper/2", "the grid of the starter", [("grid=(2, 2", "grid=(4, 2")], 0, "OUT_OF_BOUNDS"),
     ("hopper/2", "wider one way only", [("(64, 128), (by, bx)", "(64, 64), (by, bx)"), ("tiler_mn=(64, 128)", "tiler_mn=(64, 64)")], 0, "not solved yet"),
     ("hopper/3", "released before the product has ended", [("            warpgroup.wait_group(0)\n            stages.consumer_release(reading)\n", "            stages.consumer_release(reading)\n            warpgroup.wait_group(0)\n")], 0, "ASYNC_HAZARD"),
@@ -167,6 +169,26 @@ def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, 
     assert mark.points == points, mark
     assert words in repr(mark)
     assert "Traceback" not in repr(mark)
+
+
+@pytest.mark.long
+def test_the_shorter_way_that_a_hint_names_earns_all_points_too(engine):
+    """A layer norm whose sums are of differences from the row's first number, which is read once more."""
+    source = solution("norms/3")
+    head, _, rest = source.partition("    count = ")
+    tail = rest[rest.index("    for i in cutlass.range(lane, x.shape[1], 32):\n        out") :]
+    sums = """    first = x[row, 0]
+    total = cutlass.Float32(0.0)
+    squares = cutlass.Float32(0.0)
+    for i in cutlass.range(lane, x.shape[1], 32):
+        value = x[row, i] - first
+        total = total + value
+        squares = squares + value * value
+    shift = cute.arch.warp_reduction_sum(total) / x.shape[1]
+    variance = cute.arch.warp_reduction_sum(squares) / x.shape[1] - shift * shift
+    mean = first + shift
+"""
+    assert check_cell(engine, "norms/3", head + sums + tail).solved
 
 
 def test_every_exercise_has_two_wrong_answers_at_least():
