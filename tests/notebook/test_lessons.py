@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -154,6 +156,35 @@ def test_later_lessons_state_the_recorded_times_too():
     asked = {"dtype": "float16", "left": "A", "right": "B", "m": 4096, "n": 4096, "k": 4096}
     (row,) = (row for row in rows if asked.items() <= row.items())
     assert told("11_", "fp16_ms") == {name: round(ms, 4) for name, ms in row["ms"].items()}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "session", "strategies"),
+    [
+        ("06_", "row_sums", ["", "cta-per-row"]),
+        ("08_", "gelu", ["", "coalesced", "vectorise-128"]),
+        ("10_", "staged", ["", "tensor-cores", "multistage-copies", "multistage-copies"]),
+        ("11_", "hopper", ["", "tma-wgmma", "tma-wgmma"]),
+    ],
+)
+def test_a_session_in_which_a_student_rejects_every_round_is_compared_too(prefix, session, strategies):
+    """The cells that read the session's rounds; a strategy may come twice."""
+    rounds = pd.DataFrame(
+        {
+            "strategy": strategies, "decision": "rejected", "gmem_sectors": 8.0, "warp_instructions": 4.0,
+            "estimated_s": 0.01,
+        },
+        index=[f"r{number}" for number in range(len(strategies))],
+    )  # fmt: skip
+    compared = []
+    cells = [cell for cell in cells_of(prefix) if f"{session}.rounds" in cell and "compare(" in cell]
+    assert cells
+    for seen in (rounds.iloc[:0], rounds):
+        compared.clear()
+        names = {session: SimpleNamespace(rounds=seen), "compare": lambda *pair: compared.append(pair)}
+        for cell in cells:
+            exec(cell, names)
+    assert compared
 
 
 def test_no_two_notebooks_ask_for_a_prediction_of_one_name():
