@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import cutegen_nb
+from cutegen_nb.analysis.estimate.targets import DEFAULT_TARGET
 from cutegen_nb.authors.profile_file import config_path, read_profiles
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, CutegenError, StoreError
@@ -243,7 +244,8 @@ async def _placement(settings: Settings) -> Line:
     finally:
         await evaluator.close()
     if device.kind is DeviceKind.SIMULATOR:
-        text = f"compiled for {device.architecture}, run on the simulator, roofs of {device.name}"
+        target = settings.target or DEFAULT_TARGET
+        text = f"compiled for {device.architecture}, run on the simulator, times estimated for {target}"
     else:
         text = f"compiled for {device.architecture}, run and timed on {device.name}"
     return Line(item="kernels", value=text)

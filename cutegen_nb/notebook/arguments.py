@@ -130,7 +130,9 @@ def _must_be_known(word: str) -> None:
     if word == "reply":
         raise NotebookUsageError("the reply of a model is a cell: put `%%cutegen reply` above it")
     if word == "check":
-        raise NotebookUsageError("an answer is a cell: put `%%cutegen check NAME`, with two %, above it")
+        raise NotebookUsageError(
+            "an answer is a cell: put `%%cutegen check NAME`, with two %, above a kernel and its `launch`"
+        )
     raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
 
 

@@ -81,8 +81,9 @@ class EventLoopThread:
         """Cancel all coroutines, end every subprocess of the evaluators, and stop the thread."""
         if not self._thread.is_alive():
             return
-        # A timeout is not reported: the kernel is shutting down.
-        with contextlib.suppress(TimeoutError):
+        # A timeout is not reported: the kernel is shutting down. When Python itself ends, no thread can be
+        # started any more (RuntimeError); the subprocesses then end with their pipes.
+        with contextlib.suppress(TimeoutError, RuntimeError):
             self.submit(self._end()).result(_CLOSE_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CLOSE_S)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cutegen_nb.report.markup import visible
-from cutegen_nb.teaching.class_marks import ClassMarks, MarkedAnswer, StudentMarks
+from cutegen_nb.teaching.class_marks import NOT_RUN, ClassMarks, MarkedAnswer, StudentMarks
 from cutegen_nb.teaching.likeness import Pair
 from cutegen_nb.teaching.marking import COUNTS
 
@@ -30,7 +30,7 @@ def _student_row(student: StudentMarks) -> Row:
     points = [str(answer.points) if answer.checked else _DASH for answer in student.answers]
     near = [answer.nearest for answer in student.answers if answer.nearest]
     most = max(near, key=lambda pair: pair.likeness, default=None)
-    remarks = len(student.faults) + sum(bool(answer.remark) for answer in student.answers)
+    remarks = len(list(_remarks(student)))
     alike = f"{other(most, student.student)} {most.likeness:.2f}" if most else _DASH
     return (student.student, *points, str(student.points), alike, str(remarks) if remarks else "")
 
@@ -55,6 +55,8 @@ def _remarks(student: StudentMarks) -> Iterator[str]:
     for answer in student.answers:
         if answer.remark:
             yield f"{answer.exercise.name}: {answer.remark}"
+        if answer.checked and answer.verdict == NOT_RUN:
+            yield f"{answer.exercise.name}: {answer.checked.mark.lines[0].text}"
 
 
 def class_csv(marks: ClassMarks) -> str:

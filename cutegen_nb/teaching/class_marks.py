@@ -18,6 +18,9 @@ ALIKE = 0.7
 """Likeness from which two answers are listed for a person to read: in ``test_likeness.py`` a copy with three
 changed lines has more, and kernels that work in other ways have less than a third."""
 
+NOT_RUN = "not run"
+"""Verdict on a source that could not be run as it stands."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedAnswer:
@@ -28,7 +31,7 @@ class MarkedAnswer:
     checked: CheckedAnswer | None = None
     """Source, mark, evaluation and approach; None where nothing was handed in."""
     remark: str = ""
-    """Sentence on cells that were left out, or on an evaluation that could not be had."""
+    """Sentence on cells that were left out, a missing answer, or an evaluation that could not be had."""
     nearest: Pair | None = None
     """Most alike answer of another student; None where no other has anything in common."""
 
@@ -42,7 +45,7 @@ class MarkedAnswer:
         """Verdict; ``not run`` for a source that could not be run, ``none`` without an answer."""
         if self.checked is None:
             return "none"
-        return self.checked.evaluation.label if self.checked.evaluation else "not run"
+        return self.checked.evaluation.label if self.checked.evaluation else NOT_RUN
 
     @property
     def counts(self) -> dict[str, int]:
@@ -96,7 +99,11 @@ async def mark_class(
     async def one(submission: Submission, exercise: Exercise) -> MarkedAnswer:
         async with places:
             progress(f"{submission.student}, {exercise.name}")
-            return await _marked(exercise, submission.answers.get(exercise.name), evaluator_for(exercise))
+            answer = submission.answers.get(exercise.name)
+            if answer is None:
+                missing = f"no cell begins with %%cutegen check {exercise.name}" if submission.answers else ""
+                return MarkedAnswer(exercise=exercise, remark=missing)
+            return await _marked(exercise, answer, evaluator_for(exercise))
 
     tasks = [
         asyncio.gather(*(one(each, item) for item in assignment.exercises.values())) for each in submissions
@@ -114,9 +121,7 @@ async def mark_class(
     return ClassMarks(assignment=assignment, students=students, alike=_alike(compared))
 
 
-async def _marked(exercise: Exercise, answer: SubmittedAnswer | None, evaluator: Evaluator) -> MarkedAnswer:
-    if answer is None:
-        return MarkedAnswer(exercise=exercise)
+async def _marked(exercise: Exercise, answer: SubmittedAnswer, evaluator: Evaluator) -> MarkedAnswer:
     try:
         checked = await check_answer(exercise, answer.source, evaluator)
     except Exception as error:  # noqa: BLE001 - no submission may stop the marking of the others

@@ -92,7 +92,7 @@ def test_every_item_is_told_once_and_a_machine_without_a_gpu_is_fine(tmp_path, m
         "kernels",
     } <= set(items)
     assert all(line.fine for line in lines), [line for line in lines if not line.fine]
-    assert "run on the simulator" in lines[-1].value
+    assert "run on the simulator, times estimated for H200" in lines[-1].value
 
 
 def test_json_is_fine_only_where_every_line_is():

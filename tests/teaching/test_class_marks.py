@@ -116,6 +116,7 @@ def test_what_is_wrong_or_hostile_gets_a_sentence_and_stops_nothing(marks):
         assert "\n" not in part["text"]
     assert "it is not JSON in UTF-8" in rows["unread"]["faults"][0]
     assert any("bob: rows/2: 2 cells answer it" in line for line in fault_lines(marks))
+    assert any("kernelless: rows/1: The cell has no kernel" in line for line in fault_lines(marks))
 
 
 @pytest.mark.slow

@@ -135,7 +135,9 @@ def _tensor_cores(traits: KernelTraits) -> Answer | None:
 
 def _pipelined(traits: KernelTraits) -> Answer | None:
     if traits.groups_in_flight:
-        return True, f"{traits.groups_in_flight} groups of copies stay under way"
+        one = traits.groups_in_flight == 1
+        many = f"{traits.groups_in_flight} groups of copies stay under way"
+        return True, "a group of copies stays under way" if one else many
     found = traits.covered_instructions
     if found is None:
         return (False, "nothing is loaded ahead of a barrier") if traits.launches else None

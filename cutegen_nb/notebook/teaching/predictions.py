@@ -37,7 +37,8 @@ def predict(name: str, answer: object = ..., because: str = "") -> None:
         kept[name] = json.loads(json.dumps({"answer": answer, "because": because}, allow_nan=False))
     except (TypeError, ValueError):
         raise NotebookUsageError(
-            f"{name}: a prediction is a number, a text, or a list of them; this is {type(answer).__name__}"
+            f"{name}: a prediction is a number, a text, or a list of them; this is {type(answer).__name__}. "
+            'Put words in quotes, nan and inf too: "nan"'
         ) from None
     _write(kept)
     reason = f", because {because}" if because else ""
@@ -47,7 +48,7 @@ def predict(name: str, answer: object = ..., because: str = "") -> None:
 def compare(name: str, seen: object) -> None:
     """Print what came beside the prediction of that name; from then on the prediction stays as it is.
 
-    Of two numbers their ratio is told. Without a prediction the figure stands alone.
+    Of two numbers their ratio is told, or that they are close. Without a prediction the figure stands alone.
     """
     kept = _read()
     came = _shown(json.loads(json.dumps(seen, default=str)))
@@ -75,15 +76,17 @@ def _same(answer: Any, came: str) -> bool:  # noqa: ANN401 - any value that JSON
 
 
 def _ratio(answer: Any, seen: Any) -> str:  # noqa: ANN401 - any value that JSON keeps
-    """Return a clause on the ratio of two positive numbers; empty for anything else."""
+    """Return a clause that compares two positive numbers; empty for anything else."""
     numbers = [
         value for value in (answer, seen) if isinstance(value, int | float) and not isinstance(value, bool)
     ]
     if len(numbers) < 2 or min(numbers) <= 0:  # noqa: PLR2004 - a pair
         return ""
     factor = max(numbers) / min(numbers)
-    if not math.isfinite(factor) or factor < _CLOSE:
+    if not math.isfinite(factor):
         return ""
+    if factor < _CLOSE:
+        return ", which is close"
     return f": {factor:.3g} times too {'many' if numbers[0] > numbers[1] else 'few'}"
 
 

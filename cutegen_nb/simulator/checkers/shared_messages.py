@@ -10,6 +10,15 @@ from cutegen_nb.simulator.ptx.faults import place
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.batch import Batch
 
+_WAIT_FOR_GROUP = (
+    "Wait for it first (cute.arch.cp_async_wait_group), then put a barrier before other threads use it."
+)
+_WAIT_FOR_TMA = (
+    "Wait for it first (at its mbarrier, cute.arch.mbarrier_wait), then put a barrier before other threads "
+    "use it. If the threads did wait, it is the next copy to this place: ask for it only when all have used "
+    "the one before."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedFindingReporter:
@@ -59,13 +68,12 @@ class SharedFindingReporter:
         thread, cta = self._place(position)
         by_tma = "bulk" in copy.modifiers
         name = "bulk copy (TMA)" if by_tma else "cp.async"
-        wait = "at its mbarrier, cute.arch.mbarrier_wait" if by_tma else "cute.arch.cp_async_wait_group"
+        advice = _WAIT_FOR_TMA if by_tma else _WAIT_FOR_GROUP
         self._say(
             ASYNC_HAZARD,
             position,
             f"Thread {thread} of CTA {cta} {verb} {self._byte(position)} ({self._here}) while the "
-            f"{name} issued {place(copy)} is still on its way there. Wait for it first ({wait}), then "
-            "put a barrier before other threads use it.",
+            f"{name} issued {place(copy)} is still on its way there. {advice}",
         )
 
     def unwritten(self, position: int) -> None:

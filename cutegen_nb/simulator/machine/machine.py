@@ -211,6 +211,7 @@ class _Runner:
         began = time.monotonic()
         several = self._unordered and len(chosen) > 1
         watch = GlobalWatch(findings, several=several)
+        self._program.doubt_registers(findings)
         self._run(chosen, self._size, self._setting(tally, findings, filling, printed=self.printed), watch)
         self._seconds = time.monotonic() - began
 
@@ -256,7 +257,7 @@ class _Runner:
         left = np.asarray(chosen, np.int64)
         while len(left):
             numbers, left = left[:size], left[size:]
-            lanes = Batch(setting, list(program.lowering.initial), numbers)
+            lanes = Batch(setting, program.registers(setting.filling), numbers)
             lanes.global_watch, lanes.clock = global_watch, clock
             lanes.later = len(left)
             if self._cancels:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cutegen_nb.simulator.checkers.findings import UNINITIALISED, Findings
 from cutegen_nb.simulator.counters.counters import InstructionTally
 from cutegen_nb.simulator.counters.load_use_distance import waits
-from cutegen_nb.simulator.machine.register_uses import registers_of, uses_of
-from cutegen_nb.simulator.numbers.values import Array
+from cutegen_nb.simulator.machine.register_uses import read_first, registers_of, uses_of
+from cutegen_nb.simulator.numbers.values import Array, Value
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
 from cutegen_nb.simulator.ops.bulk import map_changes
 from cutegen_nb.simulator.ops.cluster import addresses, async_stores, launch_control
@@ -25,7 +26,7 @@ from cutegen_nb.simulator.ops.sync import async_copy, mbarrier
 from cutegen_nb.simulator.ops.tensor import instructions
 from cutegen_nb.simulator.ops.warp import ldmatrix, mma, mma_batching, shuffle
 from cutegen_nb.simulator.ops.warpgroup import wgmma
-from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, UnsupportedOpcode, unsupported
+from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, UnsupportedOpcode, place, unsupported
 from cutegen_nb.simulator.ptx.inlining import FlatKernel, flatten
 from cutegen_nb.simulator.ptx.model import (
     Instruction,
@@ -117,12 +118,36 @@ class Program:
     """Bytes of local memory of a thread."""
     own_memory: list[tuple[Array, str]]
     """Bytes and name of each global and const variable, kept from launch to launch."""
+    unset: dict[int, Instruction]
+    """Slots of registers that may be read before they are written, with the instruction that reads."""
+
+    def registers(self, filling: Array) -> list[Value]:
+        """Return the value of each slot before the first instruction; an unset register holds `filling`."""
+        values = list(self.lowering.initial)
+        for slot in self.unset:
+            values[slot] = np.resize(filling, values[slot].nbytes).view(values[slot].dtype)[0]
+        return values
+
+    def doubt_registers(self, findings: Findings) -> None:
+        """Note a doubt for each line that reads an unset register; moves and selections only pass it on."""
+        for item in self.unset.values():
+            if item.opcode not in _PASSES_ON:
+                findings.add(
+                    UNINITIALISED,
+                    f"A thread reads a register that it has not written ({item.name}, {place(item)}). "
+                    "Give the variable a first value (for a tensor in registers: fill) before it is used.",
+                    item, doubt=True,
+                )  # fmt: skip
 
     def tallied(self) -> Sequence[Sequence[tuple[Instruction, InstructionTally]]]:
         """Instructions with their tallies, by segment."""
         return [segment.instructions for segment in self.segments]
 
 
+_VALUES = frozenset({"b16", "u16", "s16", "f16", "b32", "u32", "s32", "f32"})
+"""Types of the registers that are looked at: those of 64 bits hold addresses and descriptors."""
+_PASSES_ON = frozenset({"mov", "selp", "wgmma"})
+"""Opcodes that may read a register whose value does not matter: ``wgmma`` may overwrite its sums."""
 _by_module: dict[int, tuple[object, dict[str, Program]]] = {}
 """Cache of programs: module and programs by kernel name, by ``id`` of the module."""
 _KEPT = 64
@@ -207,8 +232,15 @@ class _Assembler:
             tallies[one.load].wait_distance = one.distance
         return Program(
             kernel=self._kernel, segments=segments, lowering=lowering, dynamic_smem_offset=self._dynamic,
-            local_bytes=self._local_bytes, own_memory=self._own_memory,
+            local_bytes=self._local_bytes, own_memory=self._own_memory, unset=self._unset(lowering),
         )  # fmt: skip
+
+    def _unset(self, lowering: Lowering) -> dict[int, Instruction]:
+        first = read_first(self._flat.body)
+        return {
+            lowering.register(name): item for name, item in first.items()
+            if name in lowering and self._flat.type_of(name) in _VALUES
+        }  # fmt: skip
 
     def _symbol(self, name: str) -> tuple[str, int]:
         return self._addresses[name]

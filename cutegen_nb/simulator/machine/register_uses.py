@@ -1,4 +1,4 @@
-"""Registers that instructions read and write, and those private to one segment of a program."""
+"""Registers that instructions read and write, those private to one segment, and those read too early."""
 
 from __future__ import annotations
 
@@ -36,6 +36,21 @@ def uses_of(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> t
                 shared |= targets - written
             written |= targets
     return read, set(home) - shared
+
+
+def read_first(body: Sequence[Instruction]) -> dict[str, Instruction]:
+    """Registers that the text of a kernel reads before it writes them, with the instruction that does.
+
+    A loop may write such a register before it comes there; a second run with other contents decides.
+    """
+    found: dict[str, Instruction] = {}
+    known: set[str] = set()
+    for item in body:
+        sources, targets = registers_of(item)
+        for name in sources - known:
+            found[name] = item
+        known |= sources | targets
+    return found
 
 
 def registers_of(item: Instruction) -> tuple[set[str], set[str]]:

@@ -22,6 +22,7 @@ from cutegen_nb.simulator.ops.sync.async_copy import arrive
 from cutegen_nb.simulator.ops.tensor.allocation import check_freed
 from cutegen_nb.simulator.ops.tensor.work import finish
 from cutegen_nb.simulator.ops.warp.shuffle import by_thread, by_warp, warp_count
+from cutegen_nb.simulator.ops.warpgroup.pending import check_waited
 from cutegen_nb.simulator.ptx.faults import SIMULATOR_DEFECTS, OutOfBounds, OutOfTime, Trapped, mistake, place
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.batch import Batch, Mask
@@ -60,6 +61,7 @@ def run_batch(program: Program, lanes: Batch) -> None:
     bulk_stores.complete(lanes, None, None)
     finish(lanes)
     check_freed(lanes)
+    check_waited(lanes)
 
 
 def execute(segment: Segment, lanes: Batch, mask: Mask | None) -> None:

@@ -76,6 +76,7 @@ def test_what_nothing_tells_is_neither_shown_nor_denied():
             (True, "fragments of tensor cores are blocks"),
         ),
         (Optimisation.PIPELINED, {"groups_in_flight": 2}, (True, "2 groups of copies stay under way")),
+        (Optimisation.PIPELINED, {"groups_in_flight": 1}, (True, "a group of copies stays under way")),
         (Optimisation.PIPELINED, {"launches": 1}, (False, "nothing is loaded ahead of a barrier")),
         (Optimisation.CONFLICT_FREE, {"launches": 1}, (True, "shared memory is not used")),
         (

@@ -50,6 +50,7 @@ def test_a_folder_is_marked_and_written_in_three_forms(capsys, monkeypatch, tmp_
     assert main(["mark", str(TOML), "submitted", "-o", "m.html", "-o", "m.csv", "-o", "m.json"]) == 0
     shown = capsys.readouterr().out
     assert "ann      5       –       5" in shown
+    assert "ann: rows/2: no cell begins with %%cutegen check rows/2" in shown
     assert "bob: submitted/bob.ipynb cannot be read as a notebook (it is not JSON in UTF-8)" in " ".join(
         shown.split()
     )

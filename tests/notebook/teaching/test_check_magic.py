@@ -28,7 +28,7 @@ SENTENCES = {
     "%%cutegen check\nx = 1": "check needs the name of an exercise: there is threads/1",
     "%%cutegen check thread/3\nx = 1": "there is no exercise 'thread/3': did you mean threads/3?",
     "%%cutegen check threads/3\n   ": "the cell is empty: write a kernel and launch(x, out) below the first line",
-    "%cutegen check threads/3": "an answer is a cell: put `%%cutegen check NAME`, with two %, above it",
+    "%cutegen check threads/3": "an answer is a cell: put `%%cutegen check NAME`, with two %, above a kernel and its `launch`",
 }
 
 

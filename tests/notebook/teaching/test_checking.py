@@ -63,12 +63,14 @@ WRONG = [
     ("layouts/3", "bits above the row", [("make_swizzle(5, 0, 5)", "make_swizzle(5, 5, 5)")], 2, "at most 384 wavefronts: 6,336."),
     ("layouts/3", "padding", [("stride=(32, 1)", "stride=(33, 1)"), ("make_swizzle(5, 0, 5)", "make_swizzle(0, 0, 5)")], 1, "at most 4,096 bytes of shared memory: 4,220."),
     ("reductions/1", "a maximum that begins at zero", [("value = x[bidx, tidx]", "value = cute.arch.fmax(0.0, x[bidx, tidx])")], 0, "WRONG_VALUES"),
+    ("reductions/1", "shuffles in a branch", [("    for step in cutlass.range_constexpr(5):\n        value = cute.arch.fmax(value, cute.arch.shuffle", "    if tidx == 0:\n        for step in cutlass.range_constexpr(5):\n            value = cute.arch.fmax(value, cute.arch.shuffle")], 0, "it belongs outside the branch"),
     ("reductions/1", "a shuffle too few", [("range_constexpr(5)", "range_constexpr(4)")], 0, "WRONG_VALUES"),
     ("reductions/1", "four neighbours a lane", [("value = x[bidx, tidx]", "value = x[bidx, tidx * 4]"), ("step * 32 + tidx", "tidx * 4 + step")], 1, "at most 272 sectors: 1,040."),
     ("reductions/2", "no barrier", [("    cute.arch.sync_threads()\n", "")], 0, "RACE"),
     ("reductions/2", "half of the warps", [("range_constexpr(1, 8)", "range_constexpr(1, 4)")], 0, "WRONG_VALUES"),
     ("reductions/2", "the sum squared", [("x[bidx, tidx] * x[bidx, tidx]", "x[bidx, tidx]"), ("= total\n", "= total * total\n")], 0, "WRONG_VALUES"),
     ("reductions/2", "a barrier in the branch", [("    cute.arch.sync_threads()\n", "        cute.arch.sync_threads()\n")], 0, "Right by luck"),
+    ("reductions/2", "one thread for a row", [("    value = x[bidx, tidx] * x[bidx, tidx]\n", "    value = cutlass.Float32(0.0)\n    for i in cutlass.range(256):\n        value = value + x[bidx, i] * x[bidx, i]\n"), ("range_constexpr(5)", "range_constexpr(0)"), ("if tidx % 32 == 0", "if tidx == 0"), ("range_constexpr(1, 8)", "range_constexpr(1, 1)")], 1, "at most 264 sectors:"),
     ("reductions/3", "two barriers", [("row // 4 % 2", "0"), (" - total / 256.0\n", " - total / 256.0\n        cute.arch.sync_threads()\n")], 3, "at most 128 barriers: 256."),
     ("reductions/3", "one buffer", [("row // 4 % 2", "0")], 0, "RACE"),
     ("reductions/3", "turns by row", [("row // 4 % 2", "row % 2")], 0, "RACE"),
@@ -88,10 +90,12 @@ WRONG = [
     ("limits/2", "one block for all", [("    piece, row, _ = cute.arch.block_idx()\n", "    _, row, _ = cute.arch.block_idx()\n    piece = row\n"), ("grid=(16, 2", "grid=(1, 2")], 0, "were never written"),
     ("limits/2", "rows and pieces exchanged", [("    piece, row, _", "    row, piece, _")], 0, "OUT_OF_BOUNDS"),
     ("limits/2", "neighbours of a lane", [("piece * 1024 + lane]", "piece * 1024 + lane * 32]"), ("step * 32 + lane", "lane * 32 + step")], 1, "at most 4,128 sectors:"),
+    ("limits/3", "sums that begin with nothing", [("    sums.fill(0.0)\n", "")], 0, "UNINITIALISED_READ: A thread reads a register that it has not written"),
     ("limits/3", "rows that overlap", [("(by * 8 + ty) * 4", "by * 8 + ty")], 0, "WRONG_VALUES"),
     ("limits/3", "two results a thread", [("(by * 8 + ty) * 4", "(by * 8 + ty) * 2"), ("make_rmem_tensor(4,", "make_rmem_tensor(2,"), ("range_constexpr(4)", "range_constexpr(2)"), ("grid=(2, 2", "grid=(2, 4")], 1, "at most 10,400 global memory instructions: 12,416."),
     ("limits/3", "the blocks of the starter", [("grid=(2, 2", "grid=(2, 8")], 0, "OUT_OF_BOUNDS"),
     ("tensor/1", "the rows of a taken from b", [("(8, 64), (bx, 0)", "(8, 64), (by, 0)")], 0, "WRONG_VALUES"),
+    ("tensor/1", "sums that begin with nothing", [("    sums.fill(0.0)\n", "")], 0, "UNINITIALISED_READ"),
     ("tensor/1", "the grid turned", [("grid=(6, 2", "grid=(2, 6")], 0, "OUT_OF_BOUNDS"),
     ("tensor/1", "half of the columns", [("grid=(6, 2", "grid=(3, 2")], 0, "were never written"),
     ("tensor/2", "no swizzle", [("make_swizzle(2, 3, 3)", "make_swizzle(0, 3, 3)")], 2, "at most 96 wavefronts: 240."),
@@ -114,6 +118,8 @@ WRONG = [
     ("hopper/1", "no wait", [("    cute.arch.mbarrier_wait(full, 0)\n", "")], 0, "ASYNC_HAZARD"),
     ("hopper/1", "one tile for both", [("tile_a[row, tidx % 32] + tile_b", "tile_a[row, tidx % 32] + tile_a")], 0, "WRONG_VALUES"),
     ("hopper/2", "the bytes of the starter", [("24576", "16384")], 0, "DEADLOCK"),
+    ("hopper/2", "sums that begin with nothing", [("    sums.fill(0.0)\n", "")], 0, "nan instead of"),
+    ("hopper/2", "no wait for the product", [("        warpgroup.wait_group(0)\n", "")], 0, "has not waited for its wgmma"),
     ("hopper/2", "the grid of the starter", [("grid=(2, 2", "grid=(4, 2")], 0, "OUT_OF_BOUNDS"),
     ("hopper/2", "wider one way only", [("(64, 128), (by, bx)", "(64, 64), (by, bx)"), ("tiler_mn=(64, 128)", "tiler_mn=(64, 64)")], 0, "not solved yet"),
     ("hopper/3", "released before the product has ended", [("            warpgroup.wait_group(0)\n            stages.consumer_release(reading)\n", "            stages.consumer_release(reading)\n            warpgroup.wait_group(0)\n")], 0, "ASYNC_HAZARD"),
@@ -167,6 +173,26 @@ def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, 
     assert mark.points == points, mark
     assert words in repr(mark)
     assert "Traceback" not in repr(mark)
+
+
+@pytest.mark.long
+def test_the_shorter_way_that_a_hint_names_earns_all_points_too(engine):
+    """A layer norm whose sums are of differences from the row's first number, which is read once more."""
+    source = solution("norms/3")
+    head, _, rest = source.partition("    count = ")
+    tail = rest[rest.index("    for i in cutlass.range(lane, x.shape[1], 32):\n        out") :]
+    sums = """    first = x[row, 0]
+    total = cutlass.Float32(0.0)
+    squares = cutlass.Float32(0.0)
+    for i in cutlass.range(lane, x.shape[1], 32):
+        value = x[row, i] - first
+        total = total + value
+        squares = squares + value * value
+    shift = cute.arch.warp_reduction_sum(total) / x.shape[1]
+    variance = cute.arch.warp_reduction_sum(squares) / x.shape[1] - shift * shift
+    mean = first + shift
+"""
+    assert check_cell(engine, "norms/3", head + sums + tail).solved
 
 
 def test_every_exercise_has_two_wrong_answers_at_least():

@@ -23,6 +23,7 @@ FAULTS = {
     ),
     "half_written": ("if tidx < 64:  # the part that is filled", "if tidx < 128:"),
     "register_tile_half_written": ("range(2):  # filled", "range(4):"),
+    "register_sum_not_begun": ("range(0):  # begun", "range(1):"),
     "output_accumulated": ("unwritten(1024, simulation)  # accumulated", "zeros(1024, simulation)"),
     "copy_not_waited_for": ("cp_async_wait_group(1)  # the newest too", "cp_async_wait_group(0)"),
     "copy_overwritten": ("cp_async_wait_group(1)  # before the store", "cp_async_wait_group(0)"),
@@ -133,6 +134,18 @@ def register_tile_half_written_kernel(x: cute.Tensor, y: cute.Tensor):
     for turn in range(2):  # filled
         tile[turn] = x[bidx * THREADS + tidx]
     y[bidx * THREADS + tidx] = cutlass.max(tile[tidx % 4], cutlass.Float32(0.0))
+
+
+@cute.kernel
+def register_sum_not_begun_kernel(x: cute.Tensor, y: cute.Tensor):
+    tidx, _, _ = cute.arch.thread_idx()
+    bidx, _, _ = cute.arch.block_idx()
+    tile = cute.make_rmem_tensor(1, cutlass.Float32)
+    for turn in range(0):  # begun
+        tile[turn] = cutlass.Float32(0.0)
+    for turn in cutlass.range(4, unroll=1):
+        tile[0] = tile[0] + x[bidx * THREADS + (tidx + turn) % THREADS]
+    y[bidx * THREADS + tidx] = tile[0]
 
 
 @cute.kernel

@@ -78,7 +78,8 @@ def product_kernel(  # noqa: PLR0913, PLR0917 - a kernel has this many parts
                 pipe.consumer_release(read)
                 cute.nvgpu.warpgroup.wait_group(0)
             else:
-                cute.nvgpu.warpgroup.wait_group(0)
+                if cutlass.const_expr(fault != "no wait"):
+                    cute.nvgpu.warpgroup.wait_group(0)
                 pipe.consumer_release(read)
             read.advance()
         for i in cutlass.range_constexpr(cute.size(sums)):
@@ -140,7 +141,7 @@ def multiplied(simulation, dtype, majors=(ROW, ROW), fault=""):
         stopped = str(deadlock)
     error = (c.double() - a.double() @ b.double().t()).abs().max().item()
     return {
-        "error": error, "stopped": stopped, "findings": [(one.kind, one.line) for one in simulation.findings],
+        "error": error, "stopped": stopped, "findings": [(one.kind, one.message) for one in simulation.findings],
         "flops": dict(simulation.launches[-1].counters.flops) if simulation.launches else {},
         "loaded": simulation.launches[-1].counters.gmem_load_bytes if simulation.launches else 0,
     }  # fmt: skip
@@ -217,5 +218,6 @@ def check(simulation):
         },
         "early": multiplied(simulation, "float16", fault="early"),
         "unwaited": multiplied(simulation, "float16", fault="unwaited"),
+        "no wait": multiplied(simulation, "float16", fault="no wait"),
         "bytes": multiplied(simulation, "float16", fault="bytes"),
     }

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from cutegen_nb.simulator.checkers.findings import UNINITIALISED
 from cutegen_nb.simulator.numbers.values import DTYPES, S64, U32, U64, Array, Value
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, opcode
-from cutegen_nb.simulator.ptx.faults import unsupported
+from cutegen_nb.simulator.ptx.faults import place, unsupported
 from cutegen_nb.simulator.ptx.model import Instruction, Register, Vector
 from cutegen_nb.simulator.state.batch import WARP, Batch, Mask, warp_bits
 
@@ -95,11 +96,42 @@ def _shuffle(instruction: Instruction, lowering: Lowering) -> Operation:
             source, truth = _sources_each(lanes, mode, amount, control)
             shape = np.broadcast_shapes(warps.shape, source.shape)
             moved = np.take_along_axis(np.broadcast_to(warps, shape), np.broadcast_to(source, shape), axis=2)
+        absent = _absent(lanes, mask, source)
+        if absent is not None:
+            moved = np.where(absent, np.resize(lanes.filling, U32.itemsize).view(U32), moved)
+            _doubt(lanes, instruction, absent)
         put(lanes, mask, by_thread(lanes, moved))
         if put_predicate is not None:
             put_predicate(lanes, mask, by_thread(lanes, truth))
 
     return run
+
+
+def _absent(lanes: Batch, mask: Mask | None, source: Array) -> Array | None:
+    """Active lanes whose source lane is not active, shape (n, warps, 32); None for none."""
+    if mask is None and lanes.threads % WARP == 0:
+        return None
+    bits = active_bits(lanes, mask)
+    if (bits == _ALL).all():
+        return None
+    active = (bits[..., None] & _BIT) != 0
+    shape = np.broadcast_shapes(active.shape, source.shape)
+    there = np.take_along_axis(np.broadcast_to(active, shape), np.broadcast_to(source, shape), axis=2)
+    absent = active & ~there
+    return absent if absent.any() else None
+
+
+def _doubt(lanes: Batch, instruction: Instruction, absent: Array) -> None:
+    """Note a doubt: a lane takes a value from one that does not take part (PTX ISA, ``shfl.sync``)."""
+    cta, thread = np.argwhere(by_thread(lanes, absent))[0]
+    name, block = lanes.place_of(int(cta * lanes.threads + thread))
+    lanes.findings.add(
+        UNINITIALISED,
+        f"Thread {name} of CTA {block} takes a value from a lane of its warp that does not take part in the "
+        f"shuffle ({instruction.name}, {place(instruction)}); it may be any. Let all 32 lanes come to the "
+        "shuffle: it belongs outside the branch.",
+        instruction, thread=name, cta=block, doubt=True,
+    )  # fmt: skip
 
 
 def _butterfly(warps: Array, amount: int) -> Array:

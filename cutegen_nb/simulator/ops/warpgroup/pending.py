@@ -1,9 +1,9 @@
 """``wgmma`` groups: products read shared memory until a wait covers them.
 
-Results are there at once, so that a register read too early is not noticed. Reads of shared memory are
-reported to the race checker at the first wait of the warp group that covers the product: a stage released
-before shows as a race. The product is complete for all four warps then (PTX ISA, ``wgmma.wait_group``), so
-the others are ordered after the one that waited first.
+Results are there at once, so that a register read too early is not noticed; a product that no wait covers
+before its CTA ends is. Reads of shared memory are reported to the race checker at the first wait of the warp
+group that covers the product: a stage released before shows as a race. The product is complete for all four
+warps then (PTX ISA, ``wgmma.wait_group``), so the others are ordered after the one that waited first.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cutegen_nb.simulator.checkers.findings import ASYNC_HAZARD
 from cutegen_nb.simulator.checkers.shared_entries import SharedAccess
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ops.warpgroup.descriptors import UNIT
+from cutegen_nb.simulator.ptx.faults import place
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddresses
 from cutegen_nb.simulator.state.batch import WARP, Batch, Mask
@@ -70,6 +72,20 @@ def wait(lanes: Batch, mask: Mask | None, left: int) -> None:
     lanes.products = kept
     if waited.any():
         _each_group(lanes, waited.reshape(active.shape), lanes.watch.released)
+
+
+def check_waited(lanes: Batch) -> None:
+    """Note a finding where a CTA ended with products that no wait had covered."""
+    for one in lanes.products:
+        cta, warp = divmod(int(one.warps[0, 0]), lanes.warps_per_cta)
+        thread, block = lanes.place_of(cta * lanes.threads + warp * WARP)
+        lanes.findings.add(
+            ASYNC_HAZARD,
+            f"CTA {block} ends, and thread {thread} has not waited for its wgmma ({place(one.instruction)}): "
+            "what it adds up may be read too early, and its tiles overwritten. Commit it "
+            "(warpgroup.commit_group) and wait (warpgroup.wait_group(0)) before the sums are read.",
+            one.instruction, thread=thread, cta=block,
+        )  # fmt: skip
 
 
 def _groups(lanes: Batch) -> Array:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from cutegen_nb.simulator.checkers.findings import Findings
+
 STORE = "mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r50;"
 
 
@@ -51,6 +53,18 @@ def test_shuffle_reads_the_lane_that_the_isa_names(machine, mode, control, amoun
 def test_shuffle_with_a_lane_of_each_threads_own(machine):
     got = outputs(machine, "mad.lo.s32 %r1, %r99, 7, 3; shfl.sync.idx.b32 %r50, %r99, %r1, 31, -1;")
     assert got.tolist() == [t // 32 * 32 + (7 * t + 3) % 32 for t in range(64)]
+
+
+@pytest.mark.parametrize(("used", "kinds"), [("%r50", ["uninitialised-read"]), ("%r1", [])])
+def test_the_value_of_a_lane_that_does_not_take_part_must_not_matter(machine, used, kinds):
+    """The upper half of the warp exits; the lower half shuffles with it."""
+    body = f"""mov.b32 %r1, %r99; setp.lt.u32 %p1, %r99, 16; @!%p1 ret;
+    shfl.sync.bfly.b32 %r50, %r1, 16, 31, -1; mov.b32 %r50, {used};"""
+    found = Findings()
+    result = machine.align(np.zeros(32, np.uint32))
+    text = machine.kernel(body + STORE, parameters=1)
+    machine.launch(text, block=32, arrays=[result], findings=found)
+    assert [one.kind for one in found.all()] == kinds
 
 
 def test_votes_in_a_warp_that_is_not_full(machine):

@@ -27,6 +27,13 @@ def test_a_stage_given_away_while_it_is_multiplied_is_found_out(hopper):
     kinds = {kind for kind, _ in hopper["early"]["findings"]}
     assert kinds
     assert kinds <= {"race", "async-hazard"}
+    assert "ask for it only when all have used the one before" in str(hopper["early"]["findings"])
+
+
+def test_sums_that_nobody_waits_for_are_found_out(hopper):
+    ((kind, said),) = hopper["no wait"]["findings"]
+    assert kind == "async-hazard"
+    assert "has not waited for its wgmma (from hopper.py:" in said
 
 
 def test_a_product_of_tiles_that_have_not_arrived_is_found_out(hopper):

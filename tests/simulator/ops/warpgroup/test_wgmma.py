@@ -78,11 +78,12 @@ def launched(  # noqa: PLR0913 - a launch has this many parts
         for i in range(len(room) // (4 * block))
     )
     stores = "".join(f"st.global.b32 [%rd2+{4 * i}], %r{i};" for i in range(registers))
+    zeros = "".join(f"mov.b32 %r{i}, 0;" for i in range(registers))
     body = f"""
     .shared .align 1024 .b8 tile[{len(room)}];
     mov.u32 %r62, tile; shl.b32 %r61, %r99, 2; cvt.u64.u32 %rd4, %r61; add.u64 %rd3, %rd91, %rd4;
     add.u32 %r61, %r61, %r62; {moves} bar.sync 0; mad.wide.u32 %rd2, %r99, {4 * registers}, %rd90;
-    setp.eq.u32 %p1, 0, 0; setp.ne.u32 %p2, 0, 0; {before}
+    setp.eq.u32 %p1, 0, 0; setp.ne.u32 %p2, 0, 0; {zeros} {before}
     wgmma.fence.sync.aligned; {instruction} wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
     {stores}"""
     machine.launch(machine.kernel(body, parameters=2), block=block, arrays=[out, source])
