@@ -41,8 +41,8 @@ _ALIGNMENT = ReplyForm(
     characters="Use plain text.",
 )
 """Form of a reply that restates a strategy."""
-_STATEMENT_CHARACTERS = 2000
-"""Longest statement in characters, twice four long sentences: later prompts repeat it."""
+_STATEMENT_CHARACTERS = 4000
+"""Longest statement in characters, twice what the request asks for: one too long costs another request."""
 _NAME_CHARACTERS = 40
 """Longest name of a strategy in characters."""
 _NOT_DONE_CHARACTERS = 1000

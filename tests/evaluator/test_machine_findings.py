@@ -96,3 +96,9 @@ def test_shared_memory_between_two_barriers_has_no_finding(judge):
     evaluation = judge("relu", "through_shared")
     assert evaluation.passed, evaluation.summary
     assert evaluation.findings == ()
+
+
+def test_a_read_past_an_input_is_found_although_its_value_does_not_matter(judge):
+    """Guard bands around the inputs, which a GPU needs, would give such a read memory of its own."""
+    evaluation = judge("relu", "reads_past_the_end")
+    assert evaluation.outcome == Judged(verdict=Verdict.OUT_OF_BOUNDS), evaluation.summary

@@ -44,7 +44,7 @@ def test_a_fused_graph_is_offered_its_own_strategies_then_those_of_the_part_that
 
 def test_a_product_with_an_epilogue_is_tiled_first_and_goes_to_the_tensor_cores_before_finer_steps():
     names = [item.name for item in shipped_library().menu(WorkloadClass.FUSED, (WorkloadClass.MATMUL,))]
-    assert names[:2] == ["shared-memory-tiles", "tensor-core-mma"]
+    assert names[:3] == ["fp16x2", "shared-memory-tiles", "tensor-core-mma"]
     assert names.index("algebra-first") > names.index("fused-epilogue")  # no graph to rearrange
 
 

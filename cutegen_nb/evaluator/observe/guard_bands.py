@@ -68,7 +68,8 @@ class _Guarded:
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor with its strides; on a GPU the copy lies between guard bands."""
-    return between_bands(tensor) if tensor.is_cuda else tensor.clone()
+    # The simulator presents its tensors as those of a GPU; their storage says where they are.
+    return between_bands(tensor) if tensor.untyped_storage().device.type == "cuda" else tensor.clone()
 
 
 def between_bands(tensor: torch.Tensor) -> torch.Tensor:
