@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -39,8 +40,26 @@ def main() -> None:
     read = [(path.stem, read_bundle(path)) for path in paths]
     offline = _offline()
     rows = [_row(name, one, offline) for name, one in read if one.author.startswith("openai") and one.best]
+    kernels = _kernels(one for _, one in read if one.author.startswith("openai"))
     for row in (HEADING, ("---",) * len(HEADING), *rows):
         print(f"| {' | '.join(row)} |")
+    repairs = sum(
+        one.purpose == "repair" for _, session in read for item in session.rounds for one in item.attempts
+    )
+    passed = sum(kernels.values())
+    print(
+        f"\n{len(kernels)} different kernels were judged, {passed} passed; {repairs} repairs were asked for."
+    )
+
+
+def _kernels(sessions: Iterable[Session]) -> dict[str, bool]:
+    """Digests of all kernels that were judged, repairs included, each with True if it passed."""
+    attempts = (attempt for one in sessions for item in one.rounds for attempt in item.attempts)
+    return {
+        attempt.candidate.digest: attempt.evaluation.passed
+        for attempt in attempts
+        if attempt.candidate and attempt.evaluation
+    }
 
 
 def _row(name: str, session: Session, offline: dict[tuple[str, str], float]) -> tuple[str, ...]:
