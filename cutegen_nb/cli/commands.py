@@ -80,7 +80,11 @@ async def run(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
 async def resume(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
     """Go on with a stored session, by its own author, on its own kind of device and within its own limits."""
     with open_store(settings_of(options), writable=False) as store:
-        stored = store.load(options.session or store.names()[-1])
+        names = store.names()
+        if not names:
+            message = f"no session is stored in {store.path}: `cutegen-nb run PROBLEM.py` makes one"
+            raise UsageError(message)
+        stored = store.load(options.session or names[-1])
     settings = resumed_settings(stored, options, options.store)
     work = _Work(
         problem=resumed_problem(stored),

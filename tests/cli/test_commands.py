@@ -130,6 +130,14 @@ def test_a_session_is_resumed_by_its_name_without_the_file(offline_run, tmp_path
     )
 
 
+def test_a_store_in_which_no_session_began_has_none_to_resume(tmp_path, capsys):
+    SqliteStore(tmp_path).close()
+    assert main(["resume", "--store", str(tmp_path)]) == 2
+    assert (
+        f"no session is stored in {tmp_path / 'sessions.sqlite'}: `cutegen-nb run" in capsys.readouterr().err
+    )
+
+
 def test_the_session_is_listed(offline_run, capsys):
     assert main(["sessions", "--json"]) == 0
     listed = [item for item in json.loads(capsys.readouterr().out) if item["session"] == "add"]
