@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import shlex
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ from cutegen_nb.wiring import (
     max_repairs,
     no_price_reason,
     open_store,
+    slots_at_once,
     versions,
 )
 
@@ -159,6 +161,8 @@ async def _run(  # noqa: PLR0913, PLR0917 - what the command has read
                 total=campaign_budget_of(options),
                 replan=plan_of(options),
                 repairs=max_repairs(settings),
+                workers=settings.workers,
+                slots=functools.partial(slots_at_once, settings),
                 again=options.again,
             )
             ending = await Campaign(runs=runs, effects=effects, rules=rules, observer=progress).run(problems)

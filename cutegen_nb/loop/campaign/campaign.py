@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -39,6 +39,11 @@ _TRIED_ON_REQUEST = frozenset({ProblemState.DECLINED, ProblemState.UNUSABLE, Pro
 """States of problems that are tried again only with `CampaignRules.again`."""
 
 
+def one_at_a_time(population: int) -> int:  # noqa: ARG001 - as `CampaignRules.slots` is called
+    """Have the slots of an epoch run one after another, whatever the size of the population."""
+    return 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRules:
     """Rules that every problem of a campaign is run by."""
@@ -51,6 +56,10 @@ class CampaignRules:
     """Function that applies the options to a session's plan, before the variant does."""
     repairs: int = 2
     """Repairs of a failed candidate in one round, at most."""
+    workers: int = 1
+    """Kernels that are judged at once, at most."""
+    slots: Callable[[int], int] = one_at_a_time
+    """Function that returns the slots of an epoch that run side by side, from the size of the population."""
     again: bool = False
     """True to try problems again that could not be used, were declined or failed."""
 
@@ -157,7 +166,15 @@ class Campaign:
         left = budget_left(self.rules.budget, self.rules.total, self._spent())
         run.spent[session.name] = spending_of(session)
         session = replace(session, budget=left)
-        return await refine(session, effects, run.store, on_round=count_round, repairs=self.rules.repairs)
+        return await refine(
+            session,
+            effects,
+            run.store,
+            on_round=count_round,
+            repairs=self.rules.repairs,
+            workers=self.rules.workers,
+            slots=self.rules.slots(session.plan.population),
+        )
 
     def _is_due(self, item: CampaignProblem, run: VariantRun) -> bool:
         entry = run.entry_of(item)

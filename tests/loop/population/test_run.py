@@ -19,6 +19,7 @@ from cutegen_nb.loop.population.slot_progress import SlotState
 from cutegen_nb.store.knowledge_base import KnowledgeBase
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.landscape import LandscapeAuthor, LandscapeEvaluator, carried_out
+from cutegen_nb.wiring import Settings, slots_at_once
 
 EXTEND, CROSS, INVENT = MoveKind.EXTEND, MoveKind.CROSS, MoveKind.INVENT
 GAINS = {"a": 1.5, "b": 1.3, "c": 0.8, "d": 1.2, "f": 1.0, "own": 1.4}
@@ -36,7 +37,7 @@ def members(session, epoch: int) -> list[int]:
 class Watched(LandscapeEvaluator):
     """Evaluator that counts the evaluations that run at once, and lets each other slot go on."""
 
-    running = most = 0
+    running = most = done = 0
 
     async def evaluate(self, *given, **named):
         self.running += 1
@@ -47,6 +48,7 @@ class Watched(LandscapeEvaluator):
             return await super().evaluate(*given, **named)
         finally:
             self.running -= 1
+            self.done += 1
 
 
 @pytest.fixture
@@ -334,6 +336,31 @@ def test_so_many_slots_run_at_once_as_there_are_workers_and_the_result_is_the_sa
     alone = replace(evolve(landscape(GAINS)), folder=evolution.folder / "alone").run(3, 3)
     assert by_slot(session) == by_slot(alone)
     assert [epoch.best for epoch in session.epochs] == [epoch.best for epoch in alone.epochs]
+
+
+def test_a_model_is_asked_for_all_slots_at_once_and_one_kernel_is_judged_at_a_time(evolve, landscape):
+    made = landscape(GAINS)
+    evaluator = Watched(made)
+    evolution = evolve(made, evaluator=evaluator)
+    asked: list[int] = []
+    write = evolution.effects.author.write
+
+    async def counted(prompt, session, progress):
+        asked.append(evaluator.done)
+        return await write(prompt, session, progress)
+
+    evolution.effects.author.write = counted
+    session = evolution.run(3, 1, slots=3)
+    assert evaluator.most == 1
+    first = asked.index(1)
+    assert asked[first : first + 3] == [1, 1, 1], "after the first kernel three requests, then verdicts"
+    alone = replace(evolve(landscape(GAINS)), folder=evolution.folder / "alone").run(3, 1)
+    assert by_slot(session) == by_slot(alone)
+
+
+@pytest.mark.parametrize(("author", "slots"), [("openai", 4), ("manual", 1), ("offline", 2)])
+def test_slots_run_side_by_side_as_the_author_answers(author, slots):
+    assert slots_at_once(Settings(author=author, workers=2), 4) == slots
 
 
 def by_slot(session):
