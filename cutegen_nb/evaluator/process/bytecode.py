@@ -31,8 +31,12 @@ def bytecode_variables(inherited: Mapping[str, str]) -> dict[str, str]:
         return own
     if all(_has_bytecode(name, may_write=NEVER_WRITTEN not in own) for name in _LARGE):
         return own
-    cache = inherited.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return {ELSEWHERE: str(Path(cache) / _FOLDER)}
+    return {ELSEWHERE: str(cache_folder(inherited) / _FOLDER)}
+
+
+def cache_folder(inherited: Mapping[str, str]) -> Path:
+    """Return the person's cache folder, by the XDG Base Directory Specification."""
+    return Path(inherited.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - no error without a home
 
 
 def _has_bytecode(package: str, *, may_write: bool) -> bool:

@@ -59,21 +59,18 @@ def environment(inherited: Mapping[str, str], scratch: Path) -> dict[str, str]:
     own = str(Path(cutegen_nb.__file__).parent.parent)
     path = [own, *(item for item in inherited.get("PYTHONPATH", "").split(os.pathsep) if item)]
     folder = str(scratch)
-    return (
-        kept
-        | bytecode_variables(inherited)
-        | {
-            "CUTE_DSL_CACHE_DIR": folder,
-            "CUTE_DSL_DISABLE_FILE_CACHING": "1",
-            "CUTE_DSL_DUMP_DIR": folder,
-            "HOME": folder,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(path),
-            "PYTHONUNBUFFERED": "1",
-            "TMPDIR": folder,
-            "XDG_CACHE_HOME": folder,
-        }
-    )
+    kept |= bytecode_variables(inherited)
+    return kept | {
+        "CUTE_DSL_CACHE_DIR": folder,
+        "CUTE_DSL_DISABLE_FILE_CACHING": "1",
+        "CUTE_DSL_DUMP_DIR": folder,
+        "HOME": folder,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": folder,
+        "XDG_CACHE_HOME": folder,
+    }
 
 
 def limit_worker(memory_bytes: int | None, file_bytes: int = LARGEST_FILE_BYTES) -> None:

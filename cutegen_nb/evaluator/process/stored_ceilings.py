@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_nb.core.device import Device
+from cutegen_nb.evaluator.process.bytecode import cache_folder
 
 _FIELDS = frozenset({"bandwidth", "confined", "date", "l2_bytes", "peak_flops", "sm_count"})
 
@@ -46,8 +47,7 @@ def keep(device: Device, found: dict[str, Any]) -> None:
 def _path(device: Device) -> Path | None:
     if not device.uuid:
         return None
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "cutegen_nb" / f"{device.uuid}.json"
+    return cache_folder(os.environ) / "cutegen_nb" / f"{device.uuid}.json"
 
 
 def _of(device: Device) -> str:
