@@ -264,6 +264,32 @@ def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kerne
     assert [item["decisions"][-1]["action"] for item in rounds] == ["approve", "approve"]
 
 
+def test_a_restarted_kernel_opens_the_gate_at_which_the_session_stood(make_notebook, lab, kernel_name):
+    problem = "import torch\ndef left_open(x):\n    return torch.relu(x)\ndef get_inputs():\n    return [torch.randn(32, 64)]\n"
+    folder = f"left_open_{kernel_name}"
+    options = f"--device simulator --store {folder}"
+    notebook = make_notebook(["%load_ext cutegen_nb", f"%%cutegen {options}\n{problem}"], kernel_name)
+    notebook.run(0)
+    notebook.run(1)
+    _press(notebook, 1, "Ask", "send this request?")
+    notebook.until_panel(1, "r0 waits for you")
+    notebook.restart_kernel()
+    notebook.until_panel(1, "The kernel was restarted or is out of reach.")
+    notebook.run(0)
+    resumed = notebook.add(f"%cutegen resume left_open --store {folder}")
+    notebook.run(resumed)
+    _press(notebook, resumed, "Approve", "r0 waits for you")
+    notebook.until_panel(resumed, "r1 waits for you")
+    notebook.shot("resumed")
+    path = lab.folder / folder / "sessions.sqlite"
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    [(body,)] = connection.execute("SELECT body FROM rounds").fetchall()
+    left = connection.execute("SELECT count(*) FROM intermediates").fetchone()
+    connection.close()
+    assert [item["action"] for item in json.loads(body)["decisions"]] == ["approve", "approve"]
+    assert left == (0,)
+
+
 def _press(notebook, index, name, words):
     notebook.until_panel(index, words)
     notebook.panel(index).get_by_role("button", name=name, exact=True).click()
