@@ -66,3 +66,55 @@ def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulato
     expression = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"
     source = problem(expression, ("2, 3", 20, 30, 64, 64), "", "q, k, v, mask", ", torch.randn(20, 30)")
     assert len(check(offline_simulator, source)) == 3
+
+
+HOPPER = {
+    "causal in bfloat16": (CAUSAL, ("1, 2", 200, 200, 128, 128), ".bfloat16()", "attention-wgmma"),
+    "odd lengths, other columns": (ATTENTION, ("1, 2", 100, 200, 64, 72), ".half()", "attention-wgmma"),
+    "wide heads in float32": (ATTENTION, ("1, 2", 130, 256, 320, 384), "", "attention-products"),
+}
+LONG_HOPPER = {
+    "whole blocks": (ATTENTION, ("1, 2", 256, 256, 64, 64), ".half()", "attention-wgmma"),
+    "three dimensions": (ATTENTION, (2, 128, 128, 64, 64), ".half()", "attention-wgmma"),
+    "the widest heads": (ATTENTION, ("1, 1", 70, 150, 256, 192), ".half()", "attention-wgmma"),
+    "causal in float32": (CAUSAL, ("1, 2", 256, 256, 320, 320), "", "attention-products"),
+    "a row that no vector fits": (ATTENTION, ("1, 2", 130, 257, 320, 384), "", "attention-products"),
+}
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_hopper_kernels_attend_as_torch_does(hopper_simulator, name):
+    *case, expected = HOPPER[name]
+    (revision,) = check(hopper_simulator, problem(*case), steps=[1])
+    assert revision["applied"] == [expected]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LONG_HOPPER)
+def test_hopper_kernels_attend_at_more_sizes(hopper_simulator, name):
+    *case, expected = LONG_HOPPER[name]
+    (revision,) = check(hopper_simulator, problem(*case), steps=[1])
+    assert revision["applied"] == [expected]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("suffix", "sizes", "expected"),
+    [
+        (".half()", ("1, 2", 20, 30, 64, 64), "attention-wgmma"),
+        ("", ("1, 2", 100, 256, 320, 320), "attention-products"),
+    ],
+)
+def test_hopper_kernels_add_a_mask(hopper_simulator, suffix, sizes, expected):
+    expression = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"
+    mask = f", torch.randn({sizes[1]}, {sizes[2]}){suffix}"
+    source = problem(expression, sizes, suffix, "q, k, v, mask", mask)
+    (revision,) = check(hopper_simulator, source, steps=[1])
+    assert revision["applied"] == [expected]
+
+
+def test_a_head_too_wide_for_hopper_tiles_or_not_of_whole_16_bytes_has_the_others(hopper_simulator):
+    for columns in (36, 320):
+        source = problem(ATTENTION, ("1, 1", 20, 30, columns, columns), ".half()")
+        (revision,) = check(hopper_simulator, source, steps=[1])
+        assert revision["applied"] == ["attention-tiles"]

@@ -49,7 +49,7 @@ STEPS: dict[str, dict[str, object]] = {
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
 }
 """Changes of the variant by strategy name."""
-_BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
+BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
 """Architectures with mma.sync and without wgmma."""
 _ON_EITHER = (SPLIT, SKIP)
 """Strategies for kernels on tensor cores and on CUDA cores."""
@@ -87,7 +87,7 @@ def _after_tiles(product: MatrixProduct) -> tuple[Strategy, ...]:
         return (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     # On Hopper mma.sync would stand in the way of wgmma, which is faster.
     others = tuple(
-        replace(one, architectures=_BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        replace(one, architectures=BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     )
     return (*HOPPER_STRATEGIES, *others)
 

@@ -19,12 +19,13 @@ from cutegen_nb.core.problem import ProblemFacts
 _TAKEN = frozenset({"D", "mA", "mB", "mD", "mW"})
 """Names of the product's own tensors in the generated file."""
 
-_HOPPER = (
+HOPPER_IMPORTS = (
     "import cutlass.pipeline as pipeline",
     "import cutlass.utils.hopper_helpers as sm90",
     "from cutlass.tensor_utils import LayoutEnum",
 )
-_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": _HOPPER, "three_products": _HOPPER}
+"""Import lines of kernels that load by TMA and multiply by wgmma."""
+_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": HOPPER_IMPORTS, "three_products": HOPPER_IMPORTS}
 """Imports that a template needs besides those of every kernel file."""
 
 

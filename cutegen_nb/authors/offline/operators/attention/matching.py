@@ -87,13 +87,13 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
         return None
     (of_q, query), (of_k, key) = (_scale(walk, value) for value in first.args[:2])
     q, k, v = walk.operand(query), _keys(walk, key), walk.operand(product.args[1])
-    if q is None or k is None or v is None or not _fit(graph, (q, k, v), product.outputs[0].dtype):
+    if q is None or k is None or v is None or not _fit(graph, (q, k, v)):
         return None
     if mask is not None and not _expands(
         graph.spec(mask).shape, (*graph.spec(q).shape[:-1], graph.spec(k).shape[-2])
     ):
         return None
-    result = _result(graph, product, graph.spec(q).shape[:-1], walk.nodes)
+    result = _result(graph, product, graph.spec(q).shape[:-1], graph.spec(q).dtype, walk.nodes)
     if result is None or not _closed(graph, walk.nodes, result):
         return None
     return OperatorMatch(
@@ -193,11 +193,11 @@ def _keys(walk: _Walk, value: Argument) -> Ref | None:
     return walk.operand(node.args[0])
 
 
-def _fit(graph: Graph, operands: tuple[Ref, ...], dtype: str) -> bool:
+def _fit(graph: Graph, operands: tuple[Ref, ...]) -> bool:
     """Return whether operands have one dtype of floats, and the same batches."""
     specs = [graph.spec(ref) for ref in operands]
     q, k, v = (spec.shape for spec in specs)
-    same = {spec.dtype for spec in specs} == {dtype} and dtype in _FLOATS
+    same = len({spec.dtype for spec in specs}) == 1 and specs[0].dtype in _FLOATS
     return same and len(q) > 2 and q[:-2] == k[:-2] == v[:-2] and (q[-1], k[-2]) == (k[-1], v[-2])  # noqa: PLR2004
 
 
@@ -209,16 +209,23 @@ def _expands(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     )
 
 
-def _result(graph: Graph, product: Node, rows: tuple[int, ...], nodes: set[str]) -> Ref | None:
-    """Return the output in the shape of the query: of the product itself, or of a view of it."""
-    if product.outputs[0].shape[:-1] == rows:
-        return Ref(product.name)
-    for node in graph.nodes:
-        same = short_name(node.op) in _VIEWS and node.args[0] == Ref(product.name)
-        if same and node.outputs[0].shape == (*rows, product.outputs[0].shape[-1]):
-            nodes.add(node.name)
-            return Ref(node.name)
-    return None
+def _result(graph: Graph, product: Node, rows: tuple[int, ...], dtype: str, nodes: set[str]) -> Ref | None:
+    """Return the output in the query's shape and dtype: the product, past views and conversions of it."""
+    wanted = (*rows, product.outputs[0].shape[-1])
+    made = product
+    while (made.outputs[0].shape, made.outputs[0].dtype) != (wanted, dtype):
+        following = [
+            node
+            for node in graph.nodes
+            if short_name(node.op) in _VIEWS
+            and node.args[0] == Ref(made.name)
+            and node.outputs[0].shape in (made.outputs[0].shape, wanted)
+        ]
+        if len(following) != 1:
+            return None
+        made = following[0]
+        nodes.add(made.name)
+    return Ref(made.name)
 
 
 def _closed(graph: Graph, nodes: set[str], result: Ref) -> bool:

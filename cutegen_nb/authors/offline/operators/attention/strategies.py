@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
 
 TILES = "attention-tiles"
 PIPELINE = "attention-pipeline"
+WGMMA = "attention-wgmma"
+PRODUCTS = "attention-products"
 
 
 def _strategy(
-    name: str, statement: str, effects: str, *, absent: Optimisation, present: tuple[Optimisation, ...] = ()
+    name: str,
+    statement: str,
+    effects: str,
+    *,
+    absent: Optimisation,
+    present: tuple[Optimisation, ...] = (),
 ) -> Strategy:
-    """Build a strategy; `effects` are counters that go down, separated by spaces."""
+    """Build a strategy for every GPU; `effects` are counters that go down, separated by spaces."""
     return Strategy(
         name=name,
         statement=statement,
@@ -51,3 +60,34 @@ PIPELINE_STRATEGY = _strategy(
     absent=Optimisation.PIPELINED,
     present=(Optimisation.TENSOR_CORES,),
 )
+
+_HOPPER = ("sm_90",)
+
+WGMMA_STRATEGY = replace(
+    _strategy(
+        WGMMA,
+        "Multiply on Hopper's tensor cores (wgmma): one warp loads blocks of keys and values by the tensor "
+        "memory accelerator, two warp groups have 64 queries each. Scores, weights and outputs stay in "
+        "registers, and the softmax of the next block runs while the tensor cores add the values of the "
+        "present one.",
+        "warp_instructions barriers latency_ms",
+        absent=Optimisation.TENSOR_CORES,
+    ),
+    dtypes=("float16", "bfloat16"),
+    architectures=_HOPPER,
+)
+"""Attention of 16-bit numbers by TMA and wgmma."""
+
+PRODUCTS_STRATEGY = replace(
+    _strategy(
+        PRODUCTS,
+        "Compute scores and outputs as two matrix products on Hopper's tensor cores, each factor as the sum "
+        "of two fp16 numbers, with the softmax between them in place of the scores. The sums of heads this "
+        "wide do not fit in registers beside tiles that keep wgmma busy, and the scores are few.",
+        "warp_instructions latency_ms",
+        absent=Optimisation.TENSOR_CORES,
+    ),
+    dtypes=("float32",),
+    architectures=_HOPPER,
+)
+"""Attention of wide float32 heads by two products in float32's accuracy."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from cutegen_nb.authors.offline.matmul.choices import BUT_HOPPER
+from cutegen_nb.authors.offline.matmul.source import HOPPER_IMPORTS
 from cutegen_nb.authors.offline.operators.attention.matching import AttentionAttributes, attentions_of
+from cutegen_nb.authors.offline.operators.attention.products import products_text, suits_products
 from cutegen_nb.authors.offline.operators.attention.strategies import (
     PIPELINE,
     PIPELINE_STRATEGY,
+    PRODUCTS,
+    PRODUCTS_STRATEGY,
     TILE_STRATEGIES,
     TILES,
+    WGMMA,
+    WGMMA_STRATEGY,
 )
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
 from cutegen_nb.authors.offline.templates import render
@@ -17,6 +26,10 @@ from cutegen_nb.core.strategy import Strategy
 
 _WIDEST = 1024
 """Columns of V whose sums fit in the registers of a CTA."""
+_WIDEST_WGMMA = 256
+"""Columns of Q and V whose tiles fit in shared memory, and whose sums in the registers of a warp group."""
+_TMA_ELEMENTS = 8
+"""Elements of 16 bits in 16 bytes: TMA reads rows that are a multiple of it."""
 
 
 class AttentionWriter:
@@ -30,15 +43,42 @@ class AttentionWriter:
         """List the strategies. Raises Declined for work after the attention that it cannot take along."""
         if call.tail is not None:
             raise Declined("the offline author writes no element-wise work into an attention")
+        hopper = _hopper_strategy(call)
         if max(call.shape[-1].full, call.shape[-1].scaled) > _WIDEST:
-            return ()
-        return TILE_STRATEGIES.get(call.dtype, TILE_STRATEGIES["float16"]), PIPELINE_STRATEGY
+            return () if hopper is None else (hopper,)
+        others = (TILE_STRATEGIES.get(call.dtype, TILE_STRATEGIES["float16"]), PIPELINE_STRATEGY)
+        if hopper is None:
+            return others
+        # On Hopper mma.sync would stand in the way of wgmma, which is faster.
+        return hopper, *(replace(one, architectures=BUT_HOPPER) for one in others)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel of the furthest strategy in `applied`."""
+        values = _values(call, applied)
+        if PRODUCTS in applied:
+            scores, outputs = products_text(call)
+            source = render("attention/products", scores=scores, values=outputs, **values)
+            return OperatorText(source=source, constants={}, imports=HOPPER_IMPORTS)
+        if WGMMA in applied:
+            return OperatorText(
+                source=render("attention/wgmma", **values), constants={}, imports=HOPPER_IMPORTS
+            )
         template = "tiles" if {TILES, PIPELINE} & set(applied) else "warp"
-        source = render(f"attention/{template}", **_values(call, applied))
+        source = render(f"attention/{template}", **values)
         return OperatorText(source=source, constants={}, imports=("import math",))
+
+
+def _hopper_strategy(call: OperatorCall) -> Strategy | None:
+    """Return the strategy for wgmma that fits the sizes and the dtype."""
+    attributes = call.attributes
+    assert isinstance(attributes, AttentionAttributes)
+    widths = [value for item in call.operands[:3] for value in (item.shape[-1].full, item.shape[-1].scaled)]
+    if call.dtype == "float32":
+        wide = max(widths) > _WIDEST_WGMMA
+        return PRODUCTS_STRATEGY if wide and suits_products(call) else None
+    fits = max(widths) <= _WIDEST_WGMMA and not any(width % _TMA_ELEMENTS for width in widths)
+    # The largest score of a row is looked for before the scores are scaled.
+    return WGMMA_STRATEGY if fits and attributes.scale > 0 else None
 
 
 def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
