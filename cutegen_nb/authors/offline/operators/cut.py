@@ -152,6 +152,6 @@ def _function_name(graph: Graph, match: OperatorMatch, others: list[str]) -> str
     if node is None:
         raise Declined(f"an operator's kernel would compute {match.result.name}, which is given")
     short = short_name(node.op)
-    name = identifier(_FUNCTIONS.get(short, short.removesuffix("_with_indices").strip("_")))
+    name = match.name or identifier(_FUNCTIONS.get(short, short.removesuffix("_with_indices").strip("_")))
     number = sum(other == name or other.startswith(f"{name}_") for other in others)
     return f"{name}_{number + 1}" if number else name

@@ -22,6 +22,8 @@ class OperatorMatch:
     """Tensors that the kernel reads, in the writer's own order."""
     attributes: object
     """Frozen value of the writer's own: stride and padding, the dimension of a scan, flags."""
+    name: str = ""
+    """Name for the generated function; empty for that of the operation that makes `result`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,7 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
         attributes=AttentionAttributes(
             scale=scale * of_q * of_k, causal=causal, masked=mask is not None, safe=safe
         ),
+        name="attention",
     )
 
 
