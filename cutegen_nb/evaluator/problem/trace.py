@@ -36,7 +36,7 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ from cutegen_nb.evaluator.problem.inputs import draw
 from cutegen_nb.evaluator.problem.loader import CudaAsCpu, LoadedProblem, ProblemErrors, load
 from cutegen_nb.evaluator.problem.scaling import SizeBudget, TrialSize, choose_scale
 
+_GROUP_NORM = "aten.native_group_norm.default"
+
 
 def trace_facts(problem: Problem) -> ProblemFacts:
     """Trace `problem` at the size in its file and at a size that the simulator can run.
@@ -64,7 +66,7 @@ def trace_facts(problem: Problem) -> ProblemFacts:
     the source cannot be loaded or traced.
     """
     full = trace(problem, ())
-    rewrites = choose_scale(problem, _measured(full.graph), _measure_of(problem), SizeBudget())
+    rewrites = _smaller(problem, full)
     scaled = trace(problem, rewrites) if rewrites else full
     return ProblemFacts(
         workload_class=classify(scaled.graph),
@@ -319,6 +321,39 @@ def _measure_of(problem: Problem) -> Callable[[tuple[Rewrite, ...]], TrialSize |
             return None
 
     return measure
+
+
+def _smaller(problem: Problem, full: Trace) -> tuple[Rewrite, ...] | None:
+    """Find the rewrites for the simulator's size: () if the size in the file fits, None if none does."""
+    measure, budget, whole = _measure_of(problem), SizeBudget(), _measured(full.graph)
+    rewrites = choose_scale(problem, whole, measure, budget)
+    if not rewrites or not any(node.op == _GROUP_NORM for node in full.graph.nodes):
+        return rewrites
+    with _output_discarded():
+        grouped = _with_group_sizes(full.graph, trace(problem, rewrites).graph, rewrites)
+    measured = measure(grouped) if grouped != rewrites else None
+    fits = measured is not None and measured.character == whole.character and budget.holds(measured)
+    return grouped if fits else rewrites
+
+
+def _with_group_sizes(full: Graph, scaled: Graph, rewrites: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
+    """Scale the numbers of groups of group norms so that a group keeps its number of channels.
+
+    Halved beside the channels alone, 512 groups of 16 channels became 256 groups of one.
+    """
+    for before, after in zip(full.nodes, scaled.nodes, strict=True):
+        if before.op == _GROUP_NORM:
+            # Arguments: x, weight, bias, batches, channels, places of a channel, groups, epsilon.
+            channels, groups, fewer = before.args[4], before.args[6], after.args[4]
+            assert isinstance(channels, int)
+            assert isinstance(groups, int)
+            assert isinstance(fewer, int)
+            if fewer * groups % channels == 0:
+                wanted = fewer * groups // channels
+                rewrites = tuple(
+                    replace(one, scaled=wanted) if one.full == groups else one for one in rewrites
+                )
+    return rewrites
 
 
 def _measured(graph: Graph) -> TrialSize:

@@ -191,6 +191,19 @@ def test_both_sizes_have_the_same_operations_and_the_rewrites_lead_from_one_to_t
     assert "4096, 8190" in problem.source
 
 
+def test_the_groups_of_a_norm_keep_their_channels_at_the_smaller_size():
+    problem = model(
+        "self.norm = torch.nn.GroupNorm(G, n)",
+        "return self.norm(x)",
+        "[torch.rand(1024, N)]",
+        sizes="N, G = 8192, 512",
+    )
+    facts = trace_facts(problem)
+    view = next(node for node in facts.scaled.graph.nodes if len(node.outputs[0].shape) == 3)
+    assert facts.scaled.rewrites
+    assert view.outputs[0].shape[-1] == 16
+
+
 def test_a_small_problem_runs_at_its_own_size():
     facts = trace_facts(function("x + 1", sizes="M, N = 33, 7"))
     assert facts.scaled == facts.full
