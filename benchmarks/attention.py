@@ -4,8 +4,8 @@
 
 16-bit heads: its kernel for Hopper (``attention-wgmma``) and that for any GPU from sm_80 on
 (``attention-pipeline``) beside ``scaled_dot_product_attention`` by FlashAttention and by cuDNN. float32: its
-``attention-products``, or the pipeline for heads too narrow for it, beside what PyTorch chooses itself. All
-run in turns, each call after a write of eight times the L2. Printed are the medians of CUDA events, the
+``attention-fp16x2`` up to 128 columns, ``attention-products`` for wider heads, beside what PyTorch chooses.
+All run in turns, each call after a write of eight times the L2. Printed are the medians of CUDA events, the
 TFLOP/s of the two products, the ratios to ours, above 1 where ours is faster, and the relative errors
 against float64 on the first head.
 """
@@ -29,7 +29,13 @@ from products import driver, medians_ms
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from cutegen_nb.authors.offline.operators.attention.strategies import PIPELINE, PRODUCTS, TILES, WGMMA
+from cutegen_nb.authors.offline.operators.attention.strategies import (
+    PARTS,
+    PIPELINE,
+    PRODUCTS,
+    TILES,
+    WGMMA,
+)
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
@@ -42,6 +48,10 @@ CASES = (
     ("float32", 32, 32, 512, 1024, False),
     ("float32", 8, 8, 2048, 512, True),
     ("float32", 8, 16, 2048, 64, True),
+    ("float32", 8, 16, 2048, 64, False),
+    ("float32", 4, 16, 4096, 128, False),
+    ("float32", 16, 12, 1024, 96, True),
+    ("float32", 32, 12, 197, 64, False),
 )  # fmt: skip
 """dtype, batches, heads, queries and keys, width of a head, causal."""
 
@@ -64,7 +74,7 @@ def ours(case: tuple[Any, ...], folder: str) -> dict[str, Callable[..., Any]]:
     problem = Problem(name="attend", source=source, form=ProblemForm.FUNCTION, function="attend")
     facts = trace_facts(problem)
     offered = {item.name for item in OperatorsWriter().menu(facts)}
-    ladders = {"wgmma": (WGMMA,), "products": (PRODUCTS,), "mma": (TILES, PIPELINE)}
+    ladders = {"wgmma": (WGMMA,), "fp16x2": (PARTS,), "products": (PRODUCTS,), "mma": (TILES, PIPELINE)}
     found = {}
     for name, steps in ladders.items():
         if steps[-1] in offered:
@@ -111,7 +121,7 @@ def measured(case: tuple[Any, ...], folder: str) -> dict[str, Any]:
             del calls[name]
     ms = medians_ms(calls)
     flop = 4 * batches * heads * length**2 * head / (2 if causal else 1)
-    mine = next(name for name in ("wgmma", "products", "mma") if name in ms)
+    mine = next(name for name in ("wgmma", "fp16x2", "products", "mma") if name in ms)
     return {
         "dtype": dtype, "shape": shape, "causal": causal, "ms": ms, "error": errors, "ours": mine,
         "tflops": {name: flop / value / 1e9 for name, value in ms.items()},

@@ -71,13 +71,16 @@ def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulato
 HOPPER = {
     "causal in bfloat16": (CAUSAL, ("1, 2", 200, 200, 128, 128), ".bfloat16()", "attention-wgmma"),
     "odd lengths, other columns": (ATTENTION, ("1, 2", 100, 200, 64, 72), ".half()", "attention-wgmma"),
+    "odd lengths in float32": (ATTENTION, ("1, 2", 100, 200, 64, 72), "", "attention-fp16x2"),
     "wide heads in float32": (ATTENTION, ("1, 2", 130, 256, 320, 384), "", "attention-products"),
 }
 LONG_HOPPER = {
     "whole blocks": (ATTENTION, ("1, 2", 256, 256, 64, 64), ".half()", "attention-wgmma"),
     "three dimensions": (ATTENTION, (2, 128, 128, 64, 64), ".half()", "attention-wgmma"),
     "the widest heads": (ATTENTION, ("1, 1", 70, 150, 256, 192), ".half()", "attention-wgmma"),
-    "causal in float32": (CAUSAL, ("1, 2", 256, 256, 320, 320), "", "attention-products"),
+    "whole blocks in float32": (ATTENTION, ("1, 2", 128, 256, 64, 64), "", "attention-fp16x2"),
+    "causal in float32": (CAUSAL, ("1, 2", 200, 200, 128, 128), "", "attention-fp16x2"),
+    "wide and causal in float32": (CAUSAL, ("1, 2", 256, 256, 320, 320), "", "attention-products"),
     "a row that no vector fits": (ATTENTION, ("1, 2", 130, 257, 320, 384), "", "attention-products"),
 }
 
@@ -102,6 +105,7 @@ def test_hopper_kernels_attend_at_more_sizes(hopper_simulator, name):
     ("suffix", "sizes", "expected"),
     [
         (".half()", ("1, 2", 20, 30, 64, 64), "attention-wgmma"),
+        ("", ("1, 2", 100, 130, 64, 64), "attention-fp16x2"),
         ("", ("1, 2", 100, 256, 320, 320), "attention-products"),
     ],
 )

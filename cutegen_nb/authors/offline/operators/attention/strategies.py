@@ -9,6 +9,7 @@ from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisat
 TILES = "attention-tiles"
 PIPELINE = "attention-pipeline"
 WGMMA = "attention-wgmma"
+PARTS = "attention-fp16x2"
 PRODUCTS = "attention-products"
 
 
@@ -77,6 +78,17 @@ WGMMA_STRATEGY = replace(
     architectures=_HOPPER,
 )
 """Attention of 16-bit numbers by TMA and wgmma."""
+
+PARTS_STRATEGY = replace(
+    WGMMA_STRATEGY,
+    name=PARTS,
+    statement="Write queries, keys and values as sums of two fp16 numbers each, scaled by a power of two, "
+    "and multiply on Hopper's tensor cores (TMA and wgmma), three products for one of float32. The weights "
+    "are split in registers, no score reaches memory, and float32 additions collect the blocks: float32's "
+    "accuracy.",
+    dtypes=("float32",),
+)
+"""Attention of float32 numbers by TMA and wgmma."""
 
 PRODUCTS_STRATEGY = replace(
     _strategy(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.authors.offline.matmul.choices import BUT_HOPPER
+from cutegen_nb.authors.offline.graph.ir import elements
+from cutegen_nb.authors.offline.matmul.choices import BUT_HOPPER, LARGEST_TENSOR
 from cutegen_nb.authors.offline.matmul.source import HOPPER_IMPORTS
 from cutegen_nb.authors.offline.operators.attention.matching import AttentionAttributes, attentions_of
 from cutegen_nb.authors.offline.operators.attention.products import products_text, suits_products
 from cutegen_nb.authors.offline.operators.attention.strategies import (
+    PARTS,
+    PARTS_STRATEGY,
     PIPELINE,
     PIPELINE_STRATEGY,
     PRODUCTS,
@@ -18,7 +21,11 @@ from cutegen_nb.authors.offline.operators.attention.strategies import (
     WGMMA,
     WGMMA_STRATEGY,
 )
-from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
+from cutegen_nb.authors.offline.operators.operator import (
+    OperatorCall,
+    OperatorMatch,
+    OperatorText,
+)
 from cutegen_nb.authors.offline.templates import render
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
@@ -28,6 +35,8 @@ _WIDEST = 1024
 """Columns of V whose sums fit in the registers of a CTA."""
 _WIDEST_WGMMA = 256
 """Columns of Q and V whose tiles fit in shared memory, and whose sums in the registers of a warp group."""
+_WIDEST_PARTS = 128
+"""The same for tiles in two parts each."""
 _TMA_ELEMENTS = 8
 """Elements of 16 bits in 16 bytes: TMA reads rows that are a multiple of it."""
 
@@ -59,10 +68,9 @@ class AttentionWriter:
             scores, outputs = products_text(call)
             source = render("attention/products", scores=scores, values=outputs, **values)
             return OperatorText(source=source, constants={}, imports=HOPPER_IMPORTS)
-        if WGMMA in applied:
-            return OperatorText(
-                source=render("attention/wgmma", **values), constants={}, imports=HOPPER_IMPORTS
-            )
+        if {WGMMA, PARTS} & set(applied):
+            source = render("attention/wgmma", parts=PARTS in applied, **values)
+            return OperatorText(source=source, constants={}, imports=HOPPER_IMPORTS)
         template = "tiles" if {TILES, PIPELINE} & set(applied) else "warp"
         source = render(f"attention/{template}", **values)
         return OperatorText(source=source, constants={}, imports=("import math",))
@@ -73,12 +81,14 @@ def _hopper_strategy(call: OperatorCall) -> Strategy | None:
     attributes = call.attributes
     assert isinstance(attributes, AttentionAttributes)
     widths = [value for item in call.operands[:3] for value in (item.shape[-1].full, item.shape[-1].scaled)]
+    aligned = not any(width % _TMA_ELEMENTS for width in widths) and attributes.scale > 0
     if call.dtype == "float32":
-        wide = max(widths) > _WIDEST_WGMMA
-        return PRODUCTS_STRATEGY if wide and suits_products(call) else None
-    fits = max(widths) <= _WIDEST_WGMMA and not any(width % _TMA_ELEMENTS for width in widths)
-    # The largest score of a row is looked for before the scores are scaled.
-    return WGMMA_STRATEGY if fits and attributes.scale > 0 else None
+        # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
+        counted = all(2 * elements(item.shape).full <= LARGEST_TENSOR for item in call.operands[:3])
+        if aligned and counted and max(widths) <= _WIDEST_PARTS:
+            return PARTS_STRATEGY
+        return PRODUCTS_STRATEGY if max(widths) > _WIDEST_PARTS and suits_products(call) else None
+    return WGMMA_STRATEGY if aligned and max(widths) <= _WIDEST_WGMMA else None
 
 
 def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
