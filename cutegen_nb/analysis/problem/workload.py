@@ -8,7 +8,8 @@ Conventions of counting:
 * A reduction counts one per element it reads. ``var`` counts four (mean, difference, square, sum). A mean
   counts one more per result, for its division.
 * A product counts 2·M·N·K, a convolution 2·(result elements)·(channels a group)·(kernel extent), a
-  transposed one the same over its input, as ``torch.utils.flop_counter`` does; biases are added.
+  transposed one the same over its input, as ``torch.utils.flop_counter`` does; biases are added. Of the
+  products around a causal mask counts what the mask leaves.
 * The least bytes are those of every tensor that is read, once, and of every result, once. A tensor that
   is only sliced or gathered from counts at most what was taken from it.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from cutegen_nb.analysis.problem.causal import causal_shares
 from cutegen_nb.core.graph import DTYPE_BYTES, Argument, Graph, Node, Ref, TensorSpec
 from cutegen_nb.core.problem import WorkloadClass
 
@@ -240,7 +242,8 @@ def _comes_from_exp(graph: Graph, reduction: Node) -> bool:
 
 def count_flops(graph: Graph) -> int:
     """Return the FLOPs of the whole graph, by the conventions of this module's docstring."""
-    return sum(_flops(graph, node) for node in graph.nodes)
+    shares = causal_shares(graph)
+    return sum(round(_flops(graph, node) * shares.get(node.name, 1.0)) for node in graph.nodes)
 
 
 def longest_sum(graph: Graph) -> int:

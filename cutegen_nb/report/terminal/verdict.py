@@ -240,7 +240,7 @@ def _compiled(launch: LaunchProfile) -> str:
 
 
 def _flags(flags: Sequence[Finding]) -> str:
-    """Describe the flags by number and kind, the first ones with their message.
+    """Describe the flags by number and kind, with the first message of each of the first kinds.
 
     Flags for something not looked at come first.
     """
@@ -249,7 +249,10 @@ def _flags(flags: Sequence[Finding]) -> str:
     ordered = sorted(flags, key=lambda item: item.kind not in _NOT_SEEN)
     kinds = Counter(item.kind for item in ordered)
     named = ", ".join(f"{kind} ×{number}" if number > 1 else kind for kind, number in kinds.items())
-    told = " ".join(item.message for item in ordered[:_SENTENCES])
+    firsts: dict[str, Finding] = {}
+    for item in ordered:
+        firsts.setdefault(item.kind, item)
+    told = " ".join(item.message for item in [*firsts.values()][:_SENTENCES])
     return f"Flags: {len(flags)} ({named}). {told}"
 
 

@@ -68,6 +68,16 @@ def test_a_provisional_pass_names_the_check_that_did_not_run():
     assert lines[1] == "Provisional: many calls: the machine was too slow"
 
 
+def test_flags_of_one_kind_are_told_once():
+    flags = tuple(
+        Finding(kind="fewer-operations", message=f"{ms} ms is short.", severity=Severity.FLAG)
+        for ms in (0.293, 0.294)
+    )
+    text = "\n".join(verdict_lines(replace(examples.passed(1), findings=flags), SETTING))
+    assert "Flags: 2 (fewer-operations ×2). 0.293 ms is short." in text
+    assert "0.294" not in text
+
+
 def test_flags_for_what_was_not_looked_at_come_first():
     flags = tuple(
         Finding(kind=kind, message=f"About {kind}.", severity=Severity.FLAG)
