@@ -16,7 +16,8 @@ from cutegen_nb.app.commands import COMMANDS
 from cutegen_nb.cli import main
 from cutegen_nb.cli.main import make_parser, parse
 from cutegen_nb.core.evaluation import NotJudgedReason, Tier, Verdict
-from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.round import Action
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.exploits.library import ExploitKind, exploits
 from cutegen_nb.notebook import arguments

@@ -15,7 +15,8 @@ from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.library import Library
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Attempt, Comparison, Decision, Epoch, Prompt, Reply, Round
+from cutegen_nb.core.round import Attempt, Decision, Epoch, Prompt, Reply, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 

@@ -20,8 +20,8 @@ from cutegen_nb.app.output import (
     sessions_json,
 )
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Relation
 from cutegen_nb.core.search.campaign import CampaignRecord, ProblemState
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.testing import examples
 
 SESSION = examples.evolved_session()

@@ -21,7 +21,7 @@ from cutegen_nb.cli import main
 from cutegen_nb.cli.commands import _announce, _say_ignored
 from cutegen_nb.cli.main import HANDLERS, parse
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 from cutegen_nb.wiring import Settings, make_evaluator, no_price_reason, settings_from_environment

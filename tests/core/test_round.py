@@ -16,11 +16,11 @@ from cutegen_nb.core.round import (
     Epoch,
     PredictedChange,
     Prediction,
-    Relation,
     StrategyEnd,
     Usage,
     opening,
 )
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.population import MoveKind, Slot
 from cutegen_nb.core.strategy import Direction
 from cutegen_nb.testing import examples

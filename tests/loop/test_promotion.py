@@ -9,7 +9,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Tier, Verdict
 from cutegen_nb.core.finding import Exhibit, Finding, Severity
-from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.round import Action
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.loop.gates import ConsoleApprover
 from cutegen_nb.testing.examples import failed, passed, simulated_device

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cutegen_nb.core.round import Epoch, Relation
+from cutegen_nb.core.round import Epoch
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.html.population import population_section
 from cutegen_nb.report.html.population_chart import population_chart
 from cutegen_nb.report.html.session_page import render
