@@ -17,7 +17,7 @@ from cutegen_nb.evaluator.problem.trace import trace_facts
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 TEMPLATE = """
 import torch

@@ -9,19 +9,6 @@ from functools import cache
 import pytest
 
 from cutegen_nb.authors.offline.author import OfflineAuthor
-from cutegen_nb.authors.offline.constructor import constructor
-from cutegen_nb.authors.offline.expressions.expressions import (
-    Apply,
-    Leaf,
-    ValueType,
-    apply,
-    body,
-    cast,
-    grouped,
-    number,
-)
-from cutegen_nb.authors.offline.fused.lowering import Axis, SplitNeededError, regroup
-from cutegen_nb.authors.offline.graph.ir import Extent
 from cutegen_nb.authors.offline.lineage import lineage
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
@@ -237,84 +224,6 @@ def test_forward_of_a_file_computes_nothing_with_torch():
         "torch.empty_like",
         "self.launch",
     }
-
-
-def test_the_constructor_is_the_reference_s_with_what_it_needs():
-    source = """
-import torch
-import torch.nn as nn
-import math
-
-class Scale(nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(size) * math.pi)
-
-class Model(nn.Module):
-    def __init__(self, size, eps=1e-5):
-        super(Model, self).__init__()
-        self.scale = Scale(size)
-        self.eps = eps
-    def forward(self, x):
-        return x * self.scale.weight
-"""
-    built = constructor(problem(source))
-    assert "self.scale = Scale(size)" in built.init
-    assert "class Scale" in built.definitions
-    assert set(built.imports) == {"import math", "import torch.nn as nn"}
-
-
-def test_a_constructor_that_reads_a_size_of_the_file_is_declined():
-    source = (
-        RELU.replace(
-            "    def forward",
-            "    def __init__(self):\n        super().__init__()\n"
-            "        self.w = nn.Parameter(torch.ones(width))\n    def forward",
-        )
-        + "\nwidth = 8\n"
-    )
-    with pytest.raises(Declined, match="width"):
-        constructor(problem(source))
-
-
-def test_shared_work_is_written_once_and_operators_keep_their_order():
-    x, y = Leaf("x", ValueType.F32), Leaf("y", ValueType.F32)
-    difference = apply("-", x, apply("-", y, number(1, ValueType.F32)))
-    lines, values = body({"a": apply("*", difference, difference), "b": apply("neg", apply("+", x, y))})
-    assert lines == ["t0 = x - (y - 1.0)"]
-    assert values == {"a": "t0 * t0", "b": "-(x + y)"}
-
-
-def test_a_flag_becomes_a_number_and_a_number_a_flag():
-    flag = cast(Leaf("n", ValueType.I32), ValueType.BOOL)
-    assert isinstance(flag, Apply)
-    assert body({"a": flag})[1] == {"a": "(n != 0)"}
-    assert body({"a": cast(flag, ValueType.F32)})[1] == {"a": "(n != 0).to(cutlass.Float32)"}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x", "x"),
-        ("f(a, b)", "f(a, b)"),
-        ("f(a) + g(b)", "(f(a) + g(b))"),
-        ("(a + b)", "(a + b)"),
-        ("-x", "(-x)"),
-    ],
-)
-def test_brackets_are_added_where_an_operator_would_bind_wrongly(text, expected):
-    assert grouped(text) == expected
-
-
-def test_a_view_gives_axes_to_dimensions_and_asks_for_a_split_inside_one():
-    batch, channels, width = (Axis(Extent(n, n)) for n in (4, 6, 5))
-    assert regroup((batch, channels, width), (Extent(24, 24), Extent(5, 5))) == ((batch, channels), (width,))
-    with pytest.raises(SplitNeededError) as split:
-        regroup((batch, channels, width), (Extent(8, 8), Extent(3, 3), Extent(5, 5)))
-    assert split.value.axis is channels
-    assert split.value.inner == Extent(3, 3)
-    with pytest.raises(ValueError):
-        regroup((channels, width), (Extent(10, 10), Extent(3, 3)))
 
 
 @pytest.fixture(scope="module")
