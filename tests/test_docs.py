@@ -356,7 +356,7 @@ RUN = [
 `test_readme.py` runs the README's.
 """
 LONG = RUN[0]
-"""Pages with a session: `test_readme.py` runs one, `tests/cli/test_batches.py` sends one to another machine."""
+"""Pages with a session: `test_readme.py` runs one, `tests/cli/test_bundles.py` sends one to another machine."""
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,8 @@ import sqlite3
 import pytest
 
 from cutegen_nb.core.errors import StoreError
-from cutegen_nb.store.lock import WriterLock
 from cutegen_nb.store.opening import open_readable, sqlite_errors
 from cutegen_nb.store.schema import VERSION
-
-
-def lock(folder):
-    return WriterLock(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,8 @@
 """Bytes of one word are watched apart."""
 
 import numpy as np
-import pytest
 
 from cutegen_nb.simulator.checkers.findings import Findings
-
-
-@pytest.fixture(scope="module")
-def found(simulator_on, tmp_path_factory):
-    return simulator_on("sm_80").run("faulty_kernels", tmp_path_factory.mktemp("twins"))
-
 
 # -- the machine itself, on PTX ------------------------------------------------------------------------------
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"

@@ -5,12 +5,6 @@ import pytest
 
 from cutegen_nb.simulator.checkers.findings import Findings
 
-
-@pytest.fixture(scope="module")
-def found(simulator_on, tmp_path_factory):
-    return simulator_on("sm_80").run("faulty_kernels", tmp_path_factory.mktemp("twins"))
-
-
 # -- the machine itself, on PTX ------------------------------------------------------------------------------
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"
 BUFFER = ".shared .align 16 .b8 buffer[1024]; .shared .align 4 .b32 flag;"
