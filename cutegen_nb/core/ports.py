@@ -40,7 +40,7 @@ class ReplyGrowth(str):
 
 
 FIRST_KERNEL = "first-kernel"
-"""Name that stands for a strategy where a first kernel is asked for."""
+"""Name of the request for a first kernel, in place of a strategy's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class Store(Protocol):
         ...
 
     def asks(self, session_name: str, author: str, server: str) -> None:
-        """Record who writes the rounds to come, and the address of its server. Raises StoreError."""
+        """Record the author of the rounds to come, and its server's address. Raises StoreError."""
         ...
 
     def load(self, session_name: str) -> Session:

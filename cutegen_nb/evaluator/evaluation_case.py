@@ -82,10 +82,10 @@ class EvaluationCase:
         return (LEAN_SEEDS if self.workload.least_bytes > _LEAN_BYTES else SEEDS_ON_GPU)[self.tier]
 
     def spares(self, found: Evaluation) -> bool:
-        """Return whether a worker was allowed to end at tier A.
+        """Return whether the checks above tier A may be left out.
 
-        That holds for a candidate that the worker itself timed as no faster than the rival; nothing is built
-        on such a candidate. Any other result at tier A still gets the checks of the tier that was asked for.
+        They may for a candidate that the worker timed as no faster than the rival, since nothing is built on
+        it. Any other result at tier A still gets the checks of the requested tier.
         """
         rival = found.timing.rival if found.timing else None
         return self.only_if_faster and found.tier is Tier.A and rival is not None and rival.speedup <= 1.0

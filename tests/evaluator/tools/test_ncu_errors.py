@@ -29,9 +29,6 @@ def counted(**changed):
     return asyncio.run(nsight.collect_counters(order(**changed), lambda _: None))
 
 
-# --- what is said where nothing does --------------------------------------------------------------------------------
-
-
 def test_without_ncu_the_message_names_the_package(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)

@@ -32,9 +32,6 @@ def ncu(tmp_path, monkeypatch):
     return put
 
 
-# --- reports of other versions --------------------------------------------------------------------------------------
-
-
 def test_a_report_that_our_reader_does_not_know_is_read_through_ncu(ncu, tmp_path):
     for page, file in (("raw", "large_raw.csv"), ("source", "large_source.csv")):
         (tmp_path / page).write_bytes(lzma.decompress((DATA / f"{file}.xz").read_bytes()))

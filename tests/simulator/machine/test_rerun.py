@@ -4,7 +4,6 @@ import numpy as np
 
 from cutegen_nb.simulator.checkers.findings import Findings
 
-# -- the machine itself, on PTX ------------------------------------------------------------------------------
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"
 BUFFER = ".shared .align 16 .b8 buffer[1024]; .shared .align 4 .b32 flag;"
 MINE = "mov.b32 %r20, buffer; shl.b32 %r21, %r99, 2; add.s32 %r21, %r21, %r20;"

@@ -14,7 +14,6 @@ def outputs(machine, body, *, threads=64, before=""):
     return result.astype(np.int64)
 
 
-# -- calls ---------------------------------------------------------------------------------------------------
 DOUBLE = """.func (.param .b32 out) double(.param .b32 in) { .reg .b32 %r<3>;
 ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; st.param.b32 [out], %r2; ret; }"""
 CALL = "{{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r99; st.param.b32 [b], 7; {call} ld.param.b32 %r50, [b]; }}"

@@ -23,7 +23,6 @@ def copy_text(machine, stride=4, width="b32", register="%r1", extra=""):
     )
 
 
-# -- faults ---------------------------------------------------------------------------------------------------
 def test_access_past_the_end_names_tensor_thread_and_line(machine):
     source, result = machine.align(np.zeros(1000, np.uint32)), machine.align(np.zeros(1024, np.uint32))
     with pytest.raises(OutOfBounds) as caught:

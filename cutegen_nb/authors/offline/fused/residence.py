@@ -1,4 +1,4 @@
-"""Room on the chip for a row: who keeps it, and how many CTAs share it."""
+"""Room on the chip for a row: registers of its threads, or shared memory of a CTA or a cluster."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def residence(kernel: PlannedKernel, plan: KernelPlan) -> Residence | None:
 def threads_with_registers(nest: LoopNest, tensors: int, lanes: str) -> int | None:
     """Find the threads of a CTA whose registers hold the rows of `tensors` tensors at every size.
 
-    `lanes` says who shares a row: a thread, a warp or a CTA. None where a row is too long for all of them.
+    `lanes` names what takes a row: ``thread``, ``warp`` or ``cta``. None where a row is too long.
     """
     # Elements of a row in all tensors kept; each counts as one register, whatever its dtype.
     cols = 1

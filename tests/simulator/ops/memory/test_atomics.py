@@ -6,7 +6,6 @@ import pytest
 INDEX = "mov.u32 %r97, %ctaid.x; mov.u32 %r96, %ntid.x; mad.lo.s32 %r98, %r97, %r96, %r99;"
 
 
-# -- atomics --------------------------------------------------------------------------------------------------
 def test_atomic_sum_adds_every_thread_once(machine):
     total = machine.align(np.zeros(4, np.uint32))
     text = machine.kernel(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 
-# -- asynchronous copies --------------------------------------------------------------------------------------
 def async_text(machine, between):
     return machine.kernel(
         f"""mov.b32 %r20, buffer; mad.lo.s32 %r21, %r99, 4, %r20; mad.wide.u32 %rd1, %r99, 4, %rd90;

@@ -112,7 +112,6 @@ def placed(a, b, kind, swizzle):
     return [left[0], right[0]], descriptor(*left[1:], swizzle), descriptor(*right[1:], swizzle, at)
 
 
-# -- what is done wrong, beside the clean programs above -------------------------------------------------------
 def product_of(kind="f16", m=128, seed=6):
     parts, first, second = placed(*operands(kind, m, seed), kind, 128)
     return parts, multiply(kind, m, first, second)
