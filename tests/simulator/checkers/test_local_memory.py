@@ -19,6 +19,9 @@ def kinds(machine, body):
 
 def test_what_was_written_may_be_read(machine):
     assert kinds(machine, "st.local.b32 [%rd1], %r99; ld.local.b32 %r50, [%rd1];") == []
+    everywhere = "st.local.v4.b32 [%rd1], {%r99, %r99, %r99, %r99}; and.b32 %r1, %r99, 3;"
+    own = "mad.wide.u32 %rd2, %r1, 4, %rd1; ld.local.b32 %r50, [%rd2];"
+    assert kinds(machine, everywhere + own) == []
 
 
 @pytest.mark.parametrize(

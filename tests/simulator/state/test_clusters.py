@@ -30,3 +30,8 @@ def test_an_address_without_a_rank_is_the_threads_own_cta():
 def test_a_multicast_goes_to_the_ranks_of_its_mask_in_the_senders_cluster():
     sources, rows = clusters.multicast(np.array([0b101, 0b010]), np.array([1, 6]), 4)
     assert list(zip(sources.tolist(), rows.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 5)]
+
+
+def test_a_rank_names_the_row_of_its_cta_in_the_threads_own_cluster():
+    there = clusters.mapped(np.array([16, 16]), np.array([0, 3]))
+    assert clusters.rows_of(there, np.array([5, 6]), 4).tolist() == [4, 7]

@@ -32,3 +32,17 @@ def test_an_instruction_without_cc_leaves_the_carry_as_it_is(machine):
     result = machine.align(np.zeros(32, np.uint32))
     machine.launch(machine.kernel(body, parameters=1), arrays=[result])
     assert (result == np.arange(32) + 1).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "body", "wanted"),
+    [
+        ("sub.cc.u32 %r5, 0, 1;", "subc.cc.u32 %r6, 5, 5; subc.u32 %r50, 9, 9;", 2**32 - 1),
+        ("add.cc.u32 %r5, -1, 1;", "addc.cc.u32 %r6, 5, -1; addc.u32 %r50, 9, 9;", 19),
+    ],
+)
+def test_a_carry_goes_through_words_that_only_it_overflows(machine, first, body, wanted):
+    result = machine.align(np.zeros(32, np.uint32))
+    text = machine.kernel(f"{first} {body} st.global.b32 [%rd90], %r50;", parameters=1)
+    machine.launch(text, block=1, arrays=[result])
+    assert int(result[0]) == wanted
