@@ -35,7 +35,7 @@ from cutegen_nb.analysis.history.worsened import WORK
 from cutegen_nb.core.codec import decode
 from cutegen_nb.core.estimate import Estimate, FullSizeSample
 from cutegen_nb.core.profile import Counters
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 
 APART = 1.1
 """Ratio of two measured times from which their order counts."""

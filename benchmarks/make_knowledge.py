@@ -32,7 +32,8 @@ from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.evaluation import Evaluation, Judged, Tier, Verdict
 from cutegen_nb.core.problem import Problem, ProblemFacts
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage

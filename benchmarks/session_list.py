@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.analysis.history.session_summary import summarise
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 

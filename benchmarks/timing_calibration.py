@@ -25,7 +25,7 @@ from cutegen_nb.analysis.history.compare import TIME_FRACTION, compare
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.evaluator.timing import bench, statistics
 

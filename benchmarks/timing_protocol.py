@@ -28,7 +28,7 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import DeviceUnavailable
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 
 RELU = """

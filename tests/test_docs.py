@@ -16,7 +16,8 @@ from cutegen_nb.app.commands import COMMANDS
 from cutegen_nb.cli import main
 from cutegen_nb.cli.main import make_parser, parse
 from cutegen_nb.core.evaluation import NotJudgedReason, Tier, Verdict
-from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.round import Action
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.exploits.library import ExploitKind, exploits
 from cutegen_nb.notebook import arguments
@@ -332,13 +333,14 @@ def test_the_glossary_has_every_word_of_a_verdict_a_comparison_a_stage_and_a_dec
 
 
 def test_the_tree_keeps_the_rules_that_contributing_states(monkeypatch):
-    """Few docstrings open with a question word, a class name is used once, a folder holds 22 modules at most."""
+    """Docstrings open well, class names are used once, folders hold 22 modules at most, tests have modules' names."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     found = importlib.import_module("house").measure()
 
     assert len(found.questions) < found.docstrings / 100, found.questions
     assert found.classes == {}
     assert {folder: number for folder, number in found.folders.items() if number > 22} == {}
+    assert len(found.untested) < found.modules / 10, found.untested
 
 
 # Running what is shown

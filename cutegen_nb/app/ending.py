@@ -114,7 +114,7 @@ def _advice(session: Session, ended: str) -> str:
 
 
 def _has_no_kernel_offline(session: Session, ended: str) -> bool:
-    """Return whether the offline author could write nothing: not so where a person stopped it before."""
+    """Return whether the offline author ended without a kernel, and not because a person stopped it."""
     is_unwritten = not any(item.candidate for item in session.rounds)
     return session.author == "offline" and is_unwritten and not is_stopped_by_person(ended)
 

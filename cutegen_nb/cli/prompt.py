@@ -17,7 +17,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.knowledge import no_knowledge
 from cutegen_nb.core.session import WITH_COUNTERS, Budget, Session
 from cutegen_nb.core.stage import Stage

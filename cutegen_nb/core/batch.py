@@ -13,7 +13,7 @@ from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.library import library_option
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Comparison
+from cutegen_nb.core.search.comparison import Comparison
 
 FORMAT = 1
 """Version of the line format; a line with another version is refused."""

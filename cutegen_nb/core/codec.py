@@ -57,7 +57,7 @@ _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 def collection_paused() -> Iterator[None]:
     """Pause the cyclic garbage collector, which would look at a session's many values again and again.
 
-    The values of ``core`` have no cycles, so that nothing waits for it.
+    The values of ``core`` have no cycles, so nothing stays allocated meanwhile.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -124,7 +124,7 @@ def _decode_plain(kind: type, data: Any) -> Any:
 
 @functools.cache
 def _field_readers(kind: type) -> tuple[tuple[str, _Reader], ...]:
-    """Return name and reader of each field; made once a class, since a session has thousands of values."""
+    """Return name and reader of each field, cached by class: a session has thousands of values."""
     hints = typing.get_type_hints(kind)
     # Fields with init=False (digests) are computed again by __post_init__.
     return tuple((item.name, _reader(hints[item.name])) for item in fields(kind) if item.init)

@@ -56,7 +56,7 @@ class Verdict(StrEnum):
     ASYNC_HAZARD = "ASYNC_HAZARD"
     """A use of memory while an asynchronous copy to it is under way."""
     NOT_OWN_WORK = "NOT_OWN_WORK"
-    """PyTorch, a library or the host openly computes the problem. No accusation."""
+    """PyTorch, a library or the host computes the problem in plain sight; not an accusation."""
     CHEATED = "CHEATED"
     """Something hidden or forged: a kept answer, a replaced harness, work outside the watched call."""
 
@@ -154,7 +154,7 @@ class OutputComparison:
     dtype: str
     """dtype of candidate's and reference's output."""
     matches: bool
-    """True if both gates hold: the element gate and the gate on the relative L2 error."""
+    """True if both tolerances hold: that of each element and that of the relative L2 error."""
     max_abs_error: float
     """Largest absolute difference from the fp64 oracle."""
     relative_l2_error: float
@@ -162,15 +162,15 @@ class OutputComparison:
     reference_relative_l2_error: float
     """Relative L2 error of the reference itself: the error of a faithful implementation in its precision."""
     tolerance_abs: float
-    """Element gate: absolute part of the tolerance."""
+    """Element tolerance: its absolute part."""
     tolerance_rel: float
-    """Element gate: part of the tolerance relative to the oracle's element."""
+    """Element tolerance: its part relative to the oracle's element."""
     tolerance_l2: float
-    """Gate on the relative L2 error."""
+    """Tolerance of the relative L2 error."""
     bad_fraction: float
-    """Share of elements outside the element gate."""
+    """Share of elements outside the element tolerance."""
     first_bad: tuple[int, ...] | None = None
-    """Index of the first element outside the element gate."""
+    """Index of the first element outside the element tolerance."""
     first_bad_values: tuple[float, float] | None = None
     """Candidate's and oracle's value at that index."""
     pattern: str = ""

@@ -15,7 +15,8 @@ from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.library import Library
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Attempt, Comparison, Decision, Epoch, Prompt, Reply, Round
+from cutegen_nb.core.round import Attempt, Decision, Epoch, Prompt, Reply, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 
@@ -39,7 +40,7 @@ class ReplyGrowth(str):
 
 
 FIRST_KERNEL = "first-kernel"
-"""Name that stands for a strategy where a first kernel is asked for."""
+"""Name of the request for a first kernel, in place of a strategy's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,7 @@ class Store(Protocol):
         ...
 
     def asks(self, session_name: str, author: str, server: str) -> None:
-        """Record who writes the rounds to come, and the address of its server. Raises StoreError."""
+        """Record the author of the rounds to come, and its server's address. Raises StoreError."""
         ...
 
     def load(self, session_name: str) -> Session:

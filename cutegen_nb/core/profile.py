@@ -21,8 +21,8 @@ _ARGUMENT = re.compile(
     r"_(?:tensorptr|tensor\d|tensor_TMA|ptr[fbiu]\d|i\d+_|Tiled(?:MMA|Copy|Mma)|(?:MMA|Copy)_?Atom|ComposedLayout|S\d|\d)"
     r"|_(?:None|True|False)(?=_|$)"
 )
-"""Beginning of the arguments in a kernel's name, where the source is not at hand. A digit begins them too, so
-that a function's name with a digit after an underscore is cut there."""
+"""Start of the arguments in a kernel's name, where no source is at hand. A digit after an underscore counts
+as a start too, so a function's name that has one is cut there."""
 _METHOD = re.compile(r"^(?P<method>\w+)___main__(?P<class>\w+?)_object_at_*$")
 
 

@@ -11,7 +11,8 @@ from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Comparison, Decision, Epoch, Reply, Round
+from cutegen_nb.core.round import Decision, Epoch, Reply, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.stage import Stage
 
 WITH_COUNTERS = (Stage.PROFILE, Stage.TUNE)

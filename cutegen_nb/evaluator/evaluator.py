@@ -18,9 +18,10 @@ from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import COMPILED, CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.ports import Progress
-from cutegen_nb.core.problem import Problem, ProblemFacts, Workload
+from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.evaluator.catalog.work import SECOND_PROCESS
+from cutegen_nb.evaluator.evaluation_case import EvaluationCase
 from cutegen_nb.evaluator.full_size.sampling import FullSizeSampler
 from cutegen_nb.evaluator.isolated import exchange
 from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
@@ -41,63 +42,6 @@ from cutegen_nb.evaluator.tools import ncu, sanitizer
 
 if TYPE_CHECKING:
     from cutegen_nb.evaluator.worker.remote_call import RemoteCall
-
-SEEDS_ON_GPU = {Tier.A: 5, Tier.B: 10, Tier.C: 10}
-"""Number of input seeds on a GPU, by tier."""
-SEEDS_ON_SIMULATOR = {Tier.A: 3, Tier.B: 4, Tier.C: 6}
-"""Number of input seeds on the simulator, by tier: fewer, since a kernel runs for seconds there."""
-LEAN_SEEDS = {Tier.A: 3, Tier.B: 3, Tier.C: 5}
-"""Number of input seeds on a GPU above `_LEAN_BYTES`, by tier, since comparing takes longer than running."""
-_LEAN_BYTES = 64 << 20
-"""Bytes of inputs and outputs above which `LEAN_SEEDS` apply."""
-HIGHER_TIERS_ON_GPU_S = {Tier.A: 0.0, Tier.B: 90.0, Tier.C: 120.0}
-"""Bound in seconds on all checks above tier A together on a GPU, many times what they need.
-
-The number of calls that these checks make follows from the work of one call. The deadline of the worker is
-extended by 1.5 times the bound.
-"""
-HIGHER_TIERS_ON_SIMULATOR_S = {Tier.A: 0.0, Tier.B: 240.0, Tier.C: 360.0}
-"""The same bound in seconds on the simulator."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    """Candidate to judge, with the settings of its evaluation."""
-
-    problem: Problem
-    candidate: Candidate
-    known: KnownProblem
-    """Facts of the problem."""
-    device: Device
-    """Device that the candidate runs on."""
-    tier: Tier
-    """Tier of the checks to run."""
-    rival: Candidate | None
-    """Candidate that is timed beside this one; None for none."""
-    only_if_faster: bool
-    """True if the checks above tier A are skipped for a candidate that is no faster than `rival`."""
-    progress: Progress
-    """Callback for the current stage."""
-
-    @property
-    def facts(self) -> ProblemFacts:
-        """Trace and admission of the problem."""
-        return self.known.facts
-
-    @property
-    def simulated(self) -> bool:
-        """True if the candidate runs on the simulator."""
-        return self.device.kind is DeviceKind.SIMULATOR
-
-    @property
-    def workload(self) -> Workload:
-        """Problem at the size that runs on this device."""
-        return self.facts.scaled if self.simulated else self.facts.full
-
-    @property
-    def added_inputs(self) -> tuple[str, ...]:
-        """Kinds of inputs that the problem needed beside its own to be admitted."""
-        return self.facts.admission.added_inputs if self.facts.admission else ()
 
 
 class KernelEvaluator:
@@ -200,7 +144,7 @@ class KernelEvaluator:
             )
         else:
             with self._workers.occupied():
-                case = _Case(
+                case = EvaluationCase(
                     problem=problem,
                     candidate=candidate,
                     known=await self._study.known(problem, stages),
@@ -220,10 +164,10 @@ class KernelEvaluator:
             problem_digest=problem.digest,
         )
 
-    async def _judged(self, case: _Case, *, profile: bool) -> Evaluation:
+    async def _judged(self, case: EvaluationCase, *, profile: bool) -> Evaluation:
         """Run all checks of the tier in order; later ones run only on a candidate that passed so far."""
         found = await self._judged_in_child(case)
-        if _spared(case, found):
+        if case.spares(found):
             return found
         found = dataclasses.replace(found, tier=case.tier)
         if case.tier.includes(Tier.B) and found.passed:
@@ -294,7 +238,7 @@ class KernelEvaluator:
             server.discard(run.folder)
             server.keep_spare()
 
-    async def _outside(self, passed: Evaluation, case: _Case) -> Evaluation:
+    async def _outside(self, passed: Evaluation, case: EvaluationCase) -> Evaluation:
         """Judge a passing candidate's values in a process that it cannot reach."""
         order = exchange.IsolatedRequest(
             problem=case.problem,
@@ -306,7 +250,7 @@ class KernelEvaluator:
         )
         return await exchange.judge_isolated(passed, order, self._workers, case.progress)
 
-    async def _once_more(self, passed: Evaluation, case: _Case) -> Evaluation:
+    async def _once_more(self, passed: Evaluation, case: EvaluationCase) -> Evaluation:
         """Judge a passing candidate in a second process with other seeds; a failure there decides."""
         case.progress("judging once more in a second process")
         alone = dataclasses.replace(case, tier=Tier.A, rival=None, only_if_faster=False)
@@ -319,7 +263,7 @@ class KernelEvaluator:
         kept = passed if second.passed else second
         return dataclasses.replace(kept, checks=(*checks, result), timing=passed.timing, tier=case.tier)
 
-    async def _under_tools(self, passed: Evaluation, case: _Case) -> Evaluation:
+    async def _under_tools(self, passed: Evaluation, case: EvaluationCase) -> Evaluation:
         """Run a passing candidate under compute-sanitizer; the simulator makes these checks by itself."""
         facts = case.facts
         order = sanitizer.SanitizerRequest(
@@ -332,11 +276,10 @@ class KernelEvaluator:
         )
         return await sanitizer.through_tools(passed, order, case.progress)
 
-    async def _judged_in_child(self, case: _Case) -> Evaluation:
+    async def _judged_in_child(self, case: EvaluationCase) -> Evaluation:
         facts = case.facts
-        higher_tiers_s = (HIGHER_TIERS_ON_SIMULATOR_S if case.simulated else HIGHER_TIERS_ON_GPU_S)[case.tier]
-        limits = await self._workers.limits(1.5 * higher_tiers_s)
-        count = self._seed_count(case)
+        limits = await self._workers.limits(1.5 * case.higher_tiers_s)
+        count = case.seed_count(self._seeds)
         heard = RecordHandler(case.progress, [secrets.randbits(31) for _ in range(count)])
         try:
             request = EvaluationRequest(
@@ -353,7 +296,7 @@ class KernelEvaluator:
                 noise_fraction=self._cache.noise_fraction(case.problem),
                 deadline_s=limits.deadline_s,
                 tier=case.tier,
-                higher_tiers_s=higher_tiers_s,
+                higher_tiers_s=case.higher_tiers_s,
                 exact=integers_stay_integers(facts.full.graph),
                 added_inputs=case.added_inputs,
                 only_if_faster=case.only_if_faster,
@@ -366,13 +309,6 @@ class KernelEvaluator:
             # Only now: two processes at work on one GPU would disturb each other's times.
             (await self._workers.forks()).keep_spare()
         return self._concluded(case.problem, run, limits, heard, _reported_name(case.device))
-
-    def _seed_count(self, case: _Case) -> int:
-        if self._seeds is not None:
-            return self._seeds if case.tier is Tier.A else 2 * self._seeds
-        if case.simulated:
-            return SEEDS_ON_SIMULATOR[case.tier]
-        return (LEAN_SEEDS if case.workload.least_bytes > _LEAN_BYTES else SEEDS_ON_GPU)[case.tier]
 
     def _concluded(
         self, problem: Problem, run: WorkerRun, limits: ProcessLimits, heard: RecordHandler, name: str
@@ -396,16 +332,6 @@ class KernelEvaluator:
             log=log[-LOG_CHARACTERS:],
             findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
         )
-
-
-def _spared(case: _Case, found: Evaluation) -> bool:
-    """Return whether a worker was allowed to end at tier A.
-
-    That holds for a candidate that the worker itself timed as no faster than the rival; nothing is built on
-    such a candidate. Any other result at tier A still gets the checks of the tier that was asked for.
-    """
-    rival = found.timing.rival if found.timing else None
-    return case.only_if_faster and found.tier is Tier.A and rival is not None and rival.speedup <= 1.0
 
 
 def _consistent(evaluation: Evaluation) -> Evaluation:

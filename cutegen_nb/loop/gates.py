@@ -11,7 +11,8 @@ from cutegen_nb.analysis.source.simplification import KIND
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.population.gate import check_decision
 from cutegen_nb.prompting.feedback import counters_text

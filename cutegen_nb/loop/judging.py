@@ -13,7 +13,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import Evaluation, Tier
-from cutegen_nb.core.round import Attempt, Comparison, Relation
+from cutegen_nb.core.round import Attempt
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.stages import Step

@@ -17,7 +17,8 @@ from cutegen_nb.analysis.strategy.obstacle import Obstacle, obstacle
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.problem import ProblemFacts
-from cutegen_nb.core.round import Relation, Round
+from cutegen_nb.core.round import Round
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, Strategy

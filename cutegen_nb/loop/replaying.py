@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.ports import Approver, Store
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage

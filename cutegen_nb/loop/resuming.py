@@ -20,7 +20,8 @@ from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress, Store
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt, Reply
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt, Reply
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects

@@ -12,16 +12,8 @@ from cutegen_nb.core.errors import AuthorError, Declined
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    EndedStrategy,
-    Prompt,
-    Reply,
-    Round,
-)
+from cutegen_nb.core.round import Action, Attempt, Decision, EndedStrategy, Prompt, Reply, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.asking import background_of, prompt_of_step

@@ -50,7 +50,7 @@ def stop_reason(situation: StopInput) -> str:
 
 
 def stopped_by_decision(item: Round) -> str:
-    """Sentence for a round at whose gate somebody stopped the session; empty otherwise."""
+    """Return a sentence if somebody stopped the session at the round's gate; empty otherwise."""
     decision = next((d for d in item.decisions if d.action is Action.STOP), None)
     if decision is None:
         return ""

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation, Judged
-from cutegen_nb.core.round import Attempt, Prompt, same_kernel
+from cutegen_nb.core.round import Attempt, Prompt
+from cutegen_nb.core.search.comparison import same_kernel
 from cutegen_nb.core.session import Session
 
 _STANDS = "its verdict stands."

@@ -11,17 +11,8 @@ from cutegen_nb.analysis.history.summary import decision_word
 from cutegen_nb.analysis.population.epochs import decision_sentence
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    Epoch,
-    Prediction,
-    Prompt,
-    Round,
-    opening,
-)
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prediction, Prompt, Round, opening
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.population.gate import check_decision
@@ -319,3 +310,20 @@ def _check_overrules(gate: Gate, answer: Answer) -> None:
         )
     if not answer.reason.strip():
         raise UsageError("overrule needs words: why is the evidence wrong? They are recorded with it")
+
+
+def answer_from(message: dict[str, object]) -> Answer:
+    """Convert an action of the panel to an answer. Raises UsageError for an unknown action."""
+    word, number = str(message.get("action", "")), message.get("round", -1)
+    if word not in set(Action):
+        raise UsageError(f"the panel sent an unknown action {word!r}: load the page again")
+    edited = str(message.get("edited", ""))
+    if word == Action.BRANCH and not edited.strip():
+        edited = f"r{number}"
+    return Answer(
+        action=Action(word),
+        reason=str(message.get("reason", "")),
+        edited=edited,
+        gate=str(message.get("gate", "")),
+        predicted=str(message.get("predicted", "")),
+    )

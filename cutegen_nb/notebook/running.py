@@ -19,7 +19,7 @@ from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.session import Replan, open_session
-from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, restoring
+from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, answer_from, restoring
 from cutegen_nb.notebook.carrying import lacking
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import as_notebook_error
@@ -289,7 +289,7 @@ class RunningSession:
         if message.get("action") == "restore":
             return restoring(self.gate, message.get("attempt"))
         if message.get("action") != "merge":
-            return _answer(message)
+            return answer_from(message)
         named = message.get("revisions")
         revisions = [str(one) for one in named] if isinstance(named, list) else []
         return merge_answer(self.gate, revisions, self.name)
@@ -381,20 +381,3 @@ class _Person:
     async def edit_text(self, text: str, suffix: str) -> str | None:  # noqa: ARG002 - the protocol's
         """Return None: a notebook opens no editor."""
         return None
-
-
-def _answer(message: dict[str, object]) -> Answer:
-    """Convert an action of the panel to an answer. Raises UsageError for an unknown action."""
-    word, number = str(message.get("action", "")), message.get("round", -1)
-    if word not in set(Action):
-        raise UsageError(f"the panel sent an unknown action {word!r}: load the page again")
-    edited = str(message.get("edited", ""))
-    if word == Action.BRANCH and not edited.strip():
-        edited = f"r{number}"
-    return Answer(
-        action=Action(word),
-        reason=str(message.get("reason", "")),
-        edited=edited,
-        gate=str(message.get("gate", "")),
-        predicted=str(message.get("predicted", "")),
-    )

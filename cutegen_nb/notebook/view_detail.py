@@ -22,7 +22,8 @@ from cutegen_nb.analysis.history.summary import (
 from cutegen_nb.analysis.source.diff import changed_ranges
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Attempt, Prompt, Relation, Round, opening
+from cutegen_nb.core.round import Attempt, Prompt, Round, opening
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view

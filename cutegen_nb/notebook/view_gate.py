@@ -8,7 +8,8 @@ from pathlib import Path
 from cutegen_nb.analysis.history.summary import RoundSummary, rows
 from cutegen_nb.analysis.source.merge import mergeable
 from cutegen_nb.authors.manual import wanted
-from cutegen_nb.core.round import Comparison, Prompt, Relation
+from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id, request_text, short_path

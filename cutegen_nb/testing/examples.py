@@ -11,18 +11,8 @@ from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, ProfileSource
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    Epoch,
-    Prompt,
-    Relation,
-    Reply,
-    Round,
-    Usage,
-)
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt, Reply, Round, Usage
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.population import Duel, MoveKind, Slot
 from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.stage import Stage

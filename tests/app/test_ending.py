@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.app.ending import ended_bundle, ending, unused
-from cutegen_nb.core.round import Action, Decision, Relation
+from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.loop.spending import budget_spent
 from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
 from cutegen_nb.testing.examples import session_of

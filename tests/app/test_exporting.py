@@ -11,7 +11,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Exhibit
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.testing import examples

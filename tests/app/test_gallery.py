@@ -10,7 +10,7 @@ import pytest
 from cutegen_nb.app.gallery import gallery_markdown, gallery_rows, gallery_text, read_gallery
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import StoreError, UsageError
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.store.bundle import write_bundle

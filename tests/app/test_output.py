@@ -20,8 +20,8 @@ from cutegen_nb.app.output import (
     sessions_json,
 )
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Relation
 from cutegen_nb.core.search.campaign import CampaignRecord, ProblemState
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.testing import examples
 
 SESSION = examples.evolved_session()
@@ -89,13 +89,3 @@ def test_a_chain_has_no_epochs():
 
     assert chain["epochs"] is None
     assert session_json(examples.session_of(Relation.FIRST), None)["epochs"] == []
-
-
-def test_a_problem_that_waits_has_no_figure_and_counts_as_not_run():
-    found = OBJECTS["campaign"]
-
-    assert found["problems"][0]["estimate"] is None
-    assert found["problems"][0]["correct"] is False
-    assert (found["totals"]["problems"], found["totals"]["run"]) == (1, 0)
-    assert found["variants"][0]["variant"] == "guide=off"
-    assert found["variants"][0]["comparison"]["compared"] == 0

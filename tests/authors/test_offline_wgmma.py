@@ -11,7 +11,7 @@ import pytest
 from cutegen_nb.authors.offline.matmul.strategies import MULTISTAGE, SKIP, THREE_PRODUCTS, TILES, WGMMA
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.evaluator.problem.trace import trace_facts
-from tests.authors.test_offline_matmul import AB, PROBLEMS, problem
+from tests.authors.offline.matmul.test_writer import AB, PROBLEMS, problem
 
 HALF = {"A": "torch.randn(M, K).half()", "B": "torch.randn(K, N).half()"}
 MARKED = "torch.randn(M, K).masked_fill(torch.rand(M, K) < 0.0005, float('{}'))"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +11,6 @@ import pytest
 
 from cutegen_nb.app.replay import recording_line, replayed, round_words
 from cutegen_nb.authors.replay import ANOTHER_PROMPT, RecordedEvaluations, ReplayAuthor
-from cutegen_nb.cli import main
 from cutegen_nb.core.candidate import Candidate, source_digest
 from cutegen_nb.core.errors import AuthorError, Declined, EvaluatorError, Unreachable
 from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
@@ -25,7 +23,6 @@ from cutegen_nb.loop.population.run import refine
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.report.html import correctness as correctness_view
-from cutegen_nb.store.bundle import write_bundle
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.clock import FixedClock
@@ -215,24 +212,6 @@ def test_the_time_of_a_closer_look_is_counted_once(recorded):
         if a.candidate and a.candidate.digest == candidate.digest
     )
     assert asyncio.run(both()) == stored.duration_s
-
-
-def test_the_command_replays_a_session_of_the_store_and_one_of_a_bundle(recorded, store, tmp_path, capsys):
-    write_bundle(recorded, tmp_path / "relu.cutegen", {})
-    store.close()
-    folder = ["--store", str(tmp_path / ".cutegen")]
-
-    assert main(["replay", "relu", *folder]) == 0
-    told = capsys.readouterr()
-    assert "relu, recorded from 2026-" in told.err
-    assert told.err.count("[recorded 2026-") >= 3
-    assert told.out.startswith("relu_replay: ")
-    assert main(["replay", str(tmp_path / "relu.cutegen"), "--json", *folder]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["session"] == "relu_replay_2"
-    assert len(found["rounds"]) == len(recorded.rounds)
-    assert main(["replay", "nothing", *folder]) == 2
-    assert "no session 'nothing'" in capsys.readouterr().err
 
 
 STATED = """Strategy: own-tiles-{number}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.app.sessions_list import write_sessions
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
 import json
@@ -16,15 +15,14 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.app.commands import command_line_commands
-from cutegen_nb.authors.server_profile import Price
 from cutegen_nb.cli import main
 from cutegen_nb.cli.commands import _announce, _say_ignored
 from cutegen_nb.cli.main import HANDLERS, parse
 from cutegen_nb.cli.terminal import Terminal
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
-from cutegen_nb.wiring import Settings, make_evaluator, no_price_reason, settings_from_environment
+from cutegen_nb.wiring import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -376,26 +374,6 @@ def test_the_doctor_names_the_profiles_or_what_is_wrong_with_their_file(capsys, 
     assert told()["value"].startswith("local, of ")
     file.write_text("[profile.local")
     assert (told()["fine"], "is not TOML" in told()["value"]) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("target", "architecture"),
-    [("", None), ("H200", "sm_90a"), ("RTX 4090", "sm_89"), ("A100", "sm_80"), ("B200", "sm_100a")],
-)
-def test_the_simulator_compiles_for_a_target_that_is_named(target, architecture):
-    settings = settings_from_environment(device="simulator", target=target)
-    assert settings.architecture == architecture
-    device = asyncio.run(make_evaluator(settings).device())
-    assert device.architecture == (architecture or "sm_80")
-
-
-def test_dollars_that_count_nothing_are_explained():
-    unpriced = settings_from_environment(author="openai", model="m", base_url="http://localhost:1/v1")
-    assert "no price of m is known" in no_price_reason(unpriced)
-    assert "[profile.openai.price]" in no_price_reason(unpriced)
-    price = Price(input=1.0, output=2.0)
-    assert not no_price_reason(replace(unpriced, server=replace(unpriced.server, price=price)))
-    assert "the author offline has no price" in no_price_reason(settings_from_environment())
 
 
 @pytest.mark.parametrize(

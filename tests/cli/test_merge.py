@@ -10,7 +10,7 @@ import pytest
 
 from cutegen_nb.cli import main
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 

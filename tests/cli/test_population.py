@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.cli import main
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples
 

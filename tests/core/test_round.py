@@ -16,7 +16,6 @@ from cutegen_nb.core.round import (
     Epoch,
     PredictedChange,
     Prediction,
-    Relation,
     StrategyEnd,
     Usage,
     opening,
@@ -130,19 +129,7 @@ def test_the_changes_of_a_prediction_come_in_the_authors_order():
     assert Prediction(text="", others=(other,)).changes == (other,)
 
 
-def test_the_relations_that_make_a_best_are_gains_and_the_first():
-    assert {item for item in Relation if item.is_better} == {
-        Relation.FIRST, Relation.FASTER, Relation.ESTIMATED_FASTER, Relation.LESS_WORK,
-    }  # fmt: skip
-
-
 def test_the_champion_of_an_epoch_is_its_best_else_its_fastest_member():
     assert Epoch(number=1, members=("a", "b"), best="b").champion == "b"
     assert Epoch(number=1, members=("a", "b")).champion == "a"
     assert Epoch(number=1, members=()).champion == ""
-
-
-def test_a_person_reads_that_there_is_no_clear_difference_and_the_store_keeps_its_value():
-    assert Relation.CANNOT_TELL == "cannot tell"
-    assert Relation.CANNOT_TELL.words == "no clear difference"
-    assert Relation.ESTIMATED_FASTER.words == "estimated faster"

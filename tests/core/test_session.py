@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action, Comparison, Decision, Epoch, Relation
+from cutegen_nb.core.round import Action, Decision, Epoch
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.population import MoveKind, Slot
 from cutegen_nb.core.session import Plan, Schedule
 from cutegen_nb.core.stage import Stage

@@ -17,7 +17,7 @@ from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Tier, Ver
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.library import LibraryFamily, library_words
 from cutegen_nb.core.profile import ProfileSource
-from cutegen_nb.evaluator import evaluator
+from cutegen_nb.evaluator import evaluation_case, evaluator
 
 pytestmark = pytest.mark.slow
 UNKNOWN_NAME = """
@@ -438,7 +438,7 @@ def test_kernels_that_a_model_wrote_for_a_gpu_pass(judge, name):
 
 
 def test_time_that_is_up_before_a_deciding_check_makes_a_pass_provisional(judge, monkeypatch):
-    monkeypatch.setattr(evaluator, "HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 1e-3))
+    monkeypatch.setattr(evaluation_case, "HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 1e-3))
     evaluation = judge("relu", "relu", Tier.B)
     assert evaluation.passed, evaluation.summary
     assert "many calls: no time was left for it" in evaluation.provisional
@@ -451,40 +451,3 @@ def test_a_pass_beside_a_finding_that_decides_is_no_pass():
     forged = SimpleNamespace(passed=True, findings=(Finding(kind="race", message="a race"),))
     with pytest.raises(ValueError, match="PASSED beside a finding that decides"):
         evaluator._consistent(forged)
-
-
-@pytest.mark.parametrize(
-    ("seeds", "simulated", "least_bytes", "counts"),
-    [
-        (None, True, 0, (3, 4, 6)),
-        (None, False, 1 << 20, (5, 10, 10)),
-        (None, False, 1 << 30, (3, 3, 5)),  # comparing takes longer than running
-        (2, True, 0, (2, 4, 4)),
-    ],
-)
-def test_inputs_are_drawn_from_more_seeds_at_higher_tiers(seeds, simulated, least_bytes, counts):
-    made = evaluator.KernelEvaluator(seeds=seeds)
-    case = SimpleNamespace(simulated=simulated, workload=SimpleNamespace(least_bytes=least_bytes))
-    found = []
-    for case.tier in Tier:
-        found.append(made._seed_count(case))
-    assert tuple(found) == counts
-
-
-@pytest.mark.parametrize(
-    ("only_if_faster", "tier", "speedup", "spared"),
-    [
-        (True, Tier.A, 0.9, True),
-        (True, Tier.A, 1.0, True),
-        (True, Tier.A, 1.1, False),
-        (True, Tier.B, 0.9, False),
-        (True, Tier.A, None, False),
-        (False, Tier.A, 0.9, False),
-    ],
-)
-def test_only_a_candidate_timed_as_no_faster_is_spared_the_higher_tiers(
-    only_if_faster, tier, speedup, spared
-):
-    rival = None if speedup is None else SimpleNamespace(speedup=speedup)
-    found = SimpleNamespace(tier=tier, timing=SimpleNamespace(rival=rival))
-    assert evaluator._spared(SimpleNamespace(only_if_faster=only_if_faster), found) is spared

@@ -27,7 +27,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.nsight import metrics as names
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.report.html.session_page import render

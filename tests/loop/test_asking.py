@@ -12,7 +12,7 @@ from cutegen_nb.cli.prompt import _request_and_stage
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Plan, PromptPart
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.asking import limit_lines

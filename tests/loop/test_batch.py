@@ -10,7 +10,8 @@ from cutegen_nb.core.batch import Result
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Tier, Verdict
 from cutegen_nb.core.library import LibraryFamily
-from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.round import Action
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.loop.batch import absorb, pending_jobs
 from cutegen_nb.testing import examples

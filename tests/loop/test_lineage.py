@@ -8,17 +8,8 @@ import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.profile import Profile, ProfileSource
-from cutegen_nb.core.round import (
-    Action,
-    Attempt,
-    Comparison,
-    Decision,
-    EndedStrategy,
-    Prompt,
-    Relation,
-    Round,
-    StrategyEnd,
-)
+from cutegen_nb.core.round import Action, Attempt, Decision, EndedStrategy, Prompt, Round, StrategyEnd
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy

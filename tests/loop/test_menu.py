@@ -8,7 +8,7 @@ import pytest
 
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Optimisation, Strategy
 from cutegen_nb.loop.menu import offered

@@ -17,7 +17,8 @@ from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemForm
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy

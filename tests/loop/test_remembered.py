@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.analysis.problem.problem_key import problem_key
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.strategy import Alignment, Optimisation, Strategy
 from cutegen_nb.loop.remembered import chosen, earlier_records, ordered

@@ -8,7 +8,8 @@ import pytest
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import NotJudgedReason, Verdict
 from cutegen_nb.core.library import LibraryFamily
-from cutegen_nb.core.round import Decision, Relation, Reply, Usage
+from cutegen_nb.core.round import Decision, Reply, Usage
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Budget
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.loop.gates import AutoApprover

@@ -12,7 +12,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.profile import SECTOR_BYTES
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Plan, Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy

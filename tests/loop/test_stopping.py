@@ -10,7 +10,8 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action, Decision, Relation
+from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.strategy import Condition, Direction, ExpectedEffect, Optimisation, Strategy
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.loop.lineage import tried_on

@@ -11,7 +11,8 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Verdict
 from cutegen_nb.core.ports import GuideRequest
 from cutegen_nb.core.profile import KernelResources, Profile, ProfileSource
-from cutegen_nb.core.round import Relation, Reply, Usage
+from cutegen_nb.core.round import Reply, Usage
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
 from cutegen_nb.core.timing import BaselineTiming, Timing

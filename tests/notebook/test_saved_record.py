@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.notebook.saved_record import record, waiting

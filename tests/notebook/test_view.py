@@ -11,7 +11,8 @@ import pytest
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Exhibit
-from cutegen_nb.core.round import Comparison, Prompt, Relation
+from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.safe_markdown import markdown_html
 from cutegen_nb.notebook.view import Live, detail, overview, roofline, session_view, with_pending

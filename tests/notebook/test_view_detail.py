@@ -11,7 +11,8 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.finding import Finding, Severity
-from cutegen_nb.core.round import Attempt, Prompt, Relation
+from cutegen_nb.core.round import Attempt, Prompt
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.notebook.approver import Gate, restoring
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.testing import examples

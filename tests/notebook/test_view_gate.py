@@ -8,7 +8,8 @@ import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Attempt, Comparison, Prompt, Relation
+from cutegen_nb.core.round import Attempt, Prompt
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.loop.versions import stands
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.view import Live, overview

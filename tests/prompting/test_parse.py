@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cutegen_nb.core.round import Prediction, Reply, StrategyEnd, Usage
 from cutegen_nb.core.strategy import Direction
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
-from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault, Unusable, split_thoughts
+from cutegen_nb.prompting.reply_faults import ReplyFault, Unusable
 
 FILE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
@@ -67,18 +67,6 @@ def test_thoughts_before_the_answer_are_left_out():
     assert found.rationale == ""
 
 
-def test_each_mark_of_reasoning_is_known():
-    for text in (
-        "<thinking>a</thinking>b",
-        "\n<THINK>a</THINK>b",
-        "<think></think><think>a</think>b",
-        "a</think>b",
-        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>",
-    ):
-        assert split_thoughts(text) == ("a", "b")
-    assert split_thoughts("x <think>a</think>") == ("", "x <think>a</think>")
-
-
 def test_reasoning_kept_apart_by_the_server_counts_as_reasoning():
     reply = Reply(text="", usage=Usage(), finish_reason="length", reasoning="hm" * 10)
     found = parse_reply(reply, None)
@@ -95,43 +83,6 @@ def test_windows_line_ends_are_read():
     found = parsed(f"```python\r\n{FILE}```".replace("\n", "\r\n").replace("\r\r", "\r"))
     assert isinstance(found, Proposal)
     assert found.source == FILE
-
-
-@pytest.mark.parametrize(
-    ("text", "finish", "fault"),
-    [
-        ("", "stop", ReplyFault.EMPTY),
-        (" \n\t", "stop", ReplyFault.EMPTY),
-        ("", "length", ReplyFault.TRUNCATED),
-        ("A kernel could tile the rows.", "stop", ReplyFault.PROSE),
-        ("I'm sorry, I can't help with that.", "stop", ReplyFault.REFUSED),
-        ("anything", "content_filter", ReplyFault.REFUSED),
-        ("No.", "refusal", ReplyFault.REFUSED),
-        ("```python\nimport torch\nclass ModelNew(", "length", ReplyFault.TRUNCATED),
-        ("```python\nimport torch\nclass ModelNew(", "stop", ReplyFault.TRUNCATED),
-        ("```python\nimport to", "incomplete", ReplyFault.TRUNCATED),
-        ("```python\nx = 1\n```", "stop", ReplyFault.NO_MODEL_NEW),
-        ("x" * (MAX_REPLY_CHARACTERS + 1), "stop", ReplyFault.OVER_LONG),
-        (f"```python\n{FILE}# \ud800\n```", "stop", ReplyFault.UNREADABLE),
-        (f"```python\n{FILE}# \0\n```", "stop", ReplyFault.UNREADABLE),
-        ('{"tool_calls": [{"name": "write_file"}]}', "tool_calls", ReplyFault.TOOL_CALL),
-        ('```json\n{"name": "write_file", "arguments": {"path": "a"}}\n```', "stop", ReplyFault.TOOL_CALL),
-        ('[{"function": {"name": "ls"}}]', "stop", ReplyFault.TOOL_CALL),
-        ("<tool_call>\n{}\n</tool_call>", "stop", ReplyFault.TOOL_CALL),
-        ("<function=write_file><parameter=path>a", "stop", ReplyFault.TOOL_CALL),
-        ('{"answer": 42}', "stop", ReplyFault.PROSE),
-        ("<think>It should tile", "stop", ReplyFault.REASONING_ONLY),
-        ("<think>It should tile</think>  \n", "length", ReplyFault.REASONING_ONLY),
-        (f"```python\n{FILE}x = '\x1b[2J'\n```", "stop", ReplyFault.UNREADABLE),
-        (f"```python\n{FILE}x = 1 \u202e# reversed\n```", "stop", ReplyFault.UNREADABLE),
-    ],
-)
-def test_each_useless_reply_has_its_fault_and_a_reason(text, finish, fault):
-    found = parsed(text, finish=finish)
-    assert isinstance(found, Unusable)
-    assert found.fault is fault
-    assert found.reason.endswith(".")
-    assert len(found.reason) < 400
 
 
 def test_a_closed_file_before_the_cut_is_used():
@@ -227,22 +178,6 @@ def test_a_long_reason_is_cut():
     found = ended(f"Strategy: cannot apply — because {'K is small. ' * 100}")
     assert isinstance(found, StrategyOver)
     assert len(found.reason) == 400
-
-
-@pytest.mark.parametrize(
-    ("parent", "wanted"),
-    [
-        (None, "None of the 1 code blocks defines class ModelNew. Send the whole file in one block."),
-        (
-            FILE,
-            "None of the 1 code blocks is an edit or defines class ModelNew. Send the edits, each between its SEARCH and REPLACE lines, or the whole file in one block.",
-        ),
-    ],
-)
-def test_what_is_asked_for_again_depends_on_whether_there_is_a_file(parent, wanted):
-    found = parsed("```python\nx = 1\n```", parent=parent)
-    assert isinstance(found, Unusable)
-    assert found.reason == wanted
 
 
 PIECES = st.sampled_from(

@@ -15,7 +15,8 @@ from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.library import LibraryFamily
 from cutegen_nb.core.ports import GuideRequest
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Plan, PromptPart, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy, StrategySource

@@ -9,7 +9,8 @@ import pytest
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.library import LibraryFamily
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import Prompt, Relation, Reply, Usage
+from cutegen_nb.core.round import Prompt, Reply, Usage
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.knowledge import AppliedStrategy
 from cutegen_nb.core.session import Plan, PromptPart
 from cutegen_nb.core.stage import Stage

@@ -15,7 +15,8 @@ from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, ProblemForm, Rewrite, Workload, WorkloadClass
 from cutegen_nb.core.profile import Counters, LaunchProfile, LineCounters, Profile, ProfileSource
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy

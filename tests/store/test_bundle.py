@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.core.errors import DamagedSession, StoreError
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store import bundle
 from cutegen_nb.store.bundle import read_bundle, write_bundle
 from cutegen_nb.store.sqlite import SqliteStore

@@ -9,7 +9,7 @@ import pytest
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.errors import StoreError
 from cutegen_nb.core.evaluation import Judged, Verdict
-from cutegen_nb.core.round import Comparison, Relation
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.testing import examples

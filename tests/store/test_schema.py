@@ -18,7 +18,8 @@ from cutegen_nb.analysis.history.session_summary import summarise
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.errors import StoreError
-from cutegen_nb.core.round import Comparison, Epoch, Relation
+from cutegen_nb.core.round import Epoch
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.store.schema import APPLICATION_ID, VERSION
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.testing import examples

@@ -20,7 +20,8 @@ import pytest
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.compiled.listing import CodeListing, CodeRow, packed_rows
 from cutegen_nb.core.errors import StoreError
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Reply, Round, Usage
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.store.schema import VERSION

@@ -7,7 +7,8 @@ import pytest
 
 from cutegen_nb.analysis.history.session_summary import summarise
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Prompt, Relation, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.store.sqlite import SqliteStore

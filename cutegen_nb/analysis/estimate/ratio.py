@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutegen_nb.analysis.estimate.interval import interval, ratio_deviation
 from cutegen_nb.analysis.figures.quantity import duration, times
 from cutegen_nb.core.estimate import Estimate
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 
 LEAST_DIFFERENCE = 0.01
 """Least relative difference that counts; a kernel timed against itself differs by as much."""

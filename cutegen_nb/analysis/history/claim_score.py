@@ -13,7 +13,8 @@ from enum import StrEnum
 from cutegen_nb.analysis.figures.quantity import change, count, duration, figure, times
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.profile import Counters, ProfileSource
-from cutegen_nb.core.round import NO_CLEAR_DIFFERENCE, Comparison, PredictedChange, Relation
+from cutegen_nb.core.round import PredictedChange
+from cutegen_nb.core.search.comparison import NO_CLEAR_DIFFERENCE, Comparison, Relation
 from cutegen_nb.core.strategy import Direction
 
 LATENCY = "latency_ms"

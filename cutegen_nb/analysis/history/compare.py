@@ -28,7 +28,7 @@ from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
-from cutegen_nb.core.round import Comparison, Relation
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 
 WORK_FRACTION = 0.005

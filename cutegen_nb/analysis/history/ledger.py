@@ -90,7 +90,7 @@ def claims(session: Session) -> tuple[LedgerClaim, ...]:
 
 
 def calibrations(found: Sequence[LedgerClaim]) -> tuple[Calibration, ...]:
-    """Return the record of each predictor, persons and authors before the strategies."""
+    """Return how often each predictor was right: persons and authors first, then the strategies."""
     by = {one.claim.by: None for one in found}
     order = sorted(by, key=lambda name: name == STRATEGY)
     return tuple(_calibration(name, [one.claim for one in found if one.claim.by == name]) for name in order)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.history.summary import decision, decision_word, revision
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.round import Attempt, Relation, Round, same_kernel
+from cutegen_nb.core.round import Attempt, Round
+from cutegen_nb.core.search.comparison import Relation, same_kernel
 from cutegen_nb.core.session import Session
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.history.claim_score import SPEEDUP, Outcome, Score, score
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Comparison, PredictedChange, Prediction, Round
+from cutegen_nb.core.round import PredictedChange, Prediction, Round
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Direction, Strategy
 

@@ -14,7 +14,8 @@ from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.library import library_option, library_words, parse_library
-from cutegen_nb.core.round import Action, Decision, Relation, Round, same_kernel
+from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.search.comparison import Relation, same_kernel
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.core.timing import BaselineTiming

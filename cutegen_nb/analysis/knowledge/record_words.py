@@ -57,7 +57,7 @@ def line_words(line: StrategyLine) -> str:
 
 
 def _stated(line: StrategyLine) -> str:
-    """Return the statements of the strategies of a line, for an author who does not know their names."""
+    """Return a line's strategies as numbered statements, for an author who does not know their names."""
     steps = " ".join(f"({number}) {one.statement}" for number, one in enumerate(line.applied, start=1))
     return f"these steps, {_speedup(line)}: {steps}"
 

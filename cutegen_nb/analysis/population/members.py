@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import Action, Decision, Relation, Round
+from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.population import Duel
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Optimisation

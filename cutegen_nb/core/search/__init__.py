@@ -1,1 +1,1 @@
-"""Values of a search over many kernels: populations, knowledge of earlier sessions, campaigns."""
+"""Values of a search over many kernels: comparisons, populations, knowledge of sessions, campaigns."""

@@ -115,6 +115,6 @@ def range_at(address: int) -> AddressRange | None:
 
 
 def _write(file: int, data: memoryview) -> None:
-    """Write all of `data`; one write(2) may take less."""
+    """Write all of `data`: a single write(2) may write only a part."""
     while data:
         data = data[os.write(file, data) :]

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from cutegen_nb.core.evaluation import GLUE_FRACTION
 from cutegen_nb.core.library import Library, LibraryFamily, family_of
-from cutegen_nb.evaluator.numerics.error_pattern import poison, poison_bits
+from cutegen_nb.evaluator.numerics.poison import poison, poison_bits
 from cutegen_nb.evaluator.observe.guard_bands import ALLOCATING, UNINITIALISED, Guards, beyond_the_band
 from cutegen_nb.evaluator.observe.host_reads import InputStorages
 from cutegen_nb.evaluator.observe.library_results import LibraryResults

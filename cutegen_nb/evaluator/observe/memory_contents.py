@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.evaluator.numerics.error_pattern import poison
+from cutegen_nb.evaluator.numerics.poison import poison
 from cutegen_nb.evaluator.problem.input_variants import is_sorted, may_vary
 
 _FEW = 8

@@ -23,7 +23,7 @@ from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.numerics import tolerance
-from cutegen_nb.evaluator.numerics.error_pattern import poison
+from cutegen_nb.evaluator.numerics.poison import poison
 from cutegen_nb.evaluator.observe.backend import ExecutionDevice
 from cutegen_nb.evaluator.probes.probe import expected_for
 from cutegen_nb.evaluator.problem import inputs, loader

@@ -8,7 +8,8 @@ from dataclasses import replace
 from cutegen_nb.analysis.population.members import Member, candidates, select, stagnant_epochs
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.ports import Approver, Clock
-from cutegen_nb.core.round import Action, Attempt, Comparison, Decision, Epoch, Prompt
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt
+from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.search.population import Duel
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.population.planning import restart_members

@@ -337,7 +337,7 @@ class _Sampler:
 
 
 def _scaled(reuses: list[CtaReuse], total: int) -> tuple[int, tuple[Reuse, ...]]:
-    """First touches and reuses of the whole launch, which loads ``total`` sectors."""
+    """Scale first touches and reuses of the sampled CTAs to a launch that loads ``total`` sectors."""
     logged = sum(one.total for one in reuses)
     scale = total / logged if logged else 0.0
     again: dict[int, float] = {}

@@ -126,9 +126,9 @@ class GlobalMemory:
         return tuple(self._allocations)
 
     def begin(self, *, keeping: bool = True) -> None:
-        """Prepare a launch: within a limit, bytes it overwrites are copied, in case it has to run again.
+        """Prepare a launch. Bytes that it overwrites are copied first, so that it can run again.
 
-        Without ``keeping`` nothing is copied, so that ranges of any size cost nothing.
+        Nothing is copied without ``keeping``, or where all ranges together exceed a limit.
         """
         total = sum(one.end - one.address for one in self._allocations)
         for one in self._allocations:

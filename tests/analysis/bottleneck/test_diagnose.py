@@ -2,17 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from cutegen_nb.analysis.bottleneck.diagnose import diagnose
-from cutegen_nb.analysis.hardware.zone import ZoneName
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import (
     Counters,
-    KernelResources,
     LaunchProfile,
     LineCounters,
     Profile,
@@ -98,39 +94,6 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_named_first_with_its_line(fault):
-    found = diagnose(FACTS, evaluation(FAULTS[fault]), DEVICE)
-    assert found.causes[0].name == fault
-    assert found.causes[0].line == 17
-    assert found.causes[0].readings
-    assert found.causes[0].refuted_by
-
-
-def test_a_result_carried_through_memory_between_launches_is_extra_traffic():
-    found = diagnose(FACTS, evaluation(CLEAN, launches=3), DEVICE)
-    assert "extra-traffic" in [cause.name for cause in found.causes]
-
-
-def test_a_lesser_fault_does_not_lead():
-    both = replace(FAULTS["bank-conflicts"], gmem_load_sectors=SECTORS)
-    found = diagnose(FACTS, evaluation(both), DEVICE)
-    assert found.causes[0].name == "bank-conflicts"
-
-
-def test_what_burdens_the_busiest_unit_comes_first():
-    """Twenty times the instructions next to sixteen times the sectors: memory is the limit, so it leads."""
-    both = replace(
-        CLEAN,
-        gmem_load_sectors=16 * SECTORS,
-        warp_instructions=20 * CLEAN.warp_instructions,
-        thread_instructions=20 * CLEAN.thread_instructions,
-    )
-    found = diagnose(FACTS, evaluation(both), DEVICE)
-    assert found.bound is Bound.MEMORY
-    assert [cause.name for cause in found.causes][:2] == ["uncoalesced", "instruction-overhead"]
-
-
 def test_text_names_counters_and_what_would_refute_them():
     first, cause = diagnose(FACTS, evaluation(FAULTS["uncoalesced"]), DEVICE).text()[:2]
     assert first.startswith("Bound: memory (simulated counts).")
@@ -192,72 +155,6 @@ def test_a_product_simulated_small_is_judged_by_the_reuse_of_its_full_size():
     same = diagnose(replace(facts, full=facts.scaled), small, TENSOR)
     by_unit = {one.unit: one.fraction for one in found.demands}
     assert next(one.fraction for one in same.demands if one.unit == "DRAM") > 4 * by_unit["DRAM"]
-
-
-@pytest.mark.parametrize(
-    ("side", "expected"), [(32, ZoneName.MEMORY), (512, ZoneName.MIDDLE), (4096, ZoneName.COMPUTE)]
-)
-def test_the_zone_is_read_between_the_ridge_points_of_both_kinds_of_cores(side, expected):
-    """An fp16 product of this side has side ÷ 3 FLOP a byte; the ridges are 14 and 206."""
-    facts, small = tensor_product(64, side)
-    found = diagnose(facts, small, TENSOR)
-    assert found.zone is not None
-    assert found.zone.name is expected
-    assert (round(found.zone.cuda_ridge), round(found.zone.tensor_ridge)) == (14, 206)
-    assert "ridge point of CUDA cores 14, of tensor cores 206 FLOP/B" in "\n".join(found.text())
-
-
-def launched(grid: int, block: int, registers: int, smem: int = 0) -> Evaluation:
-    found = evaluation(CLEAN)
-    assert found.profile is not None
-    launch = replace(
-        found.profile.launches[0], grid=(grid, 1, 1), block=(block, 1, 1), dynamic_smem_bytes=smem,
-        resources=KernelResources(architecture="sm_90a", registers=registers),
-    )  # fmt: skip
-    return replace(found, profile=replace(found.profile, launches=(launch,)))
-
-
-NOT_SCALED = replace(FACTS, full=FACTS.scaled)
-
-
-def causes(facts, found) -> dict[str, object]:
-    return {cause.name: cause for cause in diagnose(facts, found, TENSOR).causes}
-
-
-def test_a_last_wave_of_a_few_ctas_is_a_tail_and_a_full_one_is_none():
-    """132 multiprocessors hold 8 CTAs of 256 threads each: 1056 at once."""
-    assert "tail-effect" in causes(NOT_SCALED, launched(1100, 256, 32))
-    assert "tail-effect" not in causes(NOT_SCALED, launched(2112, 256, 32))
-    assert "tail-effect" not in causes(FACTS, launched(1100, 256, 32)), (
-        "the grid of a smaller problem says nothing"
-    )
-
-
-def test_low_occupancy_names_its_limiter_and_what_lifts_it():
-    cause = causes(FACTS, launched(4096, 128, 32, smem=200_000))["occupancy"]
-    assert "limited by shared memory" in cause.statement
-    assert "One more CTA needs at most" in cause.statement
-    assert "occupancy" not in causes(FACTS, launched(4096, 256, 32))
-
-
-def test_a_small_grid_of_a_scaled_problem_is_judged_in_proportion():
-    """16 CTAs at one 1024th of the size are 16,384 at full size; at full size itself they are too few."""
-    assert "too-few-ctas" not in causes(FACTS, launched(16, 256, 32))
-    assert "too-few-ctas" in causes(NOT_SCALED, launched(16, 256, 32))
-
-
-def test_shared_memory_that_is_busiest_without_conflicts_asks_for_more_reuse():
-    """One wavefront a multiply-add of a warp: four would fit the arithmetic in the same time."""
-    wavefronts = ELEMENTS
-    tiled = replace(
-        CLEAN,
-        smem_wavefronts=wavefronts,
-        smem_ideal_wavefronts=wavefronts,
-        flops={"cuda.f32": 64 * wavefronts},
-    )
-    first = diagnose(FACTS, evaluation(tiled, grid=4096), TENSOR).causes[0]
-    assert first.name == "shared-reuse"
-    assert "shared-reuse" not in causes(FACTS, evaluation(CLEAN, grid=4096))
 
 
 def test_readings_of_the_bound_name_counters_work_and_rates():

@@ -13,8 +13,9 @@ from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.library import LibraryFamily
-from cutegen_nb.core.round import Relation, Usage
+from cutegen_nb.core.round import Usage
 from cutegen_nb.core.search.campaign import CampaignEntry, ProblemState
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.testing import examples
 

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.estimate.constants import CONSTANTS
 from cutegen_nb.analysis.estimate.estimate import estimate
-from cutegen_nb.analysis.estimate.interval import MOST_DEVIATION, interval, shares
-from cutegen_nb.analysis.estimate.launch_terms import DRAM, L1, LATENCY, LAUNCH, TENSOR
+from cutegen_nb.analysis.estimate.launch_terms import DRAM, LATENCY
 from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.estimate import FullSizeSample, Reuse, Sharing
@@ -32,22 +30,6 @@ def test_a_slower_memory_takes_longer_in_proportion(call):
     ratio = estimate(call(), A100).seconds / estimate(call(), H200).seconds
     bandwidths = H200.sheet.bandwidth_bytes_per_s / A100.sheet.bandwidth_bytes_per_s
     assert ratio == pytest.approx(bandwidths, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("changed", "bound"),
-    [
-        ({"counters": {"instructions": {"fp32": 1 << 31}}}, "fp32 pipe"),
-        ({"counters": {"flops": {"tensor.f16": 1 << 50}}}, TENSOR),
-        ({"counters": {"smem_wavefronts": 1 << 33}}, L1),
-        ({"longest_warp_instructions": 1 << 22}, LATENCY),
-        ({}, DRAM),
-    ],
-)
-def test_the_work_that_grew_bounds_the_estimate(call, changed, bound):
-    found = estimate(call(**changed), H200)
-    assert found.bound == bound
-    assert (found.seconds > 2 * estimate(call(), H200).seconds) is (bound != DRAM)
 
 
 def test_few_ctas_leave_multiprocessors_idle(call):
@@ -78,15 +60,6 @@ def test_what_neighbouring_ctas_share_is_read_once(call):
     assert shared.seconds < alone.seconds / 1.5
 
 
-def test_launches_add_up_and_each_costs_its_start(launch):
-    one = estimate(FullSizeSample(launches=(launch(),)), H200)
-    two = estimate(FullSizeSample(launches=(launch(), launch())), H200)
-    start = next(term.seconds for term in one.terms if term.name == LAUNCH)
-    assert two.seconds == pytest.approx(2 * one.seconds, rel=0.01)
-    assert next(term.seconds for term in two.terms if term.name == LAUNCH) == pytest.approx(2 * start)
-    assert start == pytest.approx(3e-6)
-
-
 def test_without_a_launch_the_reason_is_told():
     with pytest.raises(UsageError, match="no time can be estimated: it ended before its time"):
         estimate(FullSizeSample(missing="it ended before its time"), H200)
@@ -102,25 +75,6 @@ def test_a_cta_that_fits_nowhere_and_unknown_registers_are_told(call):
     assert estimate(call(resources=many), H200).note == ""
 
 
-def test_an_uncertain_sample_widens_the_interval(call):
-    widths = [
-        found.seconds_high / found.seconds_low
-        for error in (0.0, 0.1, 0.5, 100.0)
-        for found in [estimate(call(error_fraction=error), H200)]
-    ]
-    assert widths == sorted(widths)
-    assert widths[0] < 2
-    low, high = interval(1.0, MOST_DEVIATION)
-    assert widths[-1] == pytest.approx(high / low)
-
-
-def test_the_weights_of_terms_add_up_to_one_and_the_largest_counts_most(call):
-    found = shares(estimate(call(), H200).terms)
-    assert sum(found.values()) == pytest.approx(1)
-    assert max(found, key=found.get) == DRAM
-    assert shares(()) == {}
-
-
 def test_an_estimate_must_lie_in_its_interval(call):
     found = estimate(call(), H200)
     for wrong in (
@@ -130,19 +84,6 @@ def test_an_estimate_must_lie_in_its_interval(call):
     ):
         with pytest.raises(ValueError, match="an interval must hold its estimate"):
             replace(found, **wrong)
-
-
-def test_wgmma_reaches_more_of_the_tensor_cores_than_mma_sync(call):
-    """A warp of an ``mma.sync`` does 4,096 operations an instruction, one of an m64n128k16 ``wgmma`` 65,536."""
-    flops = 1 << 44
-    times = [
-        estimate(
-            call(counters={"flops": {"tensor.f16": flops}, "instructions": {"tensor.f16": flops // each}}),
-            H200,
-        ).seconds
-        for each in (4096, 65536)
-    ]
-    assert times[0] / times[1] == pytest.approx(0.78 / H200.mma_sync_fraction, rel=0.05)
 
 
 def test_bulk_copies_are_no_scattered_requests(call):
@@ -158,76 +99,6 @@ def test_bulk_copies_are_no_scattered_requests(call):
     assert (
         estimate(call(counters={"gmem_accesses": alone}), H200).seconds > 1.1 * estimate(plain, H200).seconds
     )
-
-
-def test_integer_work_keeps_the_whole_clock_and_sums_of_floats_do_not(call):
-    """Both pipes take a warp's instruction in the same time, but only fp32 draws the power that lowers it."""
-    seconds = {
-        pipe: next(
-            term.seconds
-            for term in estimate(call(counters={"instructions": {pipe: amount}}), H200).terms
-            if term.name == f"{pipe} pipe"
-        )
-        for pipe, amount in (("alu", 1 << 32), ("fp32", 1 << 33))
-    }
-    assert seconds["alu"] / seconds["fp32"] == pytest.approx(CONSTANTS.peak_fraction)
-
-
-def test_a_few_long_ctas_do_not_make_every_wave_long(call):
-    """Where CTAs differ, the longest warp is waited for once, not in each of a thousand waves."""
-    long = {"longest_warp_instructions": 10_000}
-    alike, differing = (
-        next(
-            term.seconds
-            for term in estimate(call(**long, error_fraction=error), H200).terms
-            if term.name == LATENCY
-        )
-        for error in (0.0, 0.1)
-    )
-    assert differing < alike / 10
-    longer = estimate(call(longest_warp_instructions=1 << 24, error_fraction=0.1), H200)
-    assert longer.bound == LATENCY
-
-
-def test_a_cta_that_fills_its_multiprocessor_waits_after_it_has_issued(call):
-    """Its instructions, its loads and its products take turns; of several CTAs one works while another waits."""
-    work = {"instructions": {"alu": 1 << 31}, "flops": {"tensor.f16": 1 << 42}}
-    alone, several = (
-        estimate(call(counters=work, dynamic_smem_bytes=smem), H200).seconds for smem in (200 << 10, 20 << 10)
-    )
-    assert alone > 1.3 * several
-
-
-def test_products_lengthen_the_chain_of_the_warps_that_wait_for_them(call):
-    """With one CTA a multiprocessor its products and its copies take turns."""
-    flops = {"flops": {"tensor.f16": 1 << 40}}
-    before, after = (
-        next(term.seconds for term in estimate(call(counters=counted), H200).terms if term.name == LATENCY)
-        for counted in ({}, flops)
-    )
-    assert after > before
-
-
-def test_shuffles_lengthen_the_chain_of_a_warp(call):
-    few, many = (
-        next(
-            term.seconds
-            for term in estimate(
-                call(counters={"instructions": kinds}, longest_warp_instructions=1000, load_rounds=0), H200
-            ).terms
-            if term.name == LATENCY
-        )
-        for kinds in ({"alu": 10 << 21}, {"alu": 5 << 21, "warp": 5 << 21})
-    )
-    assert many > 1.5 * few
-
-
-def test_loads_that_wait_for_a_busy_dram_wait_longer(call):
-    """Where the chain takes as long as the transfers, both together take more than either."""
-    found = estimate(call(load_rounds=5 * GIB // 512), H200)
-    seconds = {term.name: term.seconds for term in found.terms}
-    assert seconds[LATENCY] == pytest.approx(seconds[DRAM], rel=0.3)
-    assert found.seconds > 1.25 * max(seconds.values())
 
 
 def test_values_that_loads_share_are_found_in_the_l1_and_tiles_that_are_copied_are_not(call):

@@ -10,7 +10,7 @@ from cutegen_nb.analysis.estimate.interval import ratio_deviation
 from cutegen_nb.analysis.estimate.launch_terms import DRAM, LATENCY
 from cutegen_nb.analysis.estimate.ratio import compare_estimates
 from cutegen_nb.core.estimate import Estimate, Term
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 
 
 def told(ms: float, *terms: tuple[str, float], width: float = 1.2, note: str = "") -> Estimate:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cutegen_nb.analysis.history.claim_score import LATENCY, SPEEDUP, Basis, Outcome, score
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.profile import ProfileSource
-from cutegen_nb.core.round import Comparison, PredictedChange, Relation
+from cutegen_nb.core.round import PredictedChange
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.testing import examples

@@ -18,7 +18,7 @@ from cutegen_nb.core.profile import (
     Profile,
     ProfileSource,
 )
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 
 WORK = Workload(graph=Graph(inputs=(), parameters=(), nodes=(), outputs=()), flops=1000, least_bytes=32_000)

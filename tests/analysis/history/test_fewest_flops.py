@@ -14,7 +14,7 @@ from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.library import LibraryFamily
 from cutegen_nb.core.problem import Rewrite
 from cutegen_nb.core.profile import Counters, ProfileSource
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.testing import examples
 
 FULL = 1 << 20

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.analysis.history.ledger import calibrations, claims, deed, said
-from cutegen_nb.core.round import Action, Comparison, Decision, Prediction, Relation
+from cutegen_nb.core.round import Action, Decision, Prediction
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction
 from cutegen_nb.testing import examples
 

@@ -9,7 +9,8 @@ import pytest
 from cutegen_nb.analysis.history.lineage_graph import lineage, tree
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action, Decision, Relation, Round
+from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.html.lineage import lanes, lineage_section, lineage_svg
 from cutegen_nb.report.terminal.lineage import lineage_text

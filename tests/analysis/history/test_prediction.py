@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from cutegen_nb.analysis.history.prediction import prediction_scores, round_scores, strategy_scores
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Comparison, PredictedChange, Prediction, Relation
+from cutegen_nb.core.round import PredictedChange, Prediction
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction, ExpectedEffect
 from cutegen_nb.testing import examples
 

@@ -6,7 +6,7 @@ import pytest
 
 from cutegen_nb.analysis.history.session_summary import SessionSummary, summarise
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.round import Comparison, Relation
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.testing import examples
 

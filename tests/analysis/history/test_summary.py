@@ -13,7 +13,8 @@ from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.graph import Value
 from cutegen_nb.core.library import LibraryFamily
-from cutegen_nb.core.round import Action, Comparison, Decision, EndedStrategy, Relation, StrategyEnd
+from cutegen_nb.core.round import Action, Decision, EndedStrategy, StrategyEnd
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.testing import examples
 

@@ -17,7 +17,8 @@ from cutegen_nb.analysis.population.members import (
 )
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.evaluation import Judged, Verdict
-from cutegen_nb.core.round import Action, Comparison, Decision, Epoch, Relation
+from cutegen_nb.core.round import Action, Decision, Epoch
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.population import Duel, MoveKind, Slot
 from cutegen_nb.core.strategy import Alignment, Optimisation
 from cutegen_nb.core.timing import Timing

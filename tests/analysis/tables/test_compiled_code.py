@@ -2,12 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
-from cutegen_nb.analysis.binary.instruction_classes import by_class, class_of
 from cutegen_nb.analysis.source.lines import spilled_by_line
 from cutegen_nb.analysis.tables.compiled_code import compiled
-from cutegen_nb.analysis.tables.compiled_code_text import code_text, static_facts_text
+from cutegen_nb.analysis.tables.compiled_code_text import static_facts_text
 from cutegen_nb.core.profile import (
     CodeLine,
     CompiledCode,
@@ -42,23 +39,6 @@ def profile(*launches):
     return Profile(source=ProfileSource.SIMULATED, device="sm_80", launches=launches)
 
 
-def test_one_sentence_a_kernel_says_registers_spills_with_their_lines_occupancy_and_instructions():
-    (words,) = static_facts_text(profile(LAUNCH, LAUNCH))
-    assert words.startswith("hold: 255 registers a thread, spills: 48 B a thread (line 7: 40 B, line 9: 8 B)")
-    assert "2.05 kB of shared memory a CTA" in words
-    assert "2 CTAs fit a multiprocessor (8 of 64 warps, 12.5 %), limited by registers" in words
-    assert "85 instructions in the code (SASS): tensor cores 75.3 %" in words
-    assert "asynchronous copies LDGSTS.128 × 6" in words
-    assert "global loads LDG.128 × 8, LDG.32 × 2" in words
-    assert "m16n8k16.f32.f16.f16.f32 × 64" in words
-
-
-def test_instructions_alone_stand_beside_a_table_of_resources():
-    (words,) = code_text(profile(LAUNCH, LAUNCH, replace(LAUNCH, kernel="other", code=None)))
-    assert words.startswith("hold: 85 instructions in the code (SASS)")
-    assert "registers" not in words
-
-
 def test_the_librarys_lines_are_not_the_authors_to_cure():
     assert spilled_by_line(LAUNCH) == {7: 40, 9: 8}
 
@@ -84,22 +64,3 @@ def test_where_nothing_was_read_nothing_is_said():
     bare = replace(LAUNCH, resources=None, code=None)
     assert static_facts_text(profile(bare)) == ()
     assert compiled(profile(bare)) == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "language", "kind"),
-    [
-        ("FFMA", "SASS", "fp32"), ("MUFU", "SASS", "special functions"), ("LDL.32", "SASS", "local memory"),
-        ("HGMMA", "SASS", "tensor cores"), ("NEVER", "SASS", "other"), ("fma.f32", "PTX", "fp32"),
-        ("fma.f16x2", "PTX", "half and packed"), ("add.s64", "PTX", "integer and logic"),
-        ("ld.global.128", "PTX", "global loads"), ("ld.shared.32", "PTX", "shared loads"),
-        ("cp.async.bulk", "PTX", "asynchronous copies"), ("ex2.f32", "PTX", "special functions"),
-        ("mma.f32", "PTX", "tensor cores"), ("bra", "PTX", "branches"), ("unheard", "PTX", "other"),
-    ],
-)  # fmt: skip
-def test_every_instruction_has_one_kind_of_work(name, language, kind):
-    assert class_of(name, language) == kind
-
-
-def test_kinds_come_by_how_many_instructions_they_have():
-    assert list(by_class(CODE))[:2] == ["tensor cores", "global loads"]

@@ -14,7 +14,6 @@ from cutegen_nb.analysis.tables.counts import (
     pipes,
     resources,
 )
-from cutegen_nb.analysis.tables.measured import launches, measured_tables, units, waits
 from cutegen_nb.core.nsight import metrics as names
 from cutegen_nb.core.profile import (
     DURATION,
@@ -109,22 +108,3 @@ def test_resources_are_told_once_for_each_configuration():
 )
 def test_a_kernel_is_named_as_in_its_source(kernel, name):
     assert kernel_name(replace(LAUNCH, kernel=kernel)) == name
-
-
-def test_simulated_counts_have_no_measured_tables():
-    assert measured_tables(SIMULATED) == ()
-    assert [table.title for table in measured_tables(measured())] == ["Kernels as Nsight Compute ran them"]
-
-
-def test_a_launch_is_told_with_time_traffic_and_what_was_not_collected():
-    found = measured(DRAM_READ=1e6, L2_HITS=50.0, BUSY_CYCLES=75.0, ELAPSED_CYCLES=100.0)
-    assert launches(found).rows == (
-        ("scale", "2.00 ms", "1.00 MB", "–", "–", "50.0 %", "–", "75.0 %"),
-    )  # fmt: skip
-
-
-def test_units_and_waits_are_told_the_largest_first_without_what_is_small():
-    found = measured(DRAM_SHARE=40.0, ISSUE_SHARE=50.0, long_scoreboard=3.0, barrier=6.9, wait=0.1)
-    assert [row[:2] for row in units(found).rows] == [("instruction issue", "50.0 %"), ("DRAM", "40.0 %")]
-    assert waits(found).rows == (("barrier", "6.90", "69.0 %"), ("long scoreboard", "3.00", "30.0 %"))
-    assert units(SIMULATED).rows == ()

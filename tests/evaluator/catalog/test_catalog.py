@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import json
-import subprocess
-import sys
 
-from cutegen_nb.core.evaluation import CheckState, Tier
+from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.evaluator.catalog.catalog import CHECKS, by_name
-from cutegen_nb.evaluator.trial.evidence import Evidence
 
 
 def test_names_are_unique_and_every_check_says_what_it_stops_and_costs():
@@ -29,32 +25,3 @@ def test_tiers_include_the_ones_before():
     assert Tier.C.includes(Tier.A)
     assert Tier.B.includes(Tier.B)
     assert not Tier.A.includes(Tier.B)
-
-
-def test_a_check_that_never_came_about_says_why():
-    results = {item.name: item for item in Evidence().check_results(Tier.B, on_gpu=False)}
-    assert results["physical floor"].note == "it needs a GPU"
-    assert results["many calls"].note == "the evaluation ended before it"
-    assert "second process, other seeds" not in results
-
-
-def test_the_command_lists_every_check_and_imports_no_torch():
-    code = (
-        "import sys; from cutegen_nb.cli.main import main; status = main(['checks', '--json']); "
-        "assert 'torch' not in sys.modules; sys.exit(status)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)["checks"]
-    assert [item["name"] for item in found] == [item.name for item in CHECKS]
-    keys = {"name", "protocol", "tier", "decides", "stops", "cost", "needs_gpu", "needs_simulator", "instead"}
-    assert keys == set(found[0])
-
-
-def test_what_needs_a_gpu_at_tier_c_says_what_looks_for_the_same_on_the_simulator():
-    results = {item.name: item for item in Evidence().check_results(Tier.C, on_gpu=False)}
-    race = results["compute-sanitizer racecheck"]
-    assert race.state is CheckState.NOT_RUN
-    assert race.note == (
-        "it needs a GPU; the simulator has its own: shared memory ordered by barriers, asynchronous copies "
-        "waited for"
-    )

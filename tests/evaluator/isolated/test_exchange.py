@@ -67,7 +67,9 @@ def quick(judge_class):
     """An evaluator whose checks above tier A take no time, but this one."""
     made = judge_class(device="simulator", deadline_s=15.0, memory_bytes=1 << 30)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cutegen_nb.evaluator.evaluator.HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 0.0))
+        patch.setattr(
+            "cutegen_nb.evaluator.evaluation_case.HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 0.0)
+        )
         yield made
     made.close()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cutegen_nb.core.library import LibraryFamily
-from cutegen_nb.evaluator.numerics.error_pattern import poisoned
+from cutegen_nb.evaluator.numerics.poison import poisoned
 from cutegen_nb.evaluator.observe.dispatch_watch import ForwardWatch, OperationNames
 from cutegen_nb.evaluator.observe.library_results import LibraryResults
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
 from cutegen_nb.evaluator.problem.other_sizes import SizeLiteral, extents, rewrites_for, sizes
-from cutegen_nb.evaluator.problem.thresholds import Threshold, thresholds
+from cutegen_nb.evaluator.problem.thresholds import Threshold
 
 SOURCE = """
 import torch
@@ -23,35 +23,6 @@ def get_inputs():
 """
 PROBLEM = Problem(name="p", source=SOURCE, form=ProblemForm.KERNELBENCH)
 NOW = (Rewrite(line=5, column=10, full=4096, scaled=256),)
-
-
-def test_thresholds_are_integers_that_sizes_are_compared_with():
-    source = """
-LIMIT = 1 << 20
-from cutlass import cute
-
-@cute.kernel
-def kernel(x, n):
-    if thread < 256:
-        pass
-    if n > 70000:
-        pass
-
-def forward(x):
-    if x.numel() > LIMIT or x.shape[0] == 8 or 4 * 128 <= x.shape[1] or x.numel() // (2**16 + 1):
-        return 1
-"""
-    assert [(item.value, item.words) for item in thresholds(source)] == [
-        (1 << 20, "1048576 (LIMIT on line 13)"),
-        (70_000, "70000 (line 9)"),
-        (65_537, "65537 (2 ** 16 + 1 on line 13)"),
-        (512, "512 (4 * 128 on line 13)"),
-    ]
-
-
-def test_constants_alone_decide_nothing_by_size():
-    source = "THREADS = 256\nWARPS = THREADS // 32\nWIDE = THREADS > 128\nif x.numel() // 64 > 3: pass\n"
-    assert [item.value for item in thresholds(source)] == [64]
 
 
 def test_extents_are_literals_that_size_an_input():
@@ -98,19 +69,6 @@ def test_one_extent_takes_its_own_length_while_the_others_make_room():
     assert not [
         item for item in sizes([SizeLiteral(full=64, now=64)], (64, 64), ()) if item.control is not None
     ]
-
-
-def test_what_a_minimum_caps_may_count_ctas():
-    source = "THREADS = 128\n\ndef host(n):\n    launch(grid=(min(n // THREADS, 65535), 1, 1))\n"
-    assert [(item.value, item.is_product) for item in thresholds(source)] == [
-        (65535 * 128, True),
-        (65535, False),
-        (128, False),
-    ]
-    assert thresholds(source)[0].words == "8388480 (65535 * THREADS on line 4, a minimum times a constant)"
-    assert thresholds(f"{source}\ndef kernel():\n    step, _, _ = cute.arch.grid_dim()\n") == (
-        Threshold(value=128, expression="THREADS", line=4),
-    )
 
 
 def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():

@@ -9,7 +9,6 @@ import torch
 
 from cutegen_nb.core.library import LibraryFamily, parse_library
 from cutegen_nb.evaluator.timing.cuda_trace import TraceEvent, allowed_operators, trace_of, work_share
-from cutegen_nb.evaluator.timing.kernel_names import is_library_kernel
 from cutegen_nb.evaluator.timing.plausibility import computed_by_a_library
 
 
@@ -94,18 +93,3 @@ def test_shares_of_a_call_add_up_to_one():
     assert share.host_fraction == pytest.approx(0.5 / 5.5)
     assert work_share(trace_of((), 7)) is None
     assert LibraryFamily.CONV in parse_library("conv")
-
-
-@pytest.mark.parametrize(
-    ("name", "library"),
-    [
-        ("kernel_cutlass_my_gemm_0", False),
-        ("kernel_cutlass_at::copy_0", False),
-        ("void cutlass::Kernel2<sm80>", True),
-        ("nvjet_sm90_tst", True),
-        ("triton_poi_fused_0", True),
-        ("my_own_cuda_kernel", False),
-    ],
-)
-def test_the_dsls_own_prefix_comes_before_a_librarys_name(name, library):
-    assert is_library_kernel(name) is library

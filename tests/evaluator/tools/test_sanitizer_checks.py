@@ -23,7 +23,6 @@ from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite, Workload
 from cutegen_nb.evaluator.tools import sanitizer as sanitizing
 from cutegen_nb.evaluator.tools import sanitizer_checks as sanitizer
 from cutegen_nb.evaluator.tools.sanitizer_report import read_report
-from cutegen_nb.evaluator.tools.tool_run import locate
 
 HERE = Path(__file__).parents[1]
 DATA = HERE / "data" / "sanitizer"
@@ -165,28 +164,6 @@ def test_what_only_informs_on_the_simulator_only_informs_here(under, tool, print
     assert (finding.kind, finding.line, finding.severity) == (kind, line, Severity.FLAG)
     assert states(evaluation).count(CheckState.FOUND) == 1
     assert len(evaluation.findings) == 1, "threads on one line are one finding"
-
-
-def test_where_there_is_no_compute_sanitizer_each_check_says_where_it_comes_from(
-    under, monkeypatch, tmp_path
-):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    if locate(sanitizer.NAME) is not None:
-        pytest.skip("it is in /usr/local/cuda here")
-    evaluation = under()
-    assert evaluation.passed
-    assert states(evaluation) == [CheckState.NOT_RUN] * 4
-    assert "CUDA toolkit" in evaluation.checks[0].note
-
-
-def test_it_is_found_where_the_toolkit_is_though_path_does_not_name_it(tmp_path):
-    tool = tmp_path / "cuda" / "bin" / "compute-sanitizer"
-    tool.parent.mkdir(parents=True)
-    tool.write_text("")
-    tool.chmod(0o755)
-    assert locate(sanitizer.NAME, {"PATH": "", "CUDA_HOME": str(tmp_path / "cuda")}) == str(tool)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.core.round import Relation
 from cutegen_nb.core.search.campaign import CampaignBudget
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Budget
 from cutegen_nb.loop.campaign.budget import Spending, budget_left, spending_of, together, total_spent
 from cutegen_nb.testing import examples

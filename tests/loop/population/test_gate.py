@@ -11,7 +11,8 @@ import pytest
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.finding import Finding, Severity
-from cutegen_nb.core.round import Action, Comparison, Decision, Relation
+from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget
 from cutegen_nb.loop.effects import Effects

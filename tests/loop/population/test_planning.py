@@ -8,7 +8,8 @@ import pytest
 
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import Action, Comparison, Decision, Relation, Round
+from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.search.knowledge import AppliedStrategy, ProblemKey, Regime, StrategyRecord
 from cutegen_nb.core.search.population import MoveKind, Slot
 from cutegen_nb.core.session import Plan, Session

@@ -12,7 +12,8 @@ from cutegen_nb.core.errors import ConfigurationError, Declined, EvaluatorError,
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.profile import Counters, LaunchProfile
-from cutegen_nb.core.round import Action, Relation
+from cutegen_nb.core.round import Action
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.core.session import Budget, Plan
 from cutegen_nb.loop.population.slot_progress import SlotState

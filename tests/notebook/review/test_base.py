@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.notebook.review.base import PARENT, base_round, base_view
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.testing import examples

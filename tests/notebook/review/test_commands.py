@@ -11,7 +11,7 @@ import pytest
 from cutegen_nb.analysis.source.diff import LineKind
 from cutegen_nb.analysis.source.diff import diff as line_diff
 from cutegen_nb.core.compiled.listing import CodeListing, CodeRow, packed_rows
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.review import commands
 from cutegen_nb.testing import examples

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cutegen_nb.analysis.bottleneck.diagnose import diagnose
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Comparison, Relation
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.notebook.review.glance import glance
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.testing import examples

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.core.round import Action, Comparison, Decision, Relation
+from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.notebook.review.ledger_view import claims_view, ledger_view
 from cutegen_nb.testing import examples
 

@@ -15,7 +15,6 @@ from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.search.campaign import CampaignRecord, ProblemState
 from cutegen_nb.core.timing import BaselineTiming
 from cutegen_nb.report.html.campaign_page import CampaignPage, render, write_campaign_page
-from cutegen_nb.report.terminal.campaign import campaign_lines
 from cutegen_nb.testing import examples
 
 GPU = replace(examples.simulated_device(), kind=DeviceKind.GPU, name="NVIDIA H200")
@@ -162,19 +161,3 @@ def test_the_page_is_written_whole_or_refused_in_a_sentence(tmp_path):
 
     with pytest.raises(StoreError, match=r"could not be written to /proc/campaign\.html"):
         write_campaign_page(page_of(tmp_path), Path("/proc/campaign.html"))
-
-
-@pytest.mark.parametrize("columns", ["60", "80", "100", "160"])
-def test_the_terminals_table_fits_and_keeps_every_problem(monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    lines = campaign_lines(RESULTS, (("guide=off", RESULTS),))
-
-    assert max(map(len, lines)) <= int(columns)
-    for item in RESULTS:
-        assert any(item.name in line for line in lines), item.name
-
-
-def test_a_terminal_is_not_steered_by_what_a_problem_is_called():
-    lines = campaign_lines([replace(FAILED, name="\x1b[2J", reason="\x1b]0;owned\x07", file="\x1b[2J.py")])
-
-    assert "\x1b" not in "\n".join(lines)

@@ -28,7 +28,6 @@ from cutegen_nb.core.profile import (
 )
 from cutegen_nb.report.html import counts as counts_view
 from cutegen_nb.report.markup import Style
-from cutegen_nb.report.terminal.counts import counts_text, table_text
 
 SOURCE = "import cutlass\n\n\ndef kernel():\n    v = tile[t, 8 * k]\n    y[t] = v if v < 1 else 0\n"
 
@@ -158,20 +157,6 @@ def test_the_page_has_every_cell_of_every_table_escaped(profile, style):
     assert "simulated counts" in page
 
 
-def test_the_terminal_has_the_same_tables_aligned(profile):
-    text = counts_text(profile, SOURCE)
-    tables = (*detail_tables(profile), resources(profile), hottest_lines(profile, SOURCE))
-
-    assert text.count("─┼") == 0
-    for table in tables:
-        block = table_text(table)
-        assert block in text
-        title, header, rule, *rows = block.splitlines()
-        assert title == table.title
-        assert len(rule) >= len(header.rstrip())
-        assert all(len(row.rstrip()) <= len(rule) for row in rows[: len(table.rows)])
-
-
 def test_a_profile_of_an_older_version_shows_what_it_has(profile):
     launch = profile.launches[0]
     old = Profile(
@@ -189,12 +174,6 @@ def test_a_profile_of_an_older_version_shows_what_it_has(profile):
     assert resources(old).rows == ()
     assert "Global sectors" in counts_view.render(old)
     assert launch.resources is not None
-
-
-def test_control_characters_of_a_name_do_not_reach_a_terminal(profile):
-    source = SOURCE.replace("v = tile", "\x1b[31mv = tile")
-
-    assert "\x1b" not in counts_text(profile, source)
 
 
 def test_what_changed_most_comes_first_and_says_whether_it_is_better():

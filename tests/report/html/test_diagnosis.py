@@ -9,7 +9,7 @@ from cutegen_nb.analysis.estimate.estimate import estimate_of
 from cutegen_nb.analysis.estimate.targets import find_target, target_named_in
 from cutegen_nb.analysis.history.summary import estimated_time
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.html import diagnosis
 from cutegen_nb.report.markup import Style
 from cutegen_nb.testing import examples

@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cutegen_nb.report.html.code import highlight
 from cutegen_nb.report.html.diff import render
 from cutegen_nb.report.markup import Style, visible
 
@@ -87,12 +86,6 @@ def test_equal_sources_say_so():
 def test_source_text_is_never_markup(style):
     page = render("a = 1\n", "a = '</td><script>x</script>'\n", style=style)
     assert "<script" not in page
-
-
-def test_highlighting_keeps_every_character():
-    for source in (OLD, "", "a\r\nb\r", "x = '''unclosed\n\n", "\x00\t\ufeff?", "if True:\n\tpass\n\n"):
-        lines = ["".join(text for _, text in line) for line in highlight(source)]
-        assert "\n".join(lines) + ("\n" if source.endswith("\n") else "") == source
 
 
 def test_characters_that_reorder_a_line_are_shown():

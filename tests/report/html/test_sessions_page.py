@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_nb.analysis.history.session_summary import summarise
 from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.html.sessions_page import finished_kernels, render, write_sessions_page
 from cutegen_nb.testing import examples
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.analysis.history.session_summary import RevisionSummary, summarise
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.html.sessions_table import course, lead, sessions_table
 from cutegen_nb.testing import examples
 

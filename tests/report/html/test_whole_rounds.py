@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.html.session_page import render
 from cutegen_nb.report.html.whole_rounds import MOST_WHOLE, whole_rounds
 from cutegen_nb.testing.examples import session_of

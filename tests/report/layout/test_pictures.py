@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import struct
 from dataclasses import replace
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from cutegen_nb.analysis.layout.banks import SharedTensor, element_bits, tile_access
 from cutegen_nb.analysis.layout.layout import parse_layout
-from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.layout import LayoutKind, LayoutRecord, TvLayout
-from cutegen_nb.report.html import layouts as layout_view
-from cutegen_nb.report.layout.drawing import PALETTE, WRONG, Content, Drawing, Grid, Room, Weight
+from cutegen_nb.report.layout.drawing import PALETTE, Drawing
 from cutegen_nb.report.layout.pictures import banks, checked, indices, picture
-from cutegen_nb.report.layout.placing import draw
 from cutegen_nb.report.layout.png import png
-from cutegen_nb.report.layout.request import LayoutRequest, drawing
 from cutegen_nb.report.layout.svg import svg
-from cutegen_nb.report.markup import Style
 
 TILE = LayoutRecord(kind=LayoutKind.SHARED, name="tile", text="(32,32):(32,1)", element="f32", line=7)
 LANES = TvLayout(role="source", text="(32,8):(1,32)", tiler="[32:1;8:1]")
@@ -71,17 +62,6 @@ def test_a_column_of_32_words_conflicts_and_a_padded_one_does_not() -> None:
     assert "down a column (mode 0): 1 pass, free of conflicts" in padded.description
 
 
-def test_an_access_with_conflicts_is_framed_in_the_colour_of_wrong_things() -> None:
-    worst, padded = picture(ACCESS), picture(replace(ACCESS, text="(32,32):(33,1)"))
-    framed = [cell for cell in worst.cells if cell.content.weight is Weight.WRONG]
-    # 32 lanes in the tile, and the one bank that 32 words are asked of.
-    assert len(framed) == 33
-    assert framed[-1].content.words == ("32",)
-    assert "256 passes, 8 at least: bank conflicts: 32 times the least" in worst.description
-    assert not [cell for cell in padded.cells if cell.content.weight is Weight.WRONG]
-    assert WRONG in svg(worst)
-
-
 def test_an_mma_says_who_holds_each_element_as_ptx_does() -> None:
     """mma.m16n8k16 (PTX ISA, "Matrix Fragments"): c0, c1 of lane l are at row l/4, columns 2(l%4) and on."""
     drawn = picture(MMA)
@@ -91,40 +71,6 @@ def test_an_mma_says_who_holds_each_element_as_ptx_does() -> None:
         for value, (row, column) in enumerate([(lane // 4, 2 * (lane % 4)), (lane // 4, 2 * (lane % 4) + 1)]):
             assert by_place[row][column].content.words == (f"T{lane}", f"V{value}")
             assert by_place[row + 8][column].content.words == (f"T{lane}", f"V{value + 2}")
-
-
-def test_what_has_no_room_is_said_in_the_picture_and_for_who_cannot_see_it() -> None:
-    drawn = indices(parse_layout("(128,256):(256,1)"), room=Room(rows=8, columns=16))
-    assert len(drawn.cells) == 128
-    assert "rows 8–127 and columns 16–255" in drawn.description
-    assert any("Not drawn" in one.text for one in drawn.words)
-
-
-def test_cells_too_small_for_words_name_runs_instead() -> None:
-    grid = Grid(
-        title="", rows=1, columns=32, content=lambda _, column: Content(color=0, words=(f"T{column // 16}",))
-    )
-    drawn = draw(grid, Room(width=260))
-    assert not any(cell.text_size for cell in drawn.cells)
-    assert [one.text for one in drawn.words if one.text.startswith("T")] == ["T0", "T1"]
-
-
-@pytest.mark.parametrize("record", [TILE, ACCESS, MMA, replace(TILE, name="</svg><script>")])
-def test_svg_is_well_formed_named_and_escaped(record: LayoutRecord) -> None:
-    drawn = picture(record)
-    root = ET.fromstring(svg(drawn))
-    assert root.get("role") == "img"
-    assert (root.get("aria-label") or "").startswith(drawn.title)
-    assert root[0].tag.endswith("title")
-    assert "script>" not in svg(drawn)
-    assert max(float(cell.x + cell.width) for cell in drawn.cells) <= drawn.width + 1
-
-
-def test_svg_and_png_have_the_same_shape() -> None:
-    drawn = picture(MMA)
-    box = [float(part) for part in (ET.fromstring(svg(drawn)).get("viewBox") or "").split()]
-    width, height = struct.unpack(">II", png(drawn)[16:24])
-    assert abs(width / height - box[2] / box[3]) < 0.01
 
 
 def test_a_picture_that_stands_alone_follows_its_viewer_and_one_on_a_page_its_page() -> None:
@@ -148,52 +94,6 @@ def test_what_cannot_be_drawn_is_left_out_of_a_report() -> None:
     assert checked(replace(TILE, text="(" * 900)) is None
     assert checked(replace(ACCESS, views=(replace(LANES, tiler="[64:1;64:1]"),))) is None
     assert checked(replace(ACCESS, views=(replace(LANES, text="(32,8):(1,64)"),))) is None
-
-
-def evaluation(*layouts: LayoutRecord) -> Evaluation:
-    return Evaluation(
-        outcome=Judged(verdict=Verdict.PASSED), summary="", device="simulator (sm_80)", layouts=layouts
-    )
-
-
-def test_a_revision_shows_what_changed_before_and_after_and_names_the_rest() -> None:
-    before, after = evaluation(ACCESS, MMA), evaluation(replace(ACCESS, text="(32,32):(33,1)", line=9), MMA)
-    html = layout_view.render(after, parent=before, names=("r0", "r1"), style=Style.PAGE, drawn=True)
-    assert html.count("<svg") == 1
-    assert "1 layout changed from r0 to r1. As before: tiled_mma." in html
-    assert "(32,32):(32,1)" in html
-    assert "(32,32):(33,1)" in html
-    assert "line 9" in html
-    in_words = layout_view.render(after, parent=before, names=("r0", "r1"))
-    assert "<svg" not in in_words
-    assert re.search(r"r0: <code>f32 \(32,32\):\(32,1\).*32 times the least", in_words)
-    assert re.search(r"r1: <code>f32 \(32,32\):\(33,1\).*free of bank conflicts", in_words)
-
-
-def test_a_revision_that_moved_a_line_changed_no_layout() -> None:
-    html = layout_view.render(evaluation(replace(MMA, line=99)), parent=evaluation(MMA), names=("r0", "r1"))
-    assert html == "<p>No layout changed from r0 to r1.</p>"
-    assert layout_view.render(evaluation()) == ""
-
-
-def test_a_layout_that_is_gone_is_said() -> None:
-    html = layout_view.render(evaluation(MMA), parent=evaluation(MMA, TILE), names=("r0", "r1"))
-    assert "gone" in html
-
-
-@pytest.mark.parametrize(
-    ("request_", "word"),
-    [
-        (LayoutRequest(text="(8,8):(8,1)", banks=True), "element"),
-        (LayoutRequest(text="(4096,4096):(4096,1)"), "up to"),
-        (LayoutRequest(text="(32,8):(1,32)", over="(32,32):(32,1)", element="f32"), "tile"),
-        (LayoutRequest(text="(32,8):(1,32)", tile="(4,4)"), "goes to index"),
-        (LayoutRequest(text="(8,8,8)", tile="(4,4)"), "has two"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_with_the_next_step(request_: LayoutRequest, word: str) -> None:
-    with pytest.raises(UsageError, match=word):
-        drawing(request_)
 
 
 @pytest.mark.parametrize(
@@ -229,15 +129,3 @@ def test_values_that_lie_apart_are_moved_one_at_a_time() -> None:
     assert "a lane moves 32 at once" in picture(across).description
     down = tile_access(replace(across, text="(16,16):(1,16)"))
     assert (down.first.lane_bytes, down.count, down.apart) == (16, 2, False)
-
-
-@pytest.mark.parametrize(("swizzle", "on_bytes"), [("3,2,3", False), ("3,4,3", True)])
-def test_an_access_is_drawn_with_a_swizzle_of_indices_or_of_bytes(swizzle: str, *, on_bytes: bool) -> None:
-    """The same permutation of 16-byte vectors: of f32 indices from bit 2, of byte addresses from bit 4."""
-    drawn = drawing(
-        LayoutRequest(
-            text="(32,4):(1,32)", tile="(32,4)", over="(32,32):(32,1)", element="f32", access_bits=128,
-            swizzle=swizzle, on_bytes=on_bytes,
-        )
-    )  # fmt: skip
-    assert "The one access of the tile: 4 passes, 4 at least: free of bank conflicts." in drawn.description

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2, SHARED
+from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.history.summary import floor
 from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.evaluator.process.device import simulated
-from cutegen_nb.report.roofline.caption import caption
 from cutegen_nb.report.roofline.marks import marks
 from cutegen_nb.report.roofline.plot import _numbers, _spread, describe, png
 
@@ -94,17 +93,6 @@ def test_a_time_that_reads_beat_the_copy_by_does_not_block_and_is_explained(time
 def test_tensors_that_fit_the_l2_may_be_faster_than_dram(timed, gpu_session):
     cached = replace(gpu_session.device, l2_bytes=gpu_session.facts.full.least_bytes // 2)
     assert not marks(timed(0.4, device=cached))[0].above
-
-
-def test_the_words_give_every_roof_its_source_and_every_kernel_its_origin(session):
-    said = describe(replace(session, device=A100))
-    text = "\n".join(said)
-    for words in (
-        "L2: 7.22 TB/s (NVIDIA A100", f"{SHARED}: 19.5 TB/s (128 bytes a clock × 108 multiprocessors × 1410 MHz",
-        "cuda.f32: 19.5 TFLOP/s, ridge point at", "Zone memory:", "r1 (from r0):", "By memory: DRAM 1; L2 0.125",
-    ):  # fmt: skip
-        assert words in text
-    assert "Simulated counts have no rate" in caption(replace(session, device=A100))
 
 
 def test_the_roofs_are_those_of_the_gpu_that_times_are_estimated_for(session):

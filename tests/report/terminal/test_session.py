@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.core.round import Relation
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.terminal.session import ending_lines, rounds_lines
 from cutegen_nb.testing import examples
 

@@ -116,198 +116,12 @@ def findings(machine, body, *, arrays=None, grid=1, block=64):
     return [(one.kind, str(one.severity)) for one in found.all()], found.all(), given[0]
 
 
-EXCHANGE = f"st.shared.b32 [%r21], %r99; {{}} ld.shared.b32 %r50, [%r22]; {STORE}"
-
-
-@pytest.mark.parametrize(
-    ("between", "kinds"),
-    [
-        ("bar.sync 0;", []),
-        ("bar.sync 3, 64;", []),
-        ("barrier.cta.sync 0;", []),
-        ("bar.warp.sync -1;", ["race"]),
-        ("membar.cta;", ["race"]),
-        ("", ["race"]),
-    ],
-)
-def test_only_a_barrier_of_the_cta_orders_its_warps(machine, between, kinds):
-    found, _, result = findings(machine, EXCHANGE.format(between), grid=3)
-    assert [kind for kind, _ in found] == kinds
-    assert (result.reshape(3, 64) == (np.arange(64) + 32) % 64).all()
-
-
-def test_one_warp_alone_never_races(machine):
-    assert findings(machine, EXCHANGE.format(""), block=32)[0] == [("uninitialised-read", "decides")]
-    body = f"st.shared.b32 [%r21], %r99; ld.shared.b32 %r50, [%r20+124]; {STORE}"
-    assert findings(machine, body, block=32)[0] == []
-
-
-def test_bytes_of_one_word_are_apart(machine):
-    body = f"""
-    add.s32 %r24, %r20, %r99; mov.b16 %rs1, 7; st.shared.b8 [%r24], %rs1; bar.sync 0;
-    ld.shared.u8 %r50, [%r24]; {STORE}"""
-    assert findings(machine, body)[0] == []
-    assert findings(
-        machine,
-        body.replace("%r20, %r99;", "%r20, 3;").replace("%rs1, 7;", "%rs1, 7; cvt.u16.u32 %rs1, %r99;"),
-    )[0] == [("race", "decides")]
-
-
-def test_warps_that_store_one_value_do_not_race(machine):
-    body = f"st.shared.b32 [flag], 5; ld.shared.b32 %r50, [flag]; {STORE}"
-    assert findings(machine, body)[0] == []
-    assert findings(machine, body.replace("[flag], 5", "[flag], %r99"))[0] == [("race", "decides")]
-
-
-def test_a_store_that_changes_nothing_after_a_read_is_no_race(machine):
-    body = f"""
-    st.shared.b32 [%r21], 9; bar.sync 0; ld.shared.b32 %r50, [%r22];
-    mov.b32 %r51, {{}}; st.shared.b32 [%r21], %r51; {STORE}"""
-    assert findings(machine, body.format("9"))[0] == []
-    assert findings(machine, body.format("10"))[0] == [("race", "decides")]
-
-
-def test_a_flag_that_a_fence_stands_before_orders_who_sees_it(machine):
-    body = f"""
-    setp.ge.u32 %p1, %r99, 32; setp.eq.u32 %p2, %r99, 0;
-    @%p1 bra WAIT;
-    st.shared.b32 [%r21], %r99;
-    bar.warp.sync -1;
-    membar.cta;
-    @%p2 st.volatile.shared.b32 [flag], 1;
-    bra.uni DONE;
-WAIT:
-    ld.volatile.shared.b32 %r30, [flag];
-    setp.ne.u32 %p3, %r30, 1;
-    @%p3 bra WAIT;
-    ld.shared.b32 %r50, [%r22];
-    {STORE}
-DONE: """
-    found, _, result = findings(machine, body)
-    assert [kind for kind, _ in found if kind == "race"] == []
-    assert (result[32:] == np.arange(32)).all()
-
-
-def test_a_lock_that_holders_take_in_turn_is_no_race(machine):
-    body = f"""
-    st.shared.b32 [%r21], 0; st.shared.b32 [flag], 0; bar.sync 0;
-    and.b32 %r31, %r99, 31; setp.ne.u32 %p1, %r31, 0; @%p1 bra DONE;
-TAKE: atom.shared.cas.b32 %r32, [flag], 0, 1; setp.ne.u32 %p2, %r32, 0; @%p2 bra TAKE;
-    membar.cta;
-    ld.shared.b32 %r33, [%r20]; add.s32 %r33, %r33, 1; st.shared.b32 [%r20], %r33;
-    membar.cta;
-    atom.shared.exch.b32 %r34, [flag], 0;
-DONE: bar.sync 0; ld.shared.b32 %r50, [%r20]; {STORE}"""
-    found, _, result = findings(machine, body, block=128)
-    assert found == []
-    assert (result == 4).all()
-
-
-def test_ctas_that_go_different_ways_are_watched_one_by_one(machine):
-    body = f"""
-    setp.eq.u32 %p1, %r97, 1; st.shared.b32 [%r21], %r99;
-    @%p1 bra LATE;
-    bar.sync 0;
-LATE: ld.shared.b32 %r50, [%r22]; {STORE}"""
-    _, every, _ = findings(machine, body, grid=3)
-    assert [(one.kind, one.cta) for one in every] == [("race", (1, 0, 0))]
-    assert findings(machine, body.replace("%r97, 1;", "%r97, 9;"), grid=3)[0] == []
-
-
-def test_addresses_that_differ_between_ctas_are_watched_cta_by_cta(machine):
-    body = f"""
-    shl.b32 %r40, %r97, 8; add.s32 %r41, %r21, %r40; add.s32 %r42, %r22, %r40;
-    st.shared.b32 [%r41], %r99; {{}} ld.shared.b32 %r50, [%r42]; {STORE}"""
-    assert findings(machine, body.format("bar.sync 0;"), grid=3)[0] == []
-    assert findings(machine, body.format(""), grid=3)[0] == [("race", "decides")]
-
-
-def test_copied_zeros_count_as_written(machine):
-    source, result = machine.align(np.ones(64, np.uint32)), machine.align(np.zeros(64, np.uint32))
-    body = f"""
-    mad.wide.u32 %rd1, %r99, 4, %rd91; mov.b32 %r30, 0;
-    cp.async.ca.shared.global [%r21], [%rd1], 4, %r30; cp.async.wait_all; bar.sync 0;
-    ld.shared.b32 %r50, [%r22]; {STORE}"""
-    assert findings(machine, body, arrays=[result, source])[0] == []
-    assert (result == 0).all()
-
-
-COPY = """
-    mad.wide.u32 %rd1, %r99, 4, %rd91;
-    cp.async.ca.shared.global [%r21], [%rd1], 4; cp.async.commit_group; {}
-"""
-
-
-@pytest.mark.parametrize(
-    ("between", "kinds"),
-    [
-        ("cp.async.wait_group 0; bar.sync 0; ld.shared.b32 %r50, [%r22];", []),
-        ("cp.async.wait_group 0; ld.shared.b32 %r50, [%r21];", []),
-        ("bar.sync 0; cp.async.wait_group 0; ld.shared.b32 %r50, [%r22];", ["race"]),
-        ("bar.sync 0; ld.shared.b32 %r50, [%r22];", ["async-hazard"]),
-        ("st.shared.b32 [%r22], 1; mov.b32 %r50, 1;", ["async-hazard"]),
-        ("cp.async.ca.shared.global [%r21], [%rd1], 4; mov.b32 %r50, 1;", ["async-hazard"]),
-        ("mov.b32 %r50, 1;", []),
-    ],
-)
-def test_a_copy_is_used_after_its_wait_and_by_others_after_a_barrier(machine, between, kinds):
-    source, result = machine.align(np.arange(64, dtype=np.uint32)), machine.align(np.zeros(64, np.uint32))
-    body = COPY.format(between) + STORE
-    found, _, _ = findings(machine, body, arrays=[result, source])
-    assert [kind for kind, _ in found] == kinds
-
-
 def test_an_unwritten_word_that_decides_nothing_is_let_off(machine):
     body = f"ld.shared.b32 %r51, [%r21]; setp.eq.u32 %p1, %r99, 1000; selp.b32 %r50, %r51, 6, %p1; {STORE}"
     found, _, result = findings(machine, body)
     assert found == []
     assert (result == 6).all()
     assert findings(machine, body.replace("1000", "10"))[0] == [("uninitialised-read", "decides")]
-
-
-def test_a_second_run_leaves_memory_and_counts_as_the_first_left_them(machine):
-    result = machine.align(np.zeros(64, np.uint32))
-    text = machine.kernel(
-        INDEX + MINE + f"ld.shared.b32 %r50, [%r21]; red.global.add.u32 [%rd90], 0; {STORE}",
-        parameters=1,
-        before=BUFFER,
-    )
-    found = Findings()
-    profile = machine.launch(text, block=64, arrays=[result], findings=found)
-    assert [one.kind for one in found.all()] == ["uninitialised-read"]
-    assert (result == 0xFFFFFFFF).all()
-    assert profile.counters.gmem_store_bytes == 64 * 4
-
-
-@pytest.mark.parametrize(
-    ("extra", "kinds"),
-    [
-        ("", ["cta-order"]),
-        ("red.global.add.u32 [%rd90+1024], 1;", []),
-        ("fence.acq_rel.gpu;", []),
-        ("fence.proxy.async; fence.mbarrier_init.release.cluster;", ["cta-order"]),
-    ],
-)
-def test_ctas_may_share_a_place_where_something_can_order_them(machine, extra, kinds):
-    result = machine.align(np.zeros(512, np.uint32))
-    body = f"{extra} mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r97;"
-    assert [kind for kind, _ in findings(machine, body, arrays=[result], grid=4)[0]] == kinds
-
-
-@pytest.mark.parametrize("value", ["7", "%r99"])
-def test_ctas_that_store_the_same_to_one_place_are_let_off(machine, value):
-    result = machine.align(np.zeros(64, np.uint32))
-    body = f"mov.b32 %r50, {value}; mad.wide.u32 %rd80, %r99, 4, %rd90; st.global.b32 [%rd80], %r50;"
-    assert findings(machine, body, arrays=[result], grid=4)[0] == []
-
-
-def test_ctas_that_share_sectors_but_no_bytes_are_let_off(machine):
-    result = machine.align(np.zeros(4 * 5, np.uint32))
-    body = "mad.lo.s32 %r40, %r97, 5, %r99; mad.wide.u32 %rd80, %r40, 4, %rd90; st.global.b32 [%rd80], %r97;"
-    body += "add.s32 %r41, %r97, 1; st.global.b32 [%rd80], %r41;"
-    found, _, _ = findings(machine, body, arrays=[result], grid=4, block=5)
-    assert found == []
-    assert (result == np.repeat(np.arange(4) + 1, 5)).all()
 
 
 def test_barriers_of_a_cta_in_two_places_are_shown(machine):
@@ -377,29 +191,11 @@ def test_what_the_architecture_does_not_have_is_refused_with_a_sentence(machine,
         machine.launch(machine.kernel("", parameters=0), **sizes)
 
 
-def test_findings_are_bounded_and_named_once_a_line(machine):
-    body = "".join(
-        f".loc 1 {line} 1\nld.shared.b32 %r50, [%r20+{4 * line}]; {STORE}" for line in range(60, 160)
-    )
-    body += body
-    assert len(findings(machine, body)[0]) == 32
-
-
 def test_the_element_of_an_access_outside_is_named(machine):
     result = machine.align(np.zeros(64, np.uint32))
     body = "mad.wide.u32 %rd80, %r98, 4, %rd90; st.global.v2.b32 [%rd80+248], {%r98, %r98};"
     with pytest.raises(OutOfBounds, match=r"element 64 of 64 \(4 bytes each\)"):
         findings(machine, body.replace("%rd80, %r98, 4", "%rd80, %r98, 8"), arrays=[result])
-
-
-def test_threads_that_name_different_barriers_meet_at_their_own(machine):
-    body = f"""
-    setp.ge.u32 %p1, %r99, 32; selp.b32 %r31, 2, 1, %p1;
-    and.b32 %r32, %r99, 3; setp.eq.u32 %p2, %r32, 0; setp.lt.u32 %p3, %r99, 16; or.pred %p2, %p2, %p3;
-    barrier.cta.red.popc.aligned.u32 %r50, %r31, 32, %p2; {STORE}"""
-    found, _, result = findings(machine, body)
-    assert found == []
-    assert result.tolist() == [16 + 4] * 32 + [8] * 32
 
 
 def test_warps_that_store_one_value_each_in_its_own_time_may_read_it(machine):
@@ -411,47 +207,3 @@ NEXT: add.s32 %r40, %r40, 1; setp.lt.u32 %p2, %r40, 4; @%p2 bra TURN;
     ld.shared.b32 %r50, [flag]; {STORE}"""
     assert findings(machine, body, block=128)[0] == []
     assert findings(machine, body.replace("[flag], 5", "[flag], %r41"), block=128)[0] == [("race", "decides")]
-
-
-def test_counters_in_groups_that_wait_for_their_own_barrier(machine):
-    # Two groups of two warps count in words of their own, each behind its own barrier, several times over.
-    body = f"""
-    shr.u32 %r40, %r99, 6; add.s32 %r41, %r40, 1; shl.b32 %r42, %r40, 2; add.s32 %r42, %r42, %r20; mov.b32 %r44, 0;
-AGAIN: st.shared.b32 [%r42], 0; barrier.cta.sync %r41, 64;
-    atom.shared.add.u32 %r43, [%r42], 1; {{}}
-    ld.shared.b32 %r50, [%r42]; barrier.cta.sync %r41, 64;
-    add.s32 %r44, %r44, 1; setp.lt.u32 %p1, %r44, 3; @%p1 bra AGAIN; {STORE}"""
-    found, _, result = findings(machine, body.format("barrier.cta.sync %r41, 64;"), block=128)
-    assert found == []
-    assert (result == 64).all()
-    assert findings(machine, body.format("bar.warp.sync -1;"), block=128)[0] == [("race", "decides")]
-
-
-PIPE = """
-    mad.wide.u32 %rd1, %r99, 4, %rd91; mov.b32 %r40, buffer; add.s32 %r40, %r40, 768;
-    setp.eq.u32 %p1, %r99, 0; @%p1 mbarrier.init.shared.b64 [%r40], 64; bar.sync 0;
-    {}
-WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [%r40], 0; @!%p2 bra WAIT;
-    ld.shared.b32 %r50, [%r22];
-"""
-
-
-@pytest.mark.parametrize(
-    ("produce", "kinds"),
-    [
-        ("st.shared.b32 [%r21], %r99; mbarrier.arrive.shared.b64 %rd5, [%r40];", []),
-        ("mbarrier.arrive.shared.b64 %rd5, [%r40]; st.shared.b32 [%r21], %r99;", ["race"]),
-        (
-            "cp.async.ca.shared.global [%r21], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r40];",
-            [],
-        ),
-        (
-            "mbarrier.arrive.shared.b64 %rd5, [%r40]; cp.async.ca.shared.global [%r21], [%rd1], 4;",
-            ["async-hazard"],
-        ),
-    ],
-)
-def test_an_mbarrier_orders_what_was_done_before_the_arrival(machine, produce, kinds):
-    source, result = machine.align(np.arange(64, dtype=np.uint32)), machine.align(np.zeros(64, np.uint32))
-    found, _, _ = findings(machine, PIPE.format(produce) + STORE, arrays=[result, source])
-    assert [kind for kind, _ in found] == kinds

@@ -148,15 +148,6 @@ def test_questions_about_the_device_are_answered_from_its_facts(calls):
     assert value.value == 2
 
 
-@pytest.mark.parametrize(
-    ("architecture", "capability", "sms"),
-    [("sm_80", (8, 0), 108), ("sm_90a", (9, 0), 132), ("sm_100a", (10, 0), 148)],
-)
-def test_capability_follows_from_the_architecture(architecture, capability, sms):
-    facts = device_facts(architecture)
-    assert (facts.capability, facts.sm_count, facts.attribute(75)) == (capability, sms, capability[0])
-
-
 def test_a_fault_of_ours_inside_a_callback_is_a_refusal_and_no_launch_is_lost_in_silence():
     calls = CudaRuntime(device=device_facts("sm_80"))
     answer = calls._guarded(lambda value: {}[value])

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from cutegen_nb.simulator.ptx.model import Address, Immediate, Register, Symbol, Vector
+from cutegen_nb.simulator.ptx.model import Register
 from cutegen_nb.simulator.ptx.parser import parse
 from cutegen_nb.simulator.ptx.tokens import PtxSyntaxError
 
@@ -27,23 +27,6 @@ def test_parameters_lie_on_their_natural_alignment():
         ("a", 0, 1), ("b", 16, 40), ("c", 56, 4), ("d", 64, 8),
     ]  # fmt: skip
     assert (kernel.architecture, kernel.target) == ("sm_90a", "sm_90a")
-
-
-def test_operands_of_every_form():
-    (item,) = body_of("@!%p1 ld.global.v2.b32 {%r1, _}, [%r2+-16];")
-    assert item.name == "ld.global.v2.b32"
-    assert item.guard == Register(name="%p1", negated=True)
-    assert item.operands == (
-        Vector(items=(Register(name="%r1"), Register(name="_"))),
-        Address(base=Register(name="%r2"), offset=-16),
-    )
-    (item,) = body_of("setp.lt.and.f32 %p1|%p2, 0f3F800000, -2, !%p3;")
-    assert item.operands[0] == Vector(items=(Register(name="%p1"), Register(name="%p2")))
-    assert item.operands[1] == Immediate(value=1.0, bits=0x3F800000)
-    assert item.operands[2] == Immediate(value=-2)
-    assert item.operands[3] == Register(name="%p3", negated=True)
-    (item,) = body_of("mov.b64 %r1, table+8;")
-    assert item.operands[1] == Symbol(name="table", offset=8)
 
 
 def test_variables_keep_their_first_values():
@@ -77,14 +60,6 @@ def test_the_elements_of_a_vector_register_are_registers():
     assert [one.name.split("$")[0].rsplit(".", 1)[-1][0] for one in whole.items] == ["x", "y", "z", "w"]
     assert body[0].operands[0] == whole.items[1]
     assert body[2].operands[0] == Register(name="two.x")
-
-
-def test_inner_blocks_have_names_of_their_own():
-    body = body_of(
-        "mov.b32 %r1, 1; { .reg .b32 t; mov.b32 t, %r1; } { .reg .b32 t; add.s32 t, t, 1; L: bra L; }"
-    )
-    assert body[1].operands[0].name != body[2].operands[0].name
-    assert body[3].operands[0].name.startswith("L")
 
 
 def test_an_operation_whose_place_the_compiler_lost_keeps_the_line_before_it():
@@ -127,22 +102,6 @@ def complaint_of(text):
     except PtxSyntaxError as problem:
         return str(problem)
     return ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nonsense",
-        ".entry k() { add",
-        ".entry k() { add.s32 %r1, ",
-        ".entry k(.param .x y) {}",
-        '"',
-        ".file 1",
-        "{" * 9000,
-    ],
-)
-def test_broken_text_is_an_error_with_its_line(text):
-    assert "PTX line" in complaint_of(HEAD + text)
 
 
 def test_mutated_texts_never_break_the_parser_in_another_way(machine):

@@ -1,13 +1,10 @@
 """Reuse of sectors from logs of accesses, against lists of every access, skipped iterations written out."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from cutegen_nb.simulator.sampling.access_log import CtaLog
 from cutegen_nb.simulator.sampling.reuse import reuse_of, sharing_of
-from cutegen_nb.simulator.sampling.sweeps import sweeps_of
 
 SECTOR = 32
 
@@ -122,16 +119,6 @@ def test_a_load_after_a_skipped_loop_knows_what_the_loop_touched():
     late = np.array([200, 399, 400])
     log.add(1, late, 200 * SECTOR, 0, stores=False)
     assert sorted(set(reuse_of(log).fresh.tolist()) & {200, 399, 400}) == [400]
-
-
-@pytest.mark.parametrize("stride", [1, 3, 4, -5])
-def test_a_sweep_finds_just_the_sectors_of_its_skipped_turns(stride):
-    base = np.array([1000, 1001, 1007])
-    log = skipped([(0, base, False)], stride, 4, 20)
-    (sweep,) = sweeps_of(log)
-    asked = np.arange(800, 1200)
-    touched = {int(one) + turn * stride for one, turn in itertools.product(base, range(3, 20))}
-    assert set(asked[~np.isnan(sweep.found(asked))].tolist()) == touched
 
 
 def test_neighbours_share_what_both_load_skipped_turns_included():

@@ -8,19 +8,12 @@ from cutegen_nb.authors.offline.fused.blocks import BLOCK_TURNS, LoopRange, row_
 from cutegen_nb.authors.offline.fused.kernel_text import KernelRequest, KernelText, Scratch
 from cutegen_nb.authors.offline.fused.lowering import COLUMN
 from cutegen_nb.authors.offline.fused.operands import Operand, camel, is_wide
+from cutegen_nb.authors.offline.fused.residence import CTA_THREADS, WARP_THREADS, threads_with_registers
 from cutegen_nb.authors.offline.fused.rows_text import RowsText, definitions, expression_lines
 from cutegen_nb.authors.offline.fused.splits import FEW_THREADS
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
-REGISTERS_FOR_A_ROW = 64
-"""Largest number of 32-bit registers a thread for keeping its share of a row."""
-WARP_THREADS = 32
-"""Threads in a warp."""
-CTA_THREADS = 256
-"""Default threads of a CTA."""
-LARGEST_CTA_THREADS = 1024
-"""Largest number of threads of a CTA in CUDA."""
 UNROLL = 4
 """Turns of a loop whose loads are issued together. Eight were slower than four on an H200 (sum over a strided
 dimension, 2 GB: 2.6 ms against 2.3)."""
@@ -73,22 +66,12 @@ class RowKernel(RowsText):
         unmerged = len(self.kernel.passes) + (1 if self.element_stores else 0)
         if unmerged < 2 or self.kernel.passes == ():  # noqa: PLR2004 - something must be read twice
             return False
-        # Elements of a row in all tensors kept; each counts as one register, whatever its dtype.
-        cols = 1
-        for loop in self.nest.cols:
-            cols *= max(loop.extent.full, loop.extent.scaled)
         kept = max(len([t for t in self.loads if self.varies(t)]), 1)
-        for threads in (
-            (1,)
-            if self.lanes == "thread"
-            else (WARP_THREADS,)
-            if self.lanes == "warp"
-            else (CTA_THREADS, LARGEST_CTA_THREADS)
-        ):
-            if cols * kept <= threads * REGISTERS_FOR_A_ROW:
-                self.threads = max(threads, CTA_THREADS)
-                return self._exactly_twice()
-        return False
+        threads = threads_with_registers(self.nest, kept, self.lanes)
+        if threads is None:
+            return False
+        self.threads = threads
+        return self._exactly_twice()
 
     def _exactly_twice(self) -> bool:
         # The data stay in registers, so each reduction may run on its own: nothing has to be merged.

@@ -152,7 +152,7 @@ class _Planner:
         raise Declined("the offline author found no order of kernels for this graph")
 
     def _keep(self, name: str, call: Op | None = None) -> None:
-        """Have a value in memory: for a call, or as an output."""
+        """Store a value in memory, because a call takes it or because it is an output."""
         if name in self.program.buffers or name in self.calls or self.program.ops[name].reduction:
             return
         op = self.program.ops[name]

@@ -1,4 +1,4 @@
-"""Room on the chip for a row: who keeps it, and how many CTAs share it."""
+"""Room on the chip for a row: registers of its threads, or shared memory of a CTA or a cluster."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ MOST_TENSORS = 4
 """Largest number of tensors whose rows are kept together."""
 IN_REGISTERS = 16384
 """Elements of a row that 256 threads keep in 64 registers each."""
+REGISTERS_FOR_A_ROW = 64
+"""Largest number of 32-bit registers a thread for keeping its share of a row."""
+WARP_THREADS = 32
+"""Threads in a warp."""
+CTA_THREADS = 256
+"""Default threads of a CTA."""
+LARGEST_CTA_THREADS = 1024
+"""Largest number of threads of a CTA in CUDA."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +85,20 @@ def residence(kernel: PlannedKernel, plan: KernelPlan) -> Residence | None:
     while ctas < LARGEST_CLUSTER and row_bytes > ctas * HALF_OF_AN_SM:
         ctas *= 2
     return Residence(held=held, row_bytes=row_bytes, ctas=ctas)
+
+
+def threads_with_registers(nest: LoopNest, tensors: int, lanes: str) -> int | None:
+    """Find the threads of a CTA whose registers hold the rows of `tensors` tensors at every size.
+
+    `lanes` names what takes a row: ``thread``, ``warp`` or ``cta``. None where a row is too long.
+    """
+    # Elements of a row in all tensors kept; each counts as one register, whatever its dtype.
+    cols = 1
+    for loop in nest.cols:
+        cols *= max(loop.extent.full, loop.extent.scaled)
+    sharing = {"thread": (1,), "warp": (WARP_THREADS,), "cta": (CTA_THREADS, LARGEST_CTA_THREADS)}[lanes]
+    enough = next((threads for threads in sharing if cols * tensors <= threads * REGISTERS_FOR_A_ROW), None)
+    return None if enough is None else max(enough, CTA_THREADS)
 
 
 def _held(kernel: PlannedKernel, nest: LoopNest) -> tuple[OperandAccess, ...]:

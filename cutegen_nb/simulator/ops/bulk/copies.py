@@ -17,7 +17,7 @@ from cutegen_nb.simulator.ops.bulk.maps import TensorMapMisuse, maps_of
 from cutegen_nb.simulator.ops.bulk.regions import WIDEST, Region, boxes, linear
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, items
 from cutegen_nb.simulator.ops.memory.atomics import function_of
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.ops.memory.load_store import address_of
 from cutegen_nb.simulator.ptx.faults import place, unsupported
 from cutegen_nb.simulator.ptx.model import TYPE_BYTES, Immediate, Instruction, Operand, Vector

@@ -15,7 +15,7 @@ from cutegen_nb.simulator.checkers.shared_entries import SharedAccess
 from cutegen_nb.simulator.numbers.values import U32, Array
 from cutegen_nb.simulator.ops.bulk.regions import Region
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.ops.sync.mbarrier_objects import AsyncArrival, complete_bytes, mask_of, mbarriers_of
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.batch import Batch

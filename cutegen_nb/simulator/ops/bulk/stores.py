@@ -17,7 +17,7 @@ from cutegen_nb.simulator.ops.bulk.loads import UNITS, count, units_of
 from cutegen_nb.simulator.ops.bulk.regions import Region
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory.atomics import AtomicFunction, apply
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.state.batch import Batch, Mask
 from cutegen_nb.simulator.state.global_memory import UNSIGNED
 

@@ -18,8 +18,8 @@ from cutegen_nb.simulator.numbers.values import DTYPES, F32, Array, Value
 from cutegen_nb.simulator.ops.cluster import memory as cluster
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation, items, opcode
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
-from cutegen_nb.simulator.ops.memory import shared
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory import global_traffic, shared
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.ops.memory.load_store import BASES, HINTS, address_of, windows
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
 from cutegen_nb.simulator.ptx.faults import unsupported
@@ -184,13 +184,15 @@ def _in_global(
     lanes: Batch, mask: Mask | None, at: AddressOperand, form: GlobalForm
 ) -> list[tuple[Array, Array, Array | None]]:
     request = listed(lanes, mask, at)
-    global_ops.count(lanes, mask, form)
+    global_traffic.count(lanes, mask, form)
     lanes.flag_accessed(mask, form.instruction, stores=True)
     found = []
     for allocation, positions in global_ops.resolve(lanes, request, form):
         elements, start = allocation.elements(form.width)
         addresses = request.addresses if positions is None else request.addresses[positions]
-        found.append((elements, (addresses - start) // form.width, global_ops.targets(request, positions)))
+        found.append(
+            (elements, (addresses - start) // form.width, global_traffic.targets(request, positions))
+        )
     return found
 
 

@@ -13,7 +13,7 @@ from cutegen_nb.simulator.ops.cluster import memory as cluster
 from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operation, items, opcode, under
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory import local, shared
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.ops.memory.move import GENERIC_LOCAL, GENERIC_PARAM, GENERIC_SHARED
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
 from cutegen_nb.simulator.ptx.faults import unsupported

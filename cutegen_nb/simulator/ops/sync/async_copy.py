@@ -16,7 +16,7 @@ from cutegen_nb.simulator.ops.bulk.copies import lower_bulk
 from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operation, opcode, under
 from cutegen_nb.simulator.ops.memory import global_ as global_ops
 from cutegen_nb.simulator.ops.memory import shared
-from cutegen_nb.simulator.ops.memory.global_ import GlobalForm
+from cutegen_nb.simulator.ops.memory.global_traffic import GlobalForm
 from cutegen_nb.simulator.ops.memory.load_store import address_of
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
 from cutegen_nb.simulator.ops.sync import mbarrier_objects

@@ -51,10 +51,10 @@ class TensorAddress:
     slot: int
     """Slot of the register with the address."""
     offset: int
-    """Number added to the address, which are columns."""
+    """Columns added to the address."""
 
     def of(self, lanes: Batch, threads: Array) -> Array:
-        """Address that each thread gives, int64; threads are indices into the flattened batch."""
+        """Return the address of each thread, int64; `threads` are indices into the flattened batch."""
         whole = lanes.full(lanes.registers[self.slot], U32).reshape(-1)
         return whole[threads].astype(S64) + self.offset
 

@@ -23,25 +23,6 @@ def singles(seed):
     return np.random.default_rng(seed).normal(0, 2, 32).astype(np.float32)
 
 
-@pytest.mark.parametrize("kind", ["f16", "bf16"])
-def test_mixed_sums_and_products_round_once(machine, kind):
-    a, b, c = singles(1), singles(2), singles(3)
-    if kind == "f16":
-        halves = [one.astype(np.float16) for one in (a, b)]
-        words = [one.view(np.uint16).astype(np.uint32) for one in halves]
-        x, y = (one.astype(np.float64) for one in halves)
-    else:
-        words = [one.view(np.uint32) >> 16 for one in (a, b)]
-        x, y = ((one << 16).view(np.float32).astype(np.float64) for one in words)
-    narrow = "cvt.u16.u32 %rs1, %r1; cvt.u16.u32 %rs2, %r2;"
-    fused = computed(machine, f"{narrow} fma.rn.f32.{kind} %r20, %rs1, %rs2, %r3;", *words, c)
-    assert (fused.view(np.float32) == (x * y + c).astype(np.float32)).all()
-    narrow = "cvt.u16.u32 %rs1, %r1;"
-    for name, sign in (("add", 1), ("sub", -1)):
-        found = computed(machine, f"{narrow} {name}.f32.{kind} %r20, %rs1, %r2;", words[0], c)
-        assert (found.view(np.float32) == (x + sign * c.astype(np.float64)).astype(np.float32)).all()
-
-
 def test_pairs_of_four_bits_and_back(machine):
     a, b = singles(4), singles(5)
     there = ".reg .b8 b0; cvt.rn.satfinite.e2m1x2.f32 b0, %r1, %r2; mov.b32 %r20, {b0, b0, b0, b0};"

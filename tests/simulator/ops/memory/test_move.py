@@ -14,40 +14,6 @@ def outputs(machine, body, *, threads=64, before=""):
     return result.astype(np.int64)
 
 
-# -- calls ---------------------------------------------------------------------------------------------------
-DOUBLE = """.func (.param .b32 out) double(.param .b32 in) { .reg .b32 %r<3>;
-ld.param.b32 %r1, [in]; add.s32 %r2, %r1, %r1; st.param.b32 [out], %r2; ret; }"""
-CALL = "{{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r99; st.param.b32 [b], 7; {call} ld.param.b32 %r50, [b]; }}"
-
-
-def test_a_guarded_call_is_made_by_those_for_whom_the_guard_holds(machine):
-    body = "setp.lt.u32 %p1, %r99, 20; " + CALL.format(call="@%p1 call.uni (b), double, (a);")
-    got = outputs(machine, body, before=DOUBLE)
-    assert got.tolist() == [2 * t if t < 20 else 7 for t in range(64)]
-    got = outputs(machine, body.replace("@%p1 call", "@!%p1 call"), before=DOUBLE)
-    assert got.tolist() == [2 * t if t >= 20 else 7 for t in range(64)]
-
-
-@pytest.mark.parametrize(
-    ("call", "before", "why"),
-    [
-        ("call.uni (b), again, (a);", DOUBLE.replace("double", "again").replace(
-            "ld.param", "{ .param .b32 x; .param .b32 y; call.uni (y), again, (x); } ld.param"), "calls itself"),
-        ("call.uni (b), double, (a, a);", DOUBLE, "another number of arguments"),
-        ("call.uni (b), nowhere, (a);", DOUBLE, "has no body in this module"),
-        ("call.uni (b), %rd1, (a);", DOUBLE, "through a register"),
-    ],
-    ids=["recursion", "arguments", "no body", "indirect"],
-)  # fmt: skip
-def test_a_call_that_cannot_be_written_out_is_refused_by_a_sentence(machine, call, before, why):
-    with pytest.raises(UnsupportedOpcode, match=why):
-        outputs(machine, CALL.format(call=call), before=before)
-    skipped = (
-        "setp.ne.u32 %p1, %r99, %r99; mov.b32 %r50, 3; @!%p1 bra OVER;" + CALL.format(call=call) + " OVER: "
-    )
-    assert (outputs(machine, skipped, before=before) == 3).all()
-
-
 # -- windows and clocks --------------------------------------------------------------------------------------
 def test_a_generic_address_can_reach_parameters_and_tells_its_window(machine):
     body = """.local .align 8 .b8 depot[8]; .shared .align 8 .b8 tile[8];
@@ -60,24 +26,6 @@ def test_a_generic_address_can_reach_parameters_and_tells_its_window(machine):
     add.s32 %r50, %r1, %r2; add.s32 %r50, %r50, %r3; add.s32 %r50, %r50, %r4; add.s32 %r50, %r50, %r5;
     add.s32 %r50, %r50, %r6; add.s32 %r50, %r50, %r7;"""
     assert (outputs(machine, body) == 1 + 2 + 8 + 16 + 32).all()
-
-
-@pytest.mark.parametrize("clock", ["%clock64", "%globaltimer"])
-def test_clocks_never_go_back_from_cta_to_cta(machine, clock):
-    result = machine.align(np.zeros(400, np.uint64))
-    body = f"""mov.u64 %rd1, {clock}; add.s32 %r1, %r99, 1; mov.u64 %rd2, {clock}; setp.le.u64 %p1, %rd2, %rd1;
-    @%p1 trap; mov.u32 %r2, %ctaid.x; mad.wide.u32 %rd3, %r2, 8, %rd90; st.global.b64 [%rd3], %rd2;"""
-    machine.launch(machine.kernel(body, parameters=1), block=256, grid=400, arrays=[result])
-    assert (np.diff(result.astype(np.int64)) >= 0).all()
-    assert len(np.unique(result)) > 1
-
-
-def test_special_registers_tell_shared_memory_apart(machine):
-    result = machine.align(np.zeros(2, np.uint32))
-    body = """.shared .align 4 .b8 tile[256]; mov.u32 %r1, %dynamic_smem_size; mov.u32 %r2, %total_smem_size;
-    st.global.v2.b32 [%rd90], {%r1, %r2};"""
-    machine.launch(machine.kernel(body, parameters=1), block=1, arrays=[result], smem=64)
-    assert result.tolist() == [64, 320]
 
 
 @pytest.mark.parametrize("index", ["2", "%r99"])

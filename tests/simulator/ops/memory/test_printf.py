@@ -3,7 +3,6 @@
 import pytest
 
 from cutegen_nb.simulator.ptx.faults import OutOfBounds
-from cutegen_nb.simulator.state.printf import LIMIT, pieces_of
 
 PROTOTYPE = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);"
 
@@ -55,12 +54,6 @@ def test_only_active_threads_print(machine, capsys):
     assert output(machine, capsys, "%d ", "st.local.b32 [%SPL], %r99;", block=6, guard=guard) == "1 3 5 "
 
 
-def test_a_flood_is_cut_and_says_so(machine, capsys):
-    got = output(machine, capsys, "x" * 3000, "", block=512)
-    assert len(got) < LIMIT + 100
-    assert got.endswith(f"[kernel output cut after {LIMIT} characters]\n")
-
-
 def test_a_string_that_lies_nowhere_is_a_finding(machine):
     text = machine.kernel(
         printing("").replace("cvta.global.u64 %rd9, %rd8", "mov.b64 %rd9, 64"),
@@ -68,11 +61,6 @@ def test_a_string_that_lies_nowhere_is_a_finding(machine):
     )
     with pytest.raises(OutOfBounds, match="printf reads a string"):
         machine.launch(text, block=1)
-
-
-def test_a_format_without_conversions_is_itself():
-    (piece,) = pieces_of("plain text\n")
-    assert (piece.before, piece.width) == ("plain text\n", 0)
 
 
 def test_an_assertion_stops_the_launch(machine):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.simulator.ops.sync import mbarrier as mbarrier_ops
-from cutegen_nb.simulator.ops.sync.mbarrier_objects import BarrierMisuse
-from cutegen_nb.simulator.ptx.faults import Deadlock, Misaligned, OutOfBounds
+from cutegen_nb.simulator.ptx.faults import Deadlock
 
 SHARED = ".shared .align 16 .b8 room[4096]; mov.b32 %r80, room;"
 INIT = """setp.eq.u32 %p9, %r99, 0; @!%p9 bra READY; mbarrier.init.shared.b64 [%r80], {count};
@@ -191,31 +190,3 @@ def test_a_wait_that_gives_up_goes_on(machine):
     WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r80], 0; add.u32 %r1, %r1, 1;
     setp.lt.and.u32 %p2, %r1, 20, !%p1; @%p2 bra WAIT; {STORE.format("%r1")}"""
     assert (run(machine, body, count=64) == 20).all()
-
-
-def test_a_barrier_must_be_initialised_and_valid(machine):
-    with pytest.raises(BarrierMisuse, match="not initialised"):
-        run(machine, "mbarrier.arrive.shared.b64 _, [%r80];")
-    with pytest.raises(BarrierMisuse, match="not initialised"):
-        run(
-            machine,
-            "bar.sync 0; mbarrier.inval.shared.b64 [%r80]; mbarrier.arrive.shared.b64 _, [%r80];",
-            count=64,
-        )
-    with pytest.raises(BarrierMisuse, match="with 0 arrivals"):
-        run(machine, "bar.sync 0;", count=0)
-
-
-def test_more_arrivals_than_a_phase_waits_for_are_a_fault(machine):
-    body = "setp.ne.u32 %p2, %r99, 0; @%p2 bra END; mbarrier.arrive.shared.b64 _, [%r80], 3; END:"
-    with pytest.raises(BarrierMisuse, match=r"Thread \(0, 0, 0\) .*expects 2 arrivals"):
-        run(machine, body, count=2)
-
-
-def test_places_that_are_no_mbarrier_are_faults(machine):
-    with pytest.raises(OutOfBounds, match="mbarrier at byte 4096"):
-        run(machine, "mbarrier.init.shared.b64 [%r80+4096], 1;")
-    with pytest.raises(Misaligned, match="of an mbarrier"):
-        run(machine, "mbarrier.init.shared.b64 [%r80+4], 1;")
-    with pytest.raises(BarrierMisuse, match="not initialised"):
-        run(machine, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r80];")

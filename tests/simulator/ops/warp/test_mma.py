@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_nb.simulator.ops.warp.fragments import PartialWarp
-from cutegen_nb.simulator.ptx.faults import Deadlock, UnsupportedOpcode
+from cutegen_nb.simulator.ptx.faults import UnsupportedOpcode
 
 RANDOM = np.random.default_rng(11)
 WARPS = 3
@@ -260,59 +259,6 @@ def test_single_bits_are_combined_and_counted(machine, shape, combine):
     assert np.array_equal(d, both.sum(axis=2) + c)
 
 
-def quad_places(kind, layout):
-    """Row and column of the i-th element of a thread of mma.m8n8k4 with float16, as the ISA lists them."""
-
-    def high(lane):
-        return 0 if lane < 16 else 4
-
-    return {
-        ("a", "row"): lambda lane, i: (lane % 4 + high(lane), i),
-        ("a", "col"): lambda lane, i: (i % 4 + high(lane), lane % 4),
-        ("b", "row"): lambda lane, i: (lane % 4, i + high(lane)),
-        ("b", "col"): lambda lane, i: (i, lane % 4 + high(lane)),
-        ("c", "f16"): lambda lane, i: (lane % 4 + high(lane), i),
-        ("c", "f32"): lambda lane, i: (
-            (lane & 0b1) + (i & 0b10) + high(lane),
-            (i & 0b100) + (lane & 0b10) + (i & 0b1),
-        ),
-    }[kind, layout]
-
-
-def quad_elements(matrices, place, count):
-    """(4, rows, columns) → each thread's elements, (32, count)."""
-    each = np.zeros((32, count), matrices.dtype)
-    for lane in range(32):
-        for i in range(count):
-            each[lane, i] = matrices[lane % 16 // 4][place(lane, i)]
-    return each
-
-
-@pytest.mark.parametrize("left", ["row", "col"])
-@pytest.mark.parametrize("right", ["row", "col"])
-@pytest.mark.parametrize(("d_kind", "c_kind"), [("f16", "f16"), ("f32", "f32"), ("f32", "f16")])
-def test_four_small_products_of_half_precision_in_one_warp(machine, left, right, d_kind, c_kind):
-    shapes = [(WARPS, 4, 8, 4), (WARPS, 4, 4, 8), (WARPS, 4, 8, 8)]
-    a, b = (RANDOM.standard_normal(shape).astype(np.float16) for shape in shapes[:2])
-    c = accumulators(c_kind, shapes[2])
-    places = [quad_places("a", left), quad_places("b", right), quad_places("c", c_kind)]
-    counts = [4, 4, 8]
-    arrays = [
-        np.stack([quad_elements(one, place, count) for one in matrices])
-        for matrices, place, count in zip((a, b, c), places, counts, strict=True)
-    ]
-    d_dtype = {"f16": np.float16, "f32": np.float32}[d_kind]
-    given = [machine.align(one.view(np.uint32)) for one in (*arrays, np.zeros((WARPS, 32, 8), d_dtype))]
-    name = f"mma.sync.aligned.m8n8k4.{left}.{right}.{d_kind}.f16.f16.{c_kind}"
-    text = program(machine, name, [one.shape[2] for one in given], [False] * 4)
-    profile = machine.launch(text, grid=1, block=32 * WARPS, arrays=given)
-    want = (a.astype(np.float64) @ b.astype(np.float64) + c).astype(d_dtype)
-    for warp in range(WARPS):
-        stored = quad_elements(want[warp], quad_places("c", d_kind), 8)
-        assert np.array_equal(given[3][warp].view(d_dtype), stored)
-    assert profile.counters.flops == {"tensor.f16": WARPS * 4 * 2 * 8 * 8 * 4}
-
-
 def constant_product(machine, name, c):
     """All of A and B are 127 in every element; D of thread 0 is stored."""
     text = machine.kernel(
@@ -360,57 +306,6 @@ def test_infinities_and_nan_of_half_precision_pass_through(machine):
     assert np.isnan(result[:, 1]).all()
 
 
-def chain_text(machine):
-    """Two steps over K for a 2×2 grid of tiles, as compilers lay them out; D stays in registers between."""
-    lines = ["mov.b32 %r90, 0;"]
-    for index in range(12):
-        lines += [f"mad.wide.u32 %rd1, %r99, 64, %rd90; ld.global.b32 %r{index}, [%rd1+{4 * index}];"]
-    old = {(i, j): ["%r90"] * 4 for i in range(2) for j in range(2)}
-    for step in range(2):
-        for i in range(2):
-            for j in range(2):
-                new = [f"%r{20 + 16 * step + 8 * i + 4 * j + one}" for one in range(4)]
-                a = [f"%r{4 * step + 2 * i}", f"%r{4 * step + 2 * i + 1}"]
-                lines.append(
-                    f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{{', '.join(new)}}}, "
-                    f"{{{', '.join(a)}}}, {{%r{8 + 2 * step + j}}}, {{{', '.join(old[i, j])}}};"
-                )
-                old[i, j] = new
-    lines.append("mad.wide.u32 %rd2, %r99, 64, %rd91;")
-    stored = [one for i in range(2) for j in range(2) for one in old[i, j]]
-    lines += [f"st.global.b32 [%rd2+{4 * at}], {one};" for at, one in enumerate(stored)]
-    return machine.kernel("\n".join(lines), parameters=2)
-
-
-def test_neighbouring_products_together_give_what_they_give_one_by_one(machine):
-    inputs = machine.align(RANDOM.standard_normal((64, 32)).astype(np.float16))
-    result = machine.align(np.zeros((64, 4, 4), np.float32))
-    machine.launch(chain_text(machine), block=64, arrays=[inputs, result])
-    words = inputs.view(np.uint32).reshape(2, 32, 16)
-    layout_a, layout_b = A_LAYOUT["m16n8k8", 16], B_LAYOUT["m16n8k8", 16]
-    for warp in range(2):
-        for i in range(2):
-            for j in range(2):
-                want = np.zeros((16, 8), np.float64)
-                for step in range(2):
-                    a = unpack_half(
-                        words[warp, :, 4 * step + 2 * i : 4 * step + 2 * i + 2], layout_a, (16, 8)
-                    )
-                    b = unpack_half(words[warp, :, 8 + 2 * step + j : 9 + 2 * step + j], layout_b, (8, 8))
-                    want = (a @ b + want).astype(np.float32).astype(np.float64)
-                registers = result[warp * 32 : warp * 32 + 32, 2 * i + j].view(np.uint32)[None]
-                assert np.array_equal(unpacked_d(registers, np.float32, 16)[0], want.astype(np.float32))
-
-
-def unpack_half(registers, layout, shape):
-    elements = np.ascontiguousarray(registers).view(np.float16)
-    matrix = np.zeros(shape)
-    for lane in range(32):
-        for i in range(elements.shape[1]):
-            matrix[layout(i, lane >> 2, lane % 4)] = elements[lane, i]
-    return matrix
-
-
 NAME = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 OPERANDS = "{%r1, %r2, %r3, %r4}, {%r10, %r11}, {%r12}, {%r13, %r14, %r15, %r16}"
 
@@ -450,25 +345,6 @@ def test_warps_that_loop_differently_often_add_up_their_own_products(machine, ct
     times = np.arange(ctas)[:, None] + np.arange(4) + 1
     assert (result == 8 * times[..., None, None]).all()
     assert profile.counters.flops == {"tensor.f16": int(times.sum()) * 2 * 16 * 8 * 8}
-
-
-def test_a_guard_that_holds_for_part_of_a_warp_is_named(machine):
-    text = machine.kernel(f"setp.lt.u32 %p1, %r99, 37; .loc 1 33 1\n@%p1 {NAME} {OPERANDS};")
-    with pytest.raises(PartialWarp, match=r"Warp 1 of CTA .* 5 of its 32 threads .*whole warps") as caught:
-        machine.launch(text, block=64)
-    assert caught.value.finding.line == 33
-    assert caught.value.finding.thread == (32, 0, 0)
-
-
-def test_a_branch_that_takes_part_of_a_warp_around_a_product_is_a_fault(machine):
-    text = machine.kernel(f"setp.lt.u32 %p1, %r99, 8; @%p1 bra END; {NAME} {OPERANDS}; END: bar.sync 0;")
-    with pytest.raises((PartialWarp, Deadlock)):
-        machine.launch(text, block=32)
-
-
-def test_a_cta_without_whole_warps_cannot_multiply(machine):
-    with pytest.raises(PartialWarp, match="4 of its 32 threads"):
-        machine.launch(machine.kernel(f"{NAME} {OPERANDS};"), block=100)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def values_of(call: OperatorCall) -> dict[str, object]:
 
 
 def parts_of(call: OperatorCall) -> dict[str, object]:
-    """Names of the packed operands' parts: float32 has an upper and a lower one."""
+    """Template values for the packed operands: float32 is split into an upper and a lower part."""
     split = call.operands[0].dtype == "float32"
     parts = ("Upper", "Lower") if split else ("Whole",)
     x_parts, w_parts = [f"m{part}X" for part in parts], [f"m{part}W" for part in parts]

@@ -1,0 +1,61 @@
+"""Strategies of a product follow from its shape, and variants from strategies."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cutegen_nb.authors.offline.graph.ir import Extent
+from cutegen_nb.authors.offline.matmul.choices import (
+    strategies_for,
+    suits_tensor_cores,
+    variant_for,
+    wants_split,
+)
+from cutegen_nb.authors.offline.matmul.strategies import BLOCKING, SPLIT, TENSOR, TILES, VECTORS, WGMMA
+from cutegen_nb.core.errors import Declined
+
+
+def product(m, n, k, *, contiguous=True):
+    extents = {
+        name: Extent(value, min(value, 16)) for name, value in (("m", m), ("n", n), ("k", k), ("batch", 1))
+    }
+    return SimpleNamespace(
+        **extents, k_contiguous=(contiguous, contiguous), operand_dtype="float16", triangle=None
+    )
+
+
+def names(given):
+    return [one.name for one in strategies_for(given)]
+
+
+def test_a_deep_product_of_few_tiles_is_split_and_a_wide_one_is_not():
+    assert wants_split(product(512, 512, 65536))
+    assert not wants_split(product(8192, 8192, 65536))
+    assert SPLIT in names(product(512, 512, 65536))
+
+
+def test_a_product_narrower_than_an_mma_stays_on_cuda_cores():
+    assert not suits_tensor_cores(product(512, 4, 512, contiguous=False))
+    assert BLOCKING in names(product(512, 4, 512, contiguous=False))
+    assert WGMMA in names(product(4096, 4096, 4096))
+
+
+def test_a_vector_product_has_strategies_of_its_own():
+    assert TENSOR not in names(product(4096, 1, 4096))
+    assert TILES not in names(product(4096, 1, 4096))
+
+
+def test_a_kernel_on_tensor_cores_stays_there():
+    variant = variant_for(product(512, 512, 512), (TILES, TENSOR, VECTORS))
+    assert (variant.level, variant.vectors) == ("tensor", True)
+    assert variant_for(product(512, 512, 512), ()).level == "naive"
+    assert (
+        variant_for(product(8192, 8192, 8192), ()).level == "tiled"
+    )  # too much work for one thread an output
+
+
+def test_what_is_too_large_or_unknown_is_declined():
+    with pytest.raises(Declined, match="index tensors in 32 bits"):
+        strategies_for(product(65536, 65536, 8))
+    with pytest.raises(Declined, match="does not know the strategy 'magic'"):
+        variant_for(product(512, 512, 512), ("magic",))

@@ -1,0 +1,41 @@
+"""A session as the variable of a cell."""
+
+import pytest
+
+from cutegen_nb.core.search.comparison import Relation
+from cutegen_nb.notebook.faults import NotebookUsageError
+from cutegen_nb.notebook.handle import SessionHandle, WorkerFunctions
+from cutegen_nb.testing.examples import session_of
+
+
+def handle(session, name="relu"):
+    workshop = WorkerFunctions(make=lambda session, candidate: candidate.source, judge=None)
+    return SessionHandle(name, lambda: session, workshop)
+
+
+def test_the_best_and_each_revision_are_found():
+    session = session_of(Relation.FIRST, Relation.FASTER, Relation.SLOWER)
+    shown = handle(session)
+    assert (shown.best.name, shown[2].name) == ("r1", "r2")
+    assert shown[2].source == session.rounds[2].candidate.source
+    assert shown.best.module() == shown.best.source
+    assert repr(shown.best) == "<r1 of relu: PASSED>"
+
+
+def test_rounds_are_a_table_by_revision():
+    table = handle(session_of(Relation.FIRST, Relation.FASTER)).rounds
+    assert list(table.index) == ["r0", "r1"]
+    assert table.epoch.isna().all()
+
+
+def test_a_revision_that_is_not_there_is_answered_with_those_that_are():
+    with pytest.raises(NotebookUsageError, match="no revision r7: there is r0"):
+        handle(session_of(Relation.FIRST))[7]
+
+
+def test_before_it_is_open_a_session_says_so():
+    waiting = handle(None, name="gelu")
+    assert waiting.name == "gelu"
+    with pytest.raises(NotebookUsageError, match="gelu is not open yet"):
+        _ = waiting.best
+    assert "starting" in repr(waiting)
