@@ -2,7 +2,7 @@
 
 Two dependent reductions can share one reading of the data: a softmax's maximum and its sum of exponentials
 (Milakov and Gimelshein, 2018), or a mean and its sum of squared deviations. The deviations are taken around
-the row's first element, which avoids cancellation.
+the middle one of three of the row's elements, which avoids cancellation.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class State:
 
     @property
     def shift(self) -> str:
-        """For moments: the register with the row's first element; empty otherwise."""
+        """For moments: the register with the shift, an element of the row; empty otherwise."""
         return f"{self.results[0]}_shift" if self.how == "moments" else ""
 
     @property
@@ -247,6 +247,18 @@ def _is_deviation(expr: Expr, first: Reduction) -> bool:
         return False
     mean = expr.args[1]
     return isinstance(mean, Apply) and mean.op == "/" and _names(mean.args[0], first.name)
+
+
+SHIFT_REASON = (
+    "# Deviations are taken around an element of the row, so that squares do not cancel: the middle one of",
+    "# three, as around an outlier they would cancel again.",
+)
+"""Comment of the generated kernel on its shift."""
+
+
+def middle(a: str, b: str, c: str) -> str:
+    """Expression of the median of three registers."""
+    return f"cutlass.max(cutlass.min({a}, {b}), cutlass.min(cutlass.max({a}, {b}), {c}))"
 
 
 def _names(expr: Expr, name: str) -> bool:

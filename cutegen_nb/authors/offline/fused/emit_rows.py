@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr, grouped, kind_of, leaves
-from cutegen_nb.authors.offline.fused.accumulators import State, StateRegister, states
+from cutegen_nb.authors.offline.fused.accumulators import (
+    SHIFT_REASON,
+    State,
+    StateRegister,
+    middle,
+    states,
+)
 from cutegen_nb.authors.offline.fused.blocks import BLOCK_TURNS, LoopRange, row_run
 from cutegen_nb.authors.offline.fused.kernel_text import KernelRequest, KernelText, Scratch
 from cutegen_nb.authors.offline.fused.lowering import COLUMN
@@ -196,16 +202,19 @@ class RowKernel(RowsText):
         return any(COLUMN in leaves(expr) for expr in exprs.values())
 
     def shift_lines(self, state: State) -> list[str]:
-        """Statements that load the row's first element, the shift of its deviations."""
+        """Statements that load the shift of a row's deviations."""
         first = state.expr.args[0]  # type: ignore[union-attr]
         loads = self.wanted({"": first}, varying=True)
         statements, values = expression_lines({"": first})
-        return [
-            "# Deviations are taken around the row's first element, so that squares do not cancel.",
-            *(tensor.load("row, 0") for tensor in loads),
-            *statements,
-            f"{state.shift} = {values['']}",
-        ]
+        lines = [*SHIFT_REASON]
+        names = [f"{state.shift}_{place}" for place in range(3)]
+        for name, at in zip(names, ("0", f"{self.cols} // 2", f"{self.cols} - 1"), strict=True):
+            lines += [
+                *(tensor.load(f"row, {at}") for tensor in loads),
+                *statements,
+                f"{name} = {values['']}",
+            ]
+        return [*lines, f"{state.shift} = {middle(*names)}"]
 
     def across_lines(self, group: tuple[State, ...]) -> list[str]:
         """Statements that merge the accumulators of a row's threads."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr, leaves
-from cutegen_nb.authors.offline.fused.accumulators import State
+from cutegen_nb.authors.offline.fused.accumulators import SHIFT_REASON, State, middle
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel, called
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
@@ -90,14 +90,18 @@ class StridedVectors:
 
     def _shift(self, state: State) -> list[str]:
         first = state.expr.args[0]  # type: ignore[union-attr]
-        self.setup.append(f"r_{state.shift} = cute.make_rmem_tensor(VEC, cutlass.Float32)")
+        names = [f"r_{state.shift}", *(f"r_{state.shift}_{place}" for place in (1, 2))]
+        self.setup += [f"{name} = cute.make_rmem_tensor(VEC, cutlass.Float32)" for name in names]
         loads = self.base.wanted({"": first}, varying=True)
         self.held.add(state.shift)
-        return [
-            "# Deviations are taken around the row's first element, so that squares do not cancel.",
-            *self._copy_in(loads, "0"),
-            *self._over_vector({"value": first}, "0", [f"r_{state.shift}[j] = " + "{value}"]),
-        ]
+        lines = [*SHIFT_REASON]
+        for name, at in zip(names, ("0", "cols // 2", "cols - 1"), strict=True):
+            lines += [
+                *self._copy_in(loads, at),
+                *self._over_vector({"value": first}, at, [f"{name}[j] = " + "{value}"]),
+            ]
+        chosen = middle(*(f"{name}[j]" for name in names))
+        return [*lines, "for j in cutlass.range_constexpr(VEC):", f"    {names[0]}[j] = {chosen}"]
 
     def _finish(self, state: State) -> list[str]:
         count = expression_lines({"count": state.count})[1]["count"] if state.count is not None else ""
