@@ -195,6 +195,7 @@ class KernelEvaluator:
         detail: ncu.Detail = ncu.Detail.TUNING,
     ) -> Profile:
         """Read a GPU's counters of one call of a passing candidate. Raises NoCounters with the reason."""
+        await self._compiled.ready(problem, progress)
         order = await self._counting_order(problem, candidate)
         return await ncu.collect_counters(dataclasses.replace(order, detail=detail), progress)
 
