@@ -104,6 +104,7 @@ class KernelEvaluator:
 
     async def close(self) -> None:
         """End every process that the evaluator started."""
+        await self._compiled.close()
         await self._workers.close()
 
     async def facts(self, problem: Problem, progress: Progress) -> ProblemFacts:
@@ -144,10 +145,12 @@ class KernelEvaluator:
             )
         else:
             with self._workers.occupied():
+                known = await self._study.known(problem, stages)
+                await self._compiled.ready(problem, stages)
                 case = EvaluationCase(
                     problem=problem,
                     candidate=candidate,
-                    known=await self._study.known(problem, stages),
+                    known=known,
                     device=device,
                     tier=tier,
                     rival=rival,
@@ -192,6 +195,7 @@ class KernelEvaluator:
         detail: ncu.Detail = ncu.Detail.TUNING,
     ) -> Profile:
         """Read a GPU's counters of one call of a passing candidate. Raises NoCounters with the reason."""
+        await self._compiled.ready(problem, progress)
         order = await self._counting_order(problem, candidate)
         return await ncu.collect_counters(dataclasses.replace(order, detail=detail), progress)
 

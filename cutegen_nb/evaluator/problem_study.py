@@ -46,7 +46,7 @@ class ProblemCache:
     """Known problems by digest, and the folders of their compiled references on this host."""
 
     def __init__(self) -> None:
-        self.folders: dict[str, Path | None] = {}
+        self.folders: dict[str, asyncio.Task[Path | None]] = {}
         """Folders of ``CompileCache``."""
         self._known: dict[str, KnownProblem] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -101,7 +101,7 @@ class ProblemStudy:
                 self._cache.keep(problem, known)
             else:
                 # Facts from another host come without the folder of its compiled reference.
-                await self._compiled.fill(problem, known.facts.full)
+                await self._compiled.begin(problem, known.facts.full)
         return known
 
     async def _studied(self, problem: Problem, progress: Progress) -> KnownProblem:
@@ -116,9 +116,8 @@ class ProblemStudy:
             raise_reported_error(heard)
             raise unusable_problem_error(run, limits, heard.stage)
         facts = decode(ProblemFacts, heard.result["facts"])
-        (admission, tolerances), _ = await asyncio.gather(
-            self._admitted(problem, facts, progress), self._compiled.fill(problem, facts.full)
-        )
+        await self._compiled.begin(problem, facts.full)
+        admission, tolerances = await self._admitted(problem, facts, progress)
         return KnownProblem(facts=replace(facts, admission=admission), tolerances=tolerances)
 
     async def _admitted(

@@ -17,7 +17,7 @@ from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.library import Library
-from cutegen_nb.core.ports import Approver, Author, Evaluator, Progress, Store
+from cutegen_nb.core.ports import Approver, Author, Clock, Evaluator, Progress, Store
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt, Reply
@@ -32,7 +32,8 @@ T = TypeVar("T", Reply, Evaluation, Profile, Decision)
 def resumable(effects: Effects, session_name: str, store: Store, *, evaluations: int = 1) -> Effects:
     """Return the effects with results kept in the store until their round is stored. Raises StoreError.
 
-    At most `evaluations` kernels are judged at once; the others wait for their turn.
+    At most `evaluations` kernels are judged at once; the others wait for their turn. The clock runs ahead by
+    the seconds that kept replies and evaluations took, so that a round's time includes them.
     """
     kept = _Kept(store, session_name)
     return replace(
@@ -40,6 +41,7 @@ def resumable(effects: Effects, session_name: str, store: Store, *, evaluations:
         author=_KeptReplies(effects.author, kept),
         evaluator=_KeptEvaluations(effects.evaluator, kept, asyncio.Semaphore(evaluations)),
         approver=_KeptDecisions(effects.approver, kept),
+        clock=_KeptClock(effects.clock, kept),
     )
 
 
@@ -50,6 +52,8 @@ class _Kept:
     store: Store
     session_name: str
     left: defaultdict[str, deque[Intermediate]] = field(init=False)
+    seconds: float = 0.0
+    """Seconds that the replies and evaluations given out took."""
 
     def __post_init__(self) -> None:
         self.left = defaultdict(deque)
@@ -61,10 +65,28 @@ class _Kept:
         if not self.left[question]:
             return None
         result = self.left[question].popleft().result
+        if isinstance(result, Reply):
+            self.seconds += result.usage.seconds
+        elif isinstance(result, Evaluation):
+            self.seconds += result.duration_s
         return result if isinstance(result, kind) else None
 
     def keep(self, question: str, result: Reply | Evaluation | Profile | Decision) -> None:
         self.store.keep(self.session_name, Intermediate(question=question, result=result))
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptClock:
+    """Implements ``core.ports.Clock``."""
+
+    clock: Clock
+    kept: _Kept
+
+    def now(self) -> str:
+        return self.clock.now()
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic() + self.kept.seconds
 
 
 class _KeptReplies:

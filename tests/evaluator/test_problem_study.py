@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator import problem_study
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
-from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache
+from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
+from cutegen_nb.evaluator.timing.compile_cache import CompileCache
 
 PROBLEM = Problem(name="given", source="x = 1\n", form=ProblemForm.KERNELBENCH)
 OTHER = Problem(name="given", source="x = 2\n", form=ProblemForm.KERNELBENCH)
@@ -48,6 +50,39 @@ def test_one_problem_is_studied_by_one_at_a_time_and_another_beside_it():
         asyncio.run(all_of_them())
     assert {same for same, _ in most} == {1}
     assert max(together for _, together in most) == 2
+
+
+class CompilingWorkers:
+    """Workers of a GPU that never end a compilation."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def choice(self):
+        return SimpleNamespace(kind=DeviceKind.GPU)
+
+    async def limits(self):
+        return None
+
+    async def run(self, request, *_, **__):
+        self.asked.append(request["kind"])
+        await asyncio.Event().wait()
+
+
+def test_facts_do_not_wait_for_the_compiled_reference():
+    async def study():
+        workers, cache = CompilingWorkers(), ProblemCache()
+        cache.keep(PROBLEM, KnownProblem(facts=SimpleNamespace(full=SimpleNamespace(rewrites=()))))
+        compiled = CompileCache(workers, wanted=True, folders=cache.folders)
+        found = await asyncio.wait_for(
+            ProblemStudy(workers, cache, compiled=compiled).known(PROBLEM, lambda _: None), timeout=30
+        )
+        assert found is cache.find(PROBLEM)
+        await asyncio.sleep(0)
+        assert workers.asked == ["compile"]
+        await compiled.close()
+
+    asyncio.run(study())
 
 
 @pytest.mark.slow

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
-from cutegen_nb.core.round import Action, Decision
+from cutegen_nb.core.round import Action, Decision, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.testing import examples
 
@@ -62,6 +62,20 @@ def test_a_judged_revision_waits_at_its_gate_and_is_neither_asked_nor_judged_aga
     assert made.evaluation.passed
     assert [item.action for item in made.decisions] == [Action.APPROVE, Action.APPROVE]
     assert again.store.intermediates(session.name) == (), "a stored round needs them no more"
+
+
+def test_the_time_of_a_round_includes_what_came_before_the_interruption(stage, reply_with):
+    took_long = Reply(text=reply_with("one"), usage=Usage(seconds=400.0))
+    judged = replace(examples.passed(1000), duration_s=50.0)
+    approve = by_person("prompt", Action.APPROVE)
+    first = stage([took_long], {"one": judged}, approver=Person(prompts=[approve]))
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+    assert first.effects.evaluator.tiers == [Tier.A, Tier.B]
+
+    again = stage([], {}, approver=Person(revisions=[by_person("revision", Action.APPROVE)]))
+    [made] = again.run(rounds=1).rounds
+    assert 500 < made.seconds < 520
 
 
 def test_a_persons_words_and_edits_outlive_the_process(stage, reply_with):

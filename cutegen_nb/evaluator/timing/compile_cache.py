@@ -1,11 +1,13 @@
 """Cache of ``torch.compile``'s files for a problem's reference, filled once and copied to each worker.
 
 Compiling takes 4 to 7 s on an H200's host, and every evaluation times the compiled reference. A worker that
-runs no candidate fills the cache. A candidate only ever sees a copy in its own folder.
+runs no candidate fills the cache, while an author writes; an evaluation waits for it. A candidate only ever
+sees a copy in its own folder.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import shutil
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 from cutegen_nb.core.codec import encode
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import CutegenError
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, Workload
 from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.evaluator.process.transcript import RecordHandler
@@ -26,7 +29,7 @@ class CompileCache:
     """
 
     def __init__(
-        self, workers: Workers, *, wanted: bool, folders: dict[str, Path | None] | None = None
+        self, workers: Workers, *, wanted: bool, folders: dict[str, asyncio.Task[Path | None]] | None = None
     ) -> None:
         """Start with the folders of evaluators on the same host; `wanted` is True for ``torch.compile``.
 
@@ -34,29 +37,52 @@ class CompileCache:
         """
         self._workers = workers
         self._wanted = wanted
-        self._folders: dict[str, Path | None] = {} if folders is None else folders
+        self._folders = {} if folders is None else folders
+        self._begun: set[asyncio.Task[Path | None]] = set()
 
-    async def fill(self, problem: Problem, workload: Workload) -> None:
-        """Compile the reference once, at the size of `workload`, on a GPU; evaluations report a failure."""
+    async def begin(self, problem: Problem, workload: Workload) -> None:
+        """Start to compile the reference on a GPU at the size of `workload`, once; `ready` waits for the end.
+
+        Evaluations report a failure.
+        """
         if not self._wanted or (await self._workers.choice()).kind is DeviceKind.SIMULATOR:
             return
-        if problem.digest in self._folders:
-            return
-        self._folders[problem.digest] = None
+        task = self._folders.get(problem.digest)
+        if task is None or task.cancelled():
+            task = asyncio.create_task(self._fill(problem, workload))
+            self._folders[problem.digest] = task
+            self._begun.add(task)
+            task.add_done_callback(self._begun.discard)
+
+    async def ready(self, problem: Problem, progress: Progress) -> None:
+        """Wait for the problem's reference, and for others on this GPU, whose compilation disturbs times."""
+        task = self._folders.get(problem.digest)
+        under_way = {item for item in (*self._begun, task) if item is not None and not item.done()}
+        if under_way:
+            progress("compiling the reference with torch.compile")
+            await asyncio.wait(under_way)
+
+    async def close(self) -> None:
+        """Cancel what was begun and is under way, so that it starts no process after the others' end."""
+        under_way = [task for task in self._begun if task.cancel()]
+        await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _fill(self, problem: Problem, workload: Workload) -> Path | None:
         request = {"kind": "compile", "problem": encode(problem), "rewrites": encode(workload.rewrites)}
         heard = RecordHandler(lambda _: None)
-        with contextlib.suppress(CutegenError):
+        with contextlib.suppress(CutegenError, OSError):
             limits = await self._workers.limits()
             run = await self._workers.run(request, limits, heard, spare=False, keep=True)
             server = await self._workers.forks()
             if (heard.result or {}).get("kind") == "compiled":
-                self._folders[problem.digest] = server.folder(run.folder)
-            else:
-                server.discard(run.folder)
+                return server.folder(run.folder)
+            server.discard(run.folder)
+        return None
 
     def copy(self, problem: Problem, folder: Path) -> dict[str, Any]:
         """Copy the problem's cache into a worker's `folder`; return no additions to the worker's request."""
-        cache = self._folders.get(problem.digest)
+        task = self._folders.get(problem.digest)
+        cache = task.result() if task is not None and task.done() and not task.cancelled() else None
         if cache is not None:
             with contextlib.suppress(OSError):  # the reference is compiled anew
                 shutil.copytree(cache, folder, dirs_exist_ok=True)

@@ -93,7 +93,8 @@ async def run_population(  # noqa: PLR0913 - a session, its effects and the sett
     board = SlotBoard(on_slots)
     run = _Run(
         session,
-        resumable(effects, session.name, store, evaluations=workers),
+        # The plain clock: slots side by side would each count what the kept results of all of them took.
+        replace(resumable(effects, session.name, store, evaluations=workers), clock=effects.clock),
         store,
         on_round=on_round,
         on_epoch=on_epoch,

@@ -14,6 +14,7 @@ from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.timing.compile_cache import CompileCache
 
 PROBLEM = Problem(name="given", source="x = 1\n", form=ProblemForm.KERNELBENCH)
+OTHER = Problem(name="given", source="x = 2\n", form=ProblemForm.KERNELBENCH)
 WORKLOAD = SimpleNamespace(rewrites=())
 
 
@@ -50,7 +51,8 @@ def filled(workers, *, wanted=True, times=1):
 
     async def fill():
         for _ in range(times):
-            await cache.fill(PROBLEM, WORKLOAD)
+            await cache.begin(PROBLEM, WORKLOAD)
+            await cache.ready(PROBLEM, lambda _: None)
 
     asyncio.run(fill())
     return cache
@@ -106,3 +108,76 @@ def test_nothing_is_compiled_where_nothing_is_timed_against_it(tmp_path, change)
     workers = Workers(tmp_path, **change)
     filled(workers, wanted=wanted)
     assert workers.asked == []
+
+
+class SlowWorkers(Workers):
+    """Workers whose compilation ends when the test says so."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.end = asyncio.Event()
+
+    async def run(self, request, limits, heard, **options):
+        run = await super().run(request, limits, heard, **options)
+        await self.end.wait()
+        return run
+
+
+def test_the_reference_is_compiled_while_an_author_writes_and_an_evaluation_waits_for_it(tmp_path):
+    async def session():
+        workers = SlowWorkers(tmp_path / "made")
+        cache, stages = CompileCache(workers, wanted=True), []
+        await cache.begin(PROBLEM, WORKLOAD)
+        assert workers.asked == []  # the author writes
+        for problem in (PROBLEM, OTHER):  # another problem's times are disturbed too
+            waiting = asyncio.create_task(cache.ready(problem, stages.append))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert workers.asked == ["compile"]
+            assert not waiting.done()
+        waiting.cancel()  # by a person: the compilation goes on
+        await asyncio.sleep(0)
+        workers.end.set()
+        await cache.ready(PROBLEM, stages.append)
+        (tmp_path / "made").mkdir()
+        (tmp_path / "made" / "kernel").write_bytes(b"code")
+        cache.copy(PROBLEM, tmp_path / "worker")
+        assert set(stages) == {"compiling the reference with torch.compile"}
+
+    asyncio.run(session())
+    assert (tmp_path / "worker" / "kernel").read_bytes() == b"code"
+
+
+def test_evaluators_that_share_folders_wait_for_the_one_that_compiles(tmp_path):
+    async def session():
+        folders, workers, idle = {}, SlowWorkers(tmp_path), Workers(tmp_path)
+        first = CompileCache(workers, wanted=True, folders=folders)
+        second = CompileCache(idle, wanted=True, folders=folders)
+        await first.begin(PROBLEM, WORKLOAD)
+        await second.begin(PROBLEM, WORKLOAD)
+        waiting = asyncio.create_task(second.ready(PROBLEM, lambda _: None))
+        await second.ready(OTHER, lambda _: None)  # that one has a GPU of its own
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        workers.end.set()
+        await waiting
+        assert idle.asked == []
+
+    asyncio.run(session())
+
+
+def test_closing_ends_a_compilation_and_the_next_evaluation_begins_it_again(tmp_path):
+    async def session():
+        workers = SlowWorkers(tmp_path / "made")
+        cache = CompileCache(workers, wanted=True)
+        await cache.begin(PROBLEM, WORKLOAD)
+        await asyncio.sleep(0)
+        await cache.close()
+        await cache.ready(PROBLEM, lambda _: None)
+        assert cache.copy(PROBLEM, tmp_path) == {}
+        workers.end.set()
+        await cache.begin(PROBLEM, WORKLOAD)
+        await cache.ready(PROBLEM, lambda _: None)
+        assert workers.asked == ["compile", "compile"]
+
+    asyncio.run(session())
