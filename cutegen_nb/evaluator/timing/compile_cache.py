@@ -48,7 +48,7 @@ class CompileCache:
         if not self._wanted or (await self._workers.choice()).kind is DeviceKind.SIMULATOR:
             return
         task = self._folders.get(problem.digest)
-        if task is None or task.cancelled():
+        if task is None or task.cancelled() or not (task.done() or _is_here(task)):
             task = asyncio.create_task(self._fill(problem, workload))
             self._folders[problem.digest] = task
             self._begun.add(task)
@@ -57,7 +57,8 @@ class CompileCache:
     async def ready(self, problem: Problem, progress: Progress) -> None:
         """Wait for the problem's reference, and for others on this GPU, whose compilation disturbs times."""
         task = self._folders.get(problem.digest)
-        under_way = {item for item in (*self._begun, task) if item is not None and not item.done()}
+        tasks = [item for item in (*self._begun, task) if item is not None]
+        under_way = {item for item in tasks if not item.done() and _is_here(item)}
         if under_way:
             progress("compiling the reference with torch.compile")
             await asyncio.wait(under_way)
@@ -88,6 +89,11 @@ class CompileCache:
                 shutil.copytree(cache, folder, dirs_exist_ok=True)
                 _move(cache, folder)
         return {}
+
+
+def _is_here(task: asyncio.Task[Path | None]) -> bool:
+    """Return whether a task runs under this event loop; unattended sessions have one of their own."""
+    return task.get_loop() is asyncio.get_running_loop()
 
 
 def _move(before: Path, now: Path) -> None:

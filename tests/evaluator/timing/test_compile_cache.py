@@ -102,6 +102,22 @@ def test_a_reference_that_cannot_be_compiled_is_tried_once_and_copies_nothing(tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_another_event_loop_does_not_wait_for_a_compilation_of_this_one(tmp_path):
+    workers = Workers(tmp_path)
+    cache = CompileCache(workers, wanted=True)
+    notebook = asyncio.new_event_loop()
+    notebook.run_until_complete(cache.begin(PROBLEM, WORKLOAD))  # it stands still from here on
+
+    async def unattended():
+        await cache.begin(PROBLEM, WORKLOAD)
+        await cache.ready(PROBLEM, lambda _: None)
+
+    asyncio.run(asyncio.wait_for(unattended(), 10))
+    assert workers.asked == ["compile"]
+    notebook.run_until_complete(cache.close())
+    notebook.close()
+
+
 @pytest.mark.parametrize("change", [{"wanted": False}, {"kind": DeviceKind.SIMULATOR}])
 def test_nothing_is_compiled_where_nothing_is_timed_against_it(tmp_path, change):
     wanted = change.pop("wanted", True)
