@@ -290,7 +290,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="rounds",
-        summary="The rounds as a DataFrame.",
+        summary="The rounds as a DataFrame of the main columns; the session's variable has all: gelu.rounds.",
         magic=(_ANY_SESSION, _SAME_NAME, STORE),
     ),
     Command(

@@ -235,9 +235,7 @@ def _kept(options: argparse.Namespace) -> str:
     """Return a sentence on the results that an interrupt leaves and the command that continues."""
     if options.command == "campaign":
         return "finished rounds are kept: the same command goes on with the campaign"
-    if options.command == "run":
-        return "finished rounds are kept: `cutegen-nb run` again"
-    if options.command == "resume":
+    if options.command in {"run", "resume"}:
         return "finished rounds are kept: the same command goes on with the session"
     if options.command == "demo":
         return "finished rounds are kept: `cutegen-nb sessions` lists them, `cutegen-nb demo` begins anew"

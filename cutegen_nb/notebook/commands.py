@@ -224,9 +224,9 @@ def replay(desk: SessionRegistry, options: Options) -> str | DisplayResult:
 
 
 def rounds(desk: SessionRegistry, options: Options) -> object:
-    """Return the rounds as a DataFrame, or a sentence if none has finished."""
+    """Return the rounds as a narrow DataFrame, or a sentence if none has finished."""
     handle = desk.stored_handle(options.session, options.store)
-    return handle.rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
+    return handle.narrow_rounds if handle.session.rounds else f"{handle.name}: no round has finished yet."
 
 
 def report(desk: SessionRegistry, options: Options) -> str | DisplayResult:

@@ -23,6 +23,10 @@ from cutegen_nb.report.markup import Style, visible, without_math
 if TYPE_CHECKING:
     import pandas as pd
 
+_WORDS = ("strategy", "verdict", "relation")
+_FIGURES = ("estimated_s", "median_ms", "speedup")
+"""Figures of the narrow table: the first without a GPU, the others with one."""
+
 MimeBundle = dict[str, str]
 """Representations of a result by MIME type."""
 
@@ -138,9 +142,17 @@ class SessionHandle:
         import pandas as pd  # noqa: PLC0415 - half a second that only this needs
 
         names = [item.name for item in dataclasses.fields(RoundSummary)]
-        table = pd.DataFrame([dataclasses.asdict(row) for row in rows(self.session)], columns=names)
+        # The relation is named as in the panel's table: no clear difference, same kernel as r0.
+        found = [{**dataclasses.asdict(row), "relation": row.relation_words} for row in rows(self.session)]
+        table = pd.DataFrame(found, columns=names)
         # A chain has no epochs; without a type of its own one missing number would make the others floats.
         return table.astype({"epoch": "Int64"}).set_index("revision")
+
+    @property
+    def narrow_rounds(self) -> pd.DataFrame:
+        """Columns of `rounds` that fit a page 800 pixels wide, without figures that no round has."""
+        table = self.rounds[[*_WORDS, *_FIGURES, "decision"]]
+        return table.drop(columns=[name for name in _FIGURES if table[name].isna().all()])
 
     def __getitem__(self, number: int) -> RevisionHandle:
         """Return revision r`number`. Raises UsageError if there is no such round or it has no candidate."""

@@ -237,6 +237,8 @@ class RunningSession:
             self._change(
                 notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
             )
+        elif gate.prompt and (failed := _without_kernel(gate)):
+            self._change(notice=failed)
         if gate.attempts and self.live.notice == self._approver.sent:
             self._change(notice="")
         self._change(doing="", since=time.time(), gate=gate, carried=None, sent=None, writing="")
@@ -381,3 +383,11 @@ class _Person:
     async def edit_text(self, text: str, suffix: str) -> str | None:  # noqa: ARG002 - the protocol's
         """Return None: a notebook opens no editor."""
         return None
+
+
+def _without_kernel(gate: Gate) -> str:
+    """Tell why the round before a request was asked and has no kernel; empty where it has one."""
+    last = gate.session.rounds[-1] if gate.session.rounds else None
+    if last is None or not last.attempts or last.candidate is not None:
+        return ""
+    return f"No kernel came in r{last.number}: {last.note}"

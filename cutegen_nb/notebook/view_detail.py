@@ -26,6 +26,7 @@ from cutegen_nb.core.round import Attempt, Prompt, Round, opening
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.lineage import parent_of_next
 from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
 from cutegen_nb.notebook.review.code_view import code_view
 from cutegen_nb.notebook.review.failed_lines import failed_lines
@@ -74,7 +75,7 @@ def prompt_detail(
     Else it waits for a reply that a person brings.
     """
     number = len(session.rounds)
-    parent = session.round_of(prompt.parent.digest) if prompt.parent else None
+    parent = _parent(session, prompt.parent.digest) if prompt.parent else None
     return {
         "kind": "prompt",
         "key": key,
@@ -89,6 +90,14 @@ def prompt_detail(
         "sent": sent,
         **_last_request(session),
     }
+
+
+def _parent(session: Session, digest: str) -> Round | None:
+    """Return the round that a request starts from. A later round may have the same kernel."""
+    chosen = parent_of_next(session)
+    if chosen is not None and chosen.candidate is not None and chosen.candidate.digest == digest:
+        return chosen
+    return session.round_of(digest)
 
 
 def _last_request(session: Session) -> dict[str, str]:

@@ -127,3 +127,24 @@ def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, k
     again.click()
     notebook.expect(again).to_have_text("Code copied: run it in a cell")
     assert notebook.page.evaluate("() => navigator.clipboard.readText()") == "%cutegen resume gone"
+
+
+def test_the_table_of_rounds_fits_a_page_800_pixels_wide(sit):
+    session = sit()
+    for number in (0, 1):
+        session.ask(number)
+        session.click("Approve")
+    session.at_prompt(2)
+    notebook = session.notebook
+    notebook.page.set_viewport_size({"width": 800, "height": 1000})
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    index = notebook.add(f"%cutegen rounds {session.name}")
+    notebook.run(index)
+    table = notebook.outputs(index).locator("table")
+    session.expect(table).to_contain_text("no clear difference")
+    notebook.page.wait_for_timeout(500)
+    notebook.shot("rounds")
+    output = notebook.outputs(index).locator(".jp-OutputArea-output")
+    assert output.evaluate("(e) => e.scrollWidth - e.clientWidth") <= 0
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.page.set_viewport_size({"width": 1280, "height": 1000})

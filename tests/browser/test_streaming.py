@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from cutegen_nb.testing.model_server import ModelServer, answers
 from tests.browser.test_steering import KERNEL
 
 pytestmark = pytest.mark.long
@@ -83,3 +84,20 @@ def test_a_reply_is_read_while_it_comes_and_the_request_stays_in_its_place(sit, 
     session.expect(written).to_be_hidden()
     session.expect(session.panel.locator(".cgn-status")).to_have_text("r0 waits for you: build on it?")
     session.expect(session.editor(0)).to_contain_text("relu_kernel")
+
+
+@pytest.fixture
+def talking_model():
+    """A model server whose every reply is words without code."""
+    with ModelServer([answers("Which GPU do you have? Then I shall write it.")]) as server:
+        yield server.url
+
+
+def test_a_round_whose_replies_hold_no_code_says_so_at_the_next_request(sit, talking_model):
+    session = sit(f"--author openai --model m --base-url {talking_model}")
+    session.at_prompt(0)
+    session.click("Ask")
+    session.at_prompt(1)
+    session.until_status(
+        "No kernel came in r0: The answer holds no code, only words ('Which GPU do you have?"
+    )

@@ -109,7 +109,7 @@ def test_an_interrupt_before_anything_began_is_a_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "relu.py"], "finished rounds are kept: `cutegen-nb run` again"),
+        (["run", "relu.py"], "finished rounds are kept: the same command goes on with the session"),
         (["demo"], "`cutegen-nb sessions` lists them, `cutegen-nb demo` begins anew"),
         (["evaluate", "--batch", "jobs", "-o", "results"], "the same command again does the rest"),
         (["evaluate", "relu.py", "kernel.py"], "`cutegen-nb evaluate` again begins anew"),

@@ -120,6 +120,9 @@ class TestASession:
         name = rows(unattended.folder, "SELECT name FROM sessions")[0]
         for words in (f"rounds {name}", f"rounds --name {name}"):
             assert "coalesced" in unattended.run(f"%cutegen {words}").plain, words
+        said = unattended.run("print(list(_.columns), 'gmem_sectors' in gelu.rounds)")
+        columns = ["strategy", "verdict", "relation", "estimated_s", "decision"]
+        assert said.text == f"{columns} True\n", said.error
 
     def test_it_ends_inside_its_cell_and_is_stored(self, ran, unattended: Kernel):
         assert ran.status == "ok", ran.error

@@ -144,3 +144,12 @@ def test_a_request_has_the_last_one_beside_it():
     empty = replace(SESSION, rounds=())
     first = detail(empty, Live(gate=Gate(kind="prompt", session=empty, prompt=asked)), None)
     assert first["before"] == ""
+
+
+def test_a_request_starts_from_the_best_where_a_later_round_has_the_same_kernel():
+    first, second = examples.session_of(Relation.FIRST, Relation.CANNOT_TELL).rounds
+    same = replace(second, attempts=first.attempts)
+    session = replace(SESSION, rounds=(first, same))
+    prompt = replace(PROMPT, parent=first.candidate)
+    view = detail(session, Live(gate=Gate(kind="prompt", session=session, prompt=prompt)), None, None)
+    assert (view["title"], view["from"]) == ("Request for r2", "r0")

@@ -24,6 +24,7 @@ from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.problem import Problem, ProblemForm, Rewrite
 from cutegen_nb.evaluator.process.confinement import hint
 
+_CONSTRUCTOR = "Model's constructor"
 _MESSAGE_LENGTH = 300
 """Characters of the problem's own exception message that an error message quotes at most."""
 _CONSTANT_SPREAD = 0.25
@@ -104,7 +105,10 @@ def _sentence(problem: Problem, what: str, error: BaseException, trace: types.Tr
             f"{what} of {filename} reads the values of a tensor{where}, so its operations cannot be listed "
             f"without running it ({raised}); make shapes and branches depend on sizes only"
         )
-    return f"{what} of {filename} raised {raised}{where}{hint(raised)}; correct the problem and run again"
+    advice = "correct the problem and run again"
+    if what == _CONSTRUCTOR and isinstance(error, TypeError) and not lines:  # the call itself was refused
+        advice = "add a function get_init_inputs that returns a list of its arguments"
+    return f"{what} of {filename} raised {raised}{where}{hint(raised)}; {advice}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +165,7 @@ class LoadedProblem:
         with on(device):
             given = self.init_inputs()
             seed_everything(seed)
-            with ProblemErrors(self.problem, "Model's constructor"):
+            with ProblemErrors(self.problem, _CONSTRUCTOR):
                 model = self.namespace["Model"](*given)
         if not isinstance(model, torch.nn.Module):
             raise ProblemError(

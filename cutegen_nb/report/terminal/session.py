@@ -81,7 +81,7 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     if shown is None or shown.candidate is None or shown.evaluation is None:
         words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
         words.append(f"report: {report or 'none'}")
-        if not session.rounds and session.stopped and session.author == "offline":
+        if session.stopped and session.author == "offline":
             words.append(next_text(next_step(NotJudged(reason=NotJudgedReason.DECLINED))))
         return fitted([VerdictLine(text=text) for text in words])
     evaluation = shown.evaluation

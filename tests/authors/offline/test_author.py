@@ -167,6 +167,14 @@ def test_a_strategy_is_added_to_those_of_the_ancestors_and_of_no_one_else():
     assert "autovec_copy" in source
 
 
+def test_a_size_that_forward_cannot_compute_is_declined_in_the_person_s_terms():
+    sums = RELU.replace("torch.relu(x)", "x.unfold(-1, 16, 5).sum(-1)")
+    head, inputs, _ = sums.partition("def get_inputs")
+    given = session(f"{head}{inputs}():\n    return [torch.randn(64, 4099)]\n")
+    with pytest.raises(Declined, match="cannot compute the size 817 from the inputs' sizes"):
+        written(OfflineAuthor(), given)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"), [({"purpose": "repair"}, "cannot repair"), ({"parent": "person"}, "by person")]
 )

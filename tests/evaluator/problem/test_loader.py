@@ -107,6 +107,10 @@ def test_cuda_in_a_problem_is_the_cpu_where_the_cpu_is_asked_for():
         ("import nosuchmodule_\n" + LINEAR, "the module of <problem p> raised ModuleNotFoundError"),
         ("import sys\nsys.exit(3)\n" + LINEAR, "raised SystemExit: 3 at line 2 (`sys.exit(3)`)"),
         (LINEAR.replace("return [N]", "return []"), "Model's constructor of <problem p> raised TypeError"),
+        (
+            LINEAR.replace("return [N]", "return []"),
+            "'n'; add a function get_init_inputs that returns a list of",
+        ),
         (LINEAR.replace("return [N]", "return N"), "get_init_inputs of p returned a int"),
         (LINEAR.replace("return [N]", "return [1 / 0]"), "ZeroDivisionError: division by zero at line 14"),
         ("class Model:\n    pass\ndef get_inputs(): return []\n", "not a torch.nn.Module"),

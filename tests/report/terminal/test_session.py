@@ -27,3 +27,8 @@ def test_a_problem_that_the_offline_author_declines_ends_with_who_else_may_write
     assert lines.startswith("No round was finished. Ended: the offline author does not write aten.sort")
     assert "Next: use another author (--author manual, or openai with a model)" in lines
     assert "Next:" not in " ".join(ending_lines(replace(declined, author="openai"), None))
+    # The loop stores the request that was declined as a round with no kernel.
+    refusal = replace(SESSION.rounds[0].attempts[0], candidate=None, reply=None, evaluation=None)
+    asked = replace(SESSION.rounds[0], attempts=(refusal,), comparison=None, decisions=())
+    lines = " ".join(ending_lines(replace(declined, rounds=(asked,)), None))
+    assert "Next: use another author (--author manual, or openai with a model)" in lines

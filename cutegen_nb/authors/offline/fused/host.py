@@ -100,7 +100,7 @@ class Sizes:
                 whole = elements([size for _, size in chosen])
                 if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
                     return f"{' * '.join(name for name, _ in chosen)} // {whole.full // extent.full}"
-        raise Declined(f"the size {extent.full} in the reference cannot be read from its inputs")
+        raise Declined(f"the offline author cannot compute the size {extent.full} from the inputs' sizes")
 
     def axis(self, axis: Axis) -> str:
         """Expression for the extent of one axis."""
