@@ -16,6 +16,7 @@ from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.problem.admission import admission_text
 from cutegen_nb.analysis.source.exhibits import exhibit_parts
 from cutegen_nb.analysis.tables.counts import kernel_name
+from cutegen_nb.core.candidate import FILE_NAME
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import CheckState, Evaluation
 from cutegen_nb.core.finding import Finding, Severity
@@ -36,6 +37,8 @@ _NOT_SEEN = ("outside-not-run", "not-examined", "no-trace", "outside-once", "thr
 """Kinds of flags for checks that did not look at something; they precede flags of what was seen."""
 _EXCERPT = re.compile(r"\s*(-->|(\d+\s*)?\|)")
 """Line of a compiler's source excerpt: ``--> candidate.py:12`` or ``12 | gY[i] = …``."""
+_PLACE = re.compile(rf"\b{re.escape(FILE_NAME)}:(\d+)(:\d+)?")
+"""Place in the candidate, by the name that its file has in the evaluator and not with the person."""
 _SENTENCES = 2
 """Number of flags that are shown with their message."""
 _NAMED = 2
@@ -86,7 +89,8 @@ def next_text(*steps: str) -> str:
 
 def fitted(rows: Sequence[VerdictLine], most: int = MOST_LINES) -> list[str]:
     """Wrap rows to the terminal in `most` lines: spare rows are cut first, then the longest."""
-    folded = [paragraph(visible(" ".join(row.text.split())), "  ", first="") for row in rows]
+    texts = [_PLACE.sub(r"line \1", " ".join(row.text.split())) for row in rows]
+    folded = [paragraph(visible(text), "  ", first="") for text in texts]
     spare = [lines for row, lines in zip(rows, folded, strict=True) if row.spare]
     for lines in reversed(spare):
         _cut(lines, sum(map(len, folded)) - most, least=1)

@@ -68,6 +68,15 @@ def test_a_provisional_pass_names_the_check_that_did_not_run():
     assert lines[1] == "Provisional: many calls: the machine was too slow"
 
 
+def test_lines_are_named_without_the_file_of_the_evaluator():
+    found = examples.failed(
+        Verdict.RACE, "A thread writes (from candidate.py:12), another reads (candidate.py:13:5)."
+    )
+    text = "\n".join(verdict_lines(found, SETTING))
+    assert "candidate.py" not in text
+    assert "writes (from line 12), another reads (line 13)" in " ".join(text.split())
+
+
 def test_flags_of_one_kind_are_told_once():
     flags = tuple(
         Finding(kind="fewer-operations", message=f"{ms} ms is short.", severity=Severity.FLAG)
