@@ -332,7 +332,12 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         example="cutegen-nb report relu -o relu.html",
         arguments=(
             SESSION,
-            OUTPUT.but(metavar="FILE.html"),
+            OUTPUT.but(
+                metavar="FILE.html",
+                required=False,
+                default="",
+                help="where to write it (default: SESSION.html in the folder of the sessions, as `run` does)",
+            ),
             argument(
                 "--whole",
                 default="",

@@ -344,13 +344,15 @@ def _lineage(session: Session, *, json_wanted: bool) -> CommandResult:
 
 async def report(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
     """Write a stored session as one HTML file."""
-    with open_store(settings_of(options), writable=False) as store:
+    settings = settings_of(options)
+    with open_store(settings, writable=False) as store:
         session = store.load(options.session)
-    if Path(options.output).suffix != ".html":
+    target = Path(options.output) if options.output else settings.folder / f"{session.name}.html"
+    if target.suffix != ".html":
         message = f"-o {options.output!r} does not end in .html, the one form a report has"
         raise UsageError(message)
     terminal.progress("drawing the report")
-    path = _write_report(session, Path(options.output), options.whole)
+    path = _write_report(session, target, options.whole)
     terminal.clear()
     return CommandResult(
         status=PASSED,

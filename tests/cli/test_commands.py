@@ -102,6 +102,16 @@ def test_the_report_is_one_file_that_fetches_nothing(offline_run):
     assert Path("again.html").exists()
 
 
+def test_a_report_goes_where_that_of_the_run_is_if_no_file_is_named(offline_run, capsys):
+    written = Path(offline_run["report"])
+    written.unlink()
+    assert main(["report", "add", "--whole", "all"]) == 0
+    assert written.exists()
+    assert str(written) in capsys.readouterr().out
+    assert main(["report", "ad"]) != 0
+    assert "add" in capsys.readouterr().err
+
+
 def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, capsys):
     status = main(["run", "add.py", "--device", "simulator", "--rounds", "2", "--json"])
     out, err = capsys.readouterr()
