@@ -76,6 +76,7 @@ HOPPER = {
 }
 LONG_HOPPER = {
     "whole blocks": (ATTENTION, ("1, 2", 256, 256, 64, 64), ".half()", "attention-wgmma"),
+    "more tiles than multiprocessors": (ATTENTION, ("4, 40", 16, 16, 64, 64), ".half()", "attention-wgmma"),
     "three dimensions": (ATTENTION, (2, 128, 128, 64, 64), ".half()", "attention-wgmma"),
     "the widest heads": (ATTENTION, ("1, 1", 70, 150, 256, 192), ".half()", "attention-wgmma"),
     "whole blocks in float32": (ATTENTION, ("1, 2", 128, 256, 64, 64), "", "attention-fp16x2"),

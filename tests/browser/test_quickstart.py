@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_nb.core.search.comparison import Relation
+
 pytestmark = pytest.mark.long
 
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb"
@@ -83,7 +85,8 @@ def saved_file_is_readable(notebook, rounds):
     for item in rounds:
         outputs.get_by_text(f"r{item['number']} · ").first.wait_for()
         outputs.get_by_text(f"r{item['number']} · ").first.click()
-        outputs.get_by_text(item["comparison"]["relation"]).first.wait_for(state="attached")
+        words = Relation(item["comparison"]["relation"]).words
+        outputs.get_by_text(words).first.wait_for(state="attached")
     picture = page.locator(".jp-OutputArea img").first
     notebook.until(lambda: picture.evaluate("(e) => e.naturalWidth") > 500, what="the picture to be loaded")
     assert page.get_by_text("Error displaying widget").count() == 0
