@@ -18,8 +18,10 @@ def get_inputs():
 """
 
 
-@pytest.mark.parametrize("at", [0, -1])
-@pytest.mark.parametrize(("dim", "shape"), [(0, "8192, 8"), (1, "8, 8192")])
+@pytest.mark.parametrize("at", [0, pytest.param(-1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("dim", "shape"), [pytest.param(0, "8192, 8", marks=pytest.mark.long), (1, "8, 8192")]
+)
 def test_an_outlier_is_not_what_deviations_are_taken_around(offline_simulator, dim, shape, at):
     source = SOURCE.format(dim=dim, shape=shape, at=at).replace("normal", "reference")
     revisions = offline_simulator.ask("normal", source)["revisions"]
