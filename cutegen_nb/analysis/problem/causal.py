@@ -19,23 +19,26 @@ def causal_shares(graph: Graph) -> dict[str, float]:
     """
     shares: dict[str, float] = {}
     for node in graph.nodes:
-        if _is_causal(graph, node):
+        if causal_mask(graph, node) is not None:
             rows, columns = node.outputs[0].shape[-2:]
-            kept = sum(min(row + 1, columns) for row in range(rows)) / (rows * columns)
+            diagonal = min(rows, columns)  # below it, rows see all columns
+            kept = (diagonal * (diagonal + 1) / 2 + (rows - diagonal) * columns) / (rows * columns)
             for product in (_scores(graph, node.args[1]), _outputs(graph, node.name)):
                 if product is not None:
                     shares[product] = kept
     return shares
 
 
-def _is_causal(graph: Graph, node: Node) -> bool:
+def causal_mask(graph: Graph, node: Node) -> tuple[Node, Node] | None:
+    """Return the nodes ``tril`` and ``full`` of ``where(tril(full(True)), scores, -inf)``; else None."""
     if not node.op.startswith("aten.where.") or node.args[2] != -math.inf:
-        return False
+        return None
     triangle = _node(graph, node.args[0])
     if triangle is None or not triangle.op.startswith("aten.tril.") or len(triangle.args) > 1:
-        return False
+        return None
     ones = _node(graph, triangle.args[0])
-    return ones is not None and ones.op.startswith("aten.full.") and ones.args[1] is True
+    is_whole = ones is not None and ones.op.startswith("aten.full.") and ones.args[1] is True
+    return (triangle, ones) if ones is not None and is_whole else None
 
 
 def _scores(graph: Graph, value: Argument) -> str | None:

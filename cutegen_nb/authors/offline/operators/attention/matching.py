@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from cutegen_nb.analysis.problem.causal import causal_mask
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
@@ -145,15 +146,10 @@ def _quotient(walk: _Walk, value: Argument) -> Argument:
 def _causal(walk: _Walk, value: Argument) -> tuple[bool, Argument]:
     """Take ``where(tril(ones), scores, -inf)`` along."""
     node = walk.graph.node(value.name) if isinstance(value, Ref) else None
-    if node is None or short_name(node.op) != "where" or node.args[2] != _NO_KEY:
+    mask = causal_mask(walk.graph, node) if node is not None else None
+    if node is None or mask is None:
         return False, value
-    triangle = walk.graph.node(node.args[0].name) if isinstance(node.args[0], Ref) else None
-    if triangle is None or short_name(triangle.op) != "tril" or len(triangle.args) > 1:
-        return False, value
-    ones = walk.graph.node(triangle.args[0].name) if isinstance(triangle.args[0], Ref) else None
-    if ones is None or short_name(ones.op) != "full" or ones.args[1] is not True:
-        return False, value
-    walk.nodes |= {node.name, triangle.name, ones.name}
+    walk.nodes |= {node.name, *(one.name for one in mask)}
     return True, node.args[1]
 
 
