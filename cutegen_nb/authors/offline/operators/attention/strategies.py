@@ -68,7 +68,7 @@ WGMMA_STRATEGY = replace(
     _strategy(
         WGMMA,
         "Multiply on Hopper's tensor cores (wgmma): one warp loads blocks of keys and values by the tensor "
-        "memory accelerator, two warp groups have 64 queries each. Scores, weights and outputs stay in "
+        "memory accelerator, the other warp groups have 64 queries each. Scores, weights and outputs stay in "
         "registers, and the softmax of the next block runs while the tensor cores add the values of the "
         "present one.",
         "warp_instructions barriers latency_ms",

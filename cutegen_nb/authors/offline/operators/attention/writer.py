@@ -81,14 +81,16 @@ def _hopper_strategy(call: OperatorCall) -> Strategy | None:
     attributes = call.attributes
     assert isinstance(attributes, AttentionAttributes)
     widths = [value for item in call.operands[:3] for value in (item.shape[-1].full, item.shape[-1].scaled)]
+    # Offsets are computed in 32 bits, and a tensor in two parts has twice the elements.
+    shapes = [call.shape, *(item.shape for item in call.operands[:3])]
+    parts = 2 if call.dtype == "float32" else 1
+    counted = all(parts * elements(shape).full <= LARGEST_TENSOR for shape in shapes)
     aligned = not any(width % _TMA_ELEMENTS for width in widths) and attributes.scale > 0
-    if call.dtype == "float32":
-        # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
-        counted = all(2 * elements(item.shape).full <= LARGEST_TENSOR for item in call.operands[:3])
-        if aligned and counted and max(widths) <= _WIDEST_PARTS:
-            return PARTS_STRATEGY
-        return PRODUCTS_STRATEGY if max(widths) > _WIDEST_PARTS and suits_products(call) else None
-    return WGMMA_STRATEGY if aligned and max(widths) <= _WIDEST_WGMMA else None
+    if call.dtype != "float32":
+        return WGMMA_STRATEGY if aligned and counted and max(widths) <= _WIDEST_WGMMA else None
+    if max(widths) <= _WIDEST_PARTS:
+        return PARTS_STRATEGY if aligned and counted else None
+    return PRODUCTS_STRATEGY if suits_products(call) else None
 
 
 def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
