@@ -13,19 +13,15 @@ against float64 on the first head.
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import sys
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from products import driver, medians_ms
+from products import imported, medians_ms, write_rows
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -80,12 +76,7 @@ def ours(case: tuple[Any, ...], folder: str) -> dict[str, Callable[..., Any]]:
         if steps[-1] in offered:
             path = Path(folder) / f"{name}_{'_'.join(map(str, case))}.py"
             path.write_text(OperatorsWriter().write(problem, facts, steps).source)
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            found[name] = module.ModelNew()
+            found[name] = imported(path).ModelNew()
     return found
 
 
@@ -156,18 +147,7 @@ def main() -> None:
             rows.append(measured(case, folder))
             print(line(rows[-1]), flush=True)
     if options.out:
-        found = {
-            "device": torch.cuda.get_device_name(),
-            "driver": driver(),
-            "versions": {
-                "torch": torch.__version__,
-                "cuda": torch.version.cuda,
-                "nvidia-cutlass-dsl": version("nvidia-cutlass-dsl"),
-            },
-            "date": datetime.now(UTC).date().isoformat(),
-            "rows": rows,
-        }
-        Path(options.out).write_text(json.dumps(found, indent=1) + "\n")
+        write_rows(Path(options.out), rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ are the medians of CUDA events and the ratio cuBLAS ÷ ours, above 1 where ours 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import statistics
@@ -21,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
-from products import TURNS, medians_ms
+from products import TURNS, imported, medians_ms
 
 CHAPTER = Path(__file__).parent.parent / "prompts" / "guide" / "12_hopper.md"
 SHAPES = (
@@ -50,12 +49,7 @@ def program(width: int, folder: str) -> ModuleType:
     )
     path = Path(folder) / f"product_{width}.py"
     path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported(path)
 
 
 def main() -> None:

@@ -69,6 +69,11 @@ def kernel(steps: tuple[str, ...], left: str, right: str, dtype: str, folder: st
     written = MatmulWriter().write(problem, trace_facts(problem), steps).source
     path = Path(folder) / f"product_{steps[-1]}_{dtype}_{left}_{right}.py".replace(".T", "t")
     path.write_text(written)
+    return imported(path)
+
+
+def imported(path: Path) -> ModuleType:
+    """Import a file by its path."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -155,18 +160,23 @@ def main() -> None:
                 mean = statistics.geometric_mean(row["ratio"][name] for row in rows if row["dtype"] == dtype)
                 print(f"{dtype}, {name}: {mean:.2f}× cuBLAS in the geometric mean")
     if options.out:
-        found = {
-            "device": torch.cuda.get_device_name(),
-            "driver": driver(),
-            "versions": {
-                "torch": torch.__version__,
-                "cuda": torch.version.cuda,
-                "nvidia-cutlass-dsl": version("nvidia-cutlass-dsl"),
-            },
-            "date": datetime.now(UTC).date().isoformat(),
-            "rows": rows,
-        }  # fmt: skip
-        Path(options.out).write_text(json.dumps(found, indent=1) + "\n")
+        write_rows(Path(options.out), rows)
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the numbers as JSON, with device, driver, versions and date."""
+    found = {
+        "device": torch.cuda.get_device_name(),
+        "driver": driver(),
+        "versions": {
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "nvidia-cutlass-dsl": version("nvidia-cutlass-dsl"),
+        },
+        "date": datetime.now(UTC).date().isoformat(),
+        "rows": rows,
+    }
+    path.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def driver() -> str:
