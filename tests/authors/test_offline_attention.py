@@ -2,6 +2,10 @@
 
 import pytest
 
+from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.evaluator.problem.trace import trace_facts
+
 pytestmark = pytest.mark.slow
 
 ATTENTION = "F.scaled_dot_product_attention(q, k, v)"
@@ -123,3 +127,11 @@ def test_a_head_too_wide_for_hopper_tiles_or_not_of_whole_16_bytes_has_the_other
         source = problem(ATTENTION, ("1, 1", 20, 30, columns, columns), ".half()")
         (revision,) = check(hopper_simulator, source, steps=[1])
         assert revision["applied"] == ["attention-tiles"]
+
+
+@pytest.mark.parametrize(("batch", "offered"), [("256, 16", True), ("1024, 16", False)])
+def test_hopper_tiles_are_offered_while_offsets_fit_in_32_bits(batch, offered):
+    source = problem(ATTENTION, (batch, 4096, 4096, 64, 64), ".half()")
+    given = Problem(name="large", source=source, form=ProblemForm.FUNCTION, function="reference")
+    names = {item.name for item in OperatorsWriter().menu(trace_facts(given))}
+    assert ("attention-wgmma" in names) == offered

@@ -103,17 +103,32 @@ def test_a_reference_that_cannot_be_compiled_is_tried_once_and_copies_nothing(tm
 
 
 def test_another_event_loop_does_not_wait_for_a_compilation_of_this_one(tmp_path):
-    workers = Workers(tmp_path)
+    began = asyncio.Event()
+
+    class SlowAtFirst(Workers):
+        async def run(self, request, *rest, **options):
+            answer = await super().run(request, *rest, **options)
+            if len(self.asked) == 1:
+                began.set()
+                await asyncio.Event().wait()
+            return answer
+
+    workers = SlowAtFirst(tmp_path)
     cache = CompileCache(workers, wanted=True)
     notebook = asyncio.new_event_loop()
-    notebook.run_until_complete(cache.begin(PROBLEM, WORKLOAD))  # it stands still from here on
+
+    async def begun():
+        await cache.begin(PROBLEM, WORKLOAD)
+        await began.wait()
+
+    notebook.run_until_complete(begun())  # it stands still from here on
 
     async def unattended():
         await cache.begin(PROBLEM, WORKLOAD)
         await cache.ready(PROBLEM, lambda _: None)
 
     asyncio.run(asyncio.wait_for(unattended(), 10))
-    assert workers.asked == ["compile"]
+    assert workers.asked == ["compile", "compile"]
     notebook.run_until_complete(cache.close())
     notebook.close()
 
