@@ -35,6 +35,8 @@ class Device:
     """Streaming multiprocessors; 0 when unknown."""
     l2_bytes: int = 0
     """L2 size in bytes; 0 when unknown."""
+    memory_bytes: int = 0
+    """Size of the GPU's memory in bytes; 0 when unknown."""
     uuid: str = ""
     """GPU UUID from the driver."""
     clock_hz: float = 0.0

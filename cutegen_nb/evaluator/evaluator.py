@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import secrets
 import time
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from cutegen_nb.analysis.problem.exactness import integers_stay_integers
@@ -23,7 +24,8 @@ from cutegen_nb.core.profile import Profile
 from cutegen_nb.evaluator.catalog.work import SECOND_PROCESS
 from cutegen_nb.evaluator.evaluation_case import EvaluationCase
 from cutegen_nb.evaluator.full_size.sampling import FullSizeSampler
-from cutegen_nb.evaluator.isolated import exchange
+from cutegen_nb.evaluator.isolated import early_checks, exchange
+from cutegen_nb.evaluator.isolated.early_checks import EarlyChecks
 from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
 from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.process.exit_report import (
@@ -36,7 +38,7 @@ from cutegen_nb.evaluator.process.exit_report import (
 from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.evaluator.process.stage_times import Stages
 from cutegen_nb.evaluator.process.transcript import RecordHandler
-from cutegen_nb.evaluator.process.worker_handle import ProcessLimits, WorkerRun
+from cutegen_nb.evaluator.process.worker_handle import ProcessLimits, Reply, WorkerRun
 from cutegen_nb.evaluator.timing.compile_cache import CompileCache
 from cutegen_nb.evaluator.tools import ncu, sanitizer
 
@@ -169,12 +171,18 @@ class KernelEvaluator:
 
     async def _judged(self, case: EvaluationCase, *, profile: bool) -> Evaluation:
         """Run all checks of the tier in order; later ones run only on a candidate that passed so far."""
-        found = await self._judged_in_child(case)
-        if case.spares(found):
-            return found
-        found = dataclasses.replace(found, tier=case.tier)
-        if case.tier.includes(Tier.B) and found.passed:
-            found = await self._outside(found, case)
+        early = self._early_checks(case) if case.tier.includes(Tier.B) else None
+        try:
+            found = await self._judged_in_child(case, early)
+            if case.spares(found):
+                return found
+            found = dataclasses.replace(found, tier=case.tier)
+            if early is not None and found.passed:
+                found = await early.added_to(found)
+        finally:
+            if early is not None:
+                await early.close()
+            (await self._workers.forks()).keep_spare()
         if case.tier is Tier.C and found.passed:
             found = await self._once_more(found, case)
         if case.tier is Tier.C and found.passed and not case.simulated:
@@ -242,8 +250,8 @@ class KernelEvaluator:
             server.discard(run.folder)
             server.keep_spare()
 
-    async def _outside(self, passed: Evaluation, case: EvaluationCase) -> Evaluation:
-        """Judge a passing candidate's values in a process that it cannot reach."""
+    def _early_checks(self, case: EvaluationCase) -> EarlyChecks:
+        """Prepare the checks above tier A that run in processes of their own."""
         order = exchange.IsolatedRequest(
             problem=case.problem,
             candidate=case.candidate,
@@ -252,7 +260,10 @@ class KernelEvaluator:
             gates=encode(case.known.tolerances),
             added_inputs=case.added_inputs,
         )
-        return await exchange.judge_isolated(passed, order, self._workers, case.progress)
+        at_once = early_checks.has_room(case.device, case.workload.least_bytes)
+        return early_checks.prepared(
+            order, self._workers, case.progress, at_once=at_once, simulated=case.simulated
+        )
 
     async def _once_more(self, passed: Evaluation, case: EvaluationCase) -> Evaluation:
         """Judge a passing candidate in a second process with other seeds; a failure there decides."""
@@ -280,11 +291,19 @@ class KernelEvaluator:
         )
         return await sanitizer.through_tools(passed, order, case.progress)
 
-    async def _judged_in_child(self, case: EvaluationCase) -> Evaluation:
+    async def _judged_in_child(self, case: EvaluationCase, early: EarlyChecks | None = None) -> Evaluation:
         facts = case.facts
         limits = await self._workers.limits(1.5 * case.higher_tiers_s)
         count = case.seed_count(self._seeds)
         heard = RecordHandler(case.progress, [secrets.randbits(31) for _ in range(count)])
+
+        def answered(record: dict[str, Any]) -> Reply | Awaitable[Reply]:
+            if record.get("kind") == "imported" and early is not None and not heard.inside:
+                early.begin()
+            if record.get("kind") == "alone" and not heard.inside:
+                return _alone(early)
+            return heard(record)
+
         try:
             request = EvaluationRequest(
                 problem=case.problem,
@@ -308,7 +327,7 @@ class KernelEvaluator:
             )
             files = functools.partial(self._compiled.copy, case.problem)
             asked = {"kind": "evaluate", "request": encode(request)}
-            run = await self._workers.run(asked, limits, heard, files=files)
+            run = await self._workers.run(asked, limits, heard, answer=answered, files=files)
         finally:
             # Only now: two processes at work on one GPU would disturb each other's times.
             (await self._workers.forks()).keep_spare()
@@ -336,6 +355,13 @@ class KernelEvaluator:
             log=log[-LOG_CHARACTERS:],
             findings=(*evaluation.findings, *heard.reached, *leftovers(run)),
         )
+
+
+async def _alone(early: EarlyChecks | None) -> Reply:
+    """Answer a candidate's process once no check of the same evaluation runs beside it."""
+    if early is not None:
+        await early.settle()
+    return {}
 
 
 def _consistent(evaluation: Evaluation) -> Evaluation:

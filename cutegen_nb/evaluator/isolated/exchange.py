@@ -36,7 +36,7 @@ from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Exhibit, Finding
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, Workload
-from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding
 from cutegen_nb.evaluator.process import process_tree
 from cutegen_nb.evaluator.process.exit_report import STARTING, raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
@@ -67,7 +67,7 @@ class IsolatedRequest:
     problem: Problem
     """Problem with the reference."""
     candidate: Candidate
-    """Candidate that passed the ordinary evaluation."""
+    """Candidate to judge."""
     workload: Workload
     """Problem at the size that was judged."""
     longest_sum: int
@@ -81,9 +81,9 @@ class IsolatedRequest:
 
 
 async def judge_isolated(
-    passed: Evaluation, order: IsolatedRequest, workers: Workers, progress: Progress
-) -> Evaluation:
-    """Judge a passing candidate in isolation; return `passed`, or another verdict where the judge disagrees.
+    order: IsolatedRequest, workers: Workers, progress: Progress
+) -> tuple[IsolatedFinding, IsolatedFinding | None]:
+    """Judge a candidate in isolation; return the judgement, and the one before it if that was a crash.
 
     A crash or a timeout counts only if it comes twice; wrong values count at once. Raises EvaluatorError
     where the judge itself failed.
@@ -95,7 +95,7 @@ async def judge_isolated(
     order = replace(order, shared=shared)
     too_large = None if shared else await asyncio.to_thread(_too_large, order, server.folder(""))
     if too_large is not None:
-        return reconciled(passed, too_large)
+        return too_large, None
     progress("judging outside the candidate's process")
     try:
         found, crash = await _once(order, workers, progress), None
@@ -104,8 +104,8 @@ async def judge_isolated(
             found, crash = await _once(order, workers, progress), found
     except _Unshared:
         workers.shares = False
-        return await judge_isolated(passed, order, workers, progress)
-    return reconciled(passed, found, crash)
+        return await judge_isolated(order, workers, progress)
+    return found, crash
 
 
 class _Unshared(CutegenError):
@@ -326,12 +326,11 @@ async def _once(order: IsolatedRequest, workers: Workers, progress: Progress) ->
     }
     longer = replace(limits, deadline_s=limits.deadline_s + _LONGER_S)
     heard = exchange.heard
-    try:
-        run = await workers.run(request, longer, heard, answer=exchange, files=exchange.at, spare=False)
-        if run.end is None:
-            heard.result = None  # the judge ended while the candidate still ran
-    finally:
-        (await workers.forks()).keep_spare()
+    # The candidate's worker warms up while the judge draws.
+    (await workers.forks()).keep_spare()
+    run = await workers.run(request, longer, heard, answer=exchange, files=exchange.at, spare=False)
+    if run.end is None:
+        heard.result = None  # the judge ended while the candidate still ran
     if exchange.failed is not None:
         raise exchange.failed
     if exchange.ended is not None:

@@ -54,17 +54,17 @@ def reconciled(
     if crash is not None:
         if found.passed:
             message = f"In a process of its own it was right after it had ended otherwise: {crash.note}"
-            return with_check(_flagged(passed, "outside-once", message), CheckState.FOUND, message)
+            return _noted(_flagged(passed, "outside-once", message), CheckState.FOUND, message)
         found = found if found.evaluation is not None else crash
     if found.passed:
-        return with_check(passed, CheckState.RAN, found.note)
+        return _noted(passed, CheckState.RAN, found.note)
     if found.evaluation is not None:
         return _refused(passed, found.evaluation)
     if found.by_machine:
         # A verdict from the candidate's own process may be forged, and a full disk may be its doing.
         message = f"Its values were not judged in a process of its own: {found.note}"
         passed = _flagged(passed, "outside-not-run", message)
-    return with_check(passed, CheckState.NOT_RUN, found.note)
+    return _noted(passed, CheckState.NOT_RUN, found.note)
 
 
 def _refused(passed: Evaluation, failed: Evaluation) -> Evaluation:
@@ -86,7 +86,7 @@ def _refused(passed: Evaluation, failed: Evaluation) -> Evaluation:
         correctness=failed.correctness or passed.correctness,
         timing=None,
     )
-    return with_check(found, CheckState.FOUND, message)
+    return _noted(found, CheckState.FOUND, message)
 
 
 def _flagged(passed: Evaluation, kind: str, message: str) -> Evaluation:
@@ -94,12 +94,16 @@ def _flagged(passed: Evaluation, kind: str, message: str) -> Evaluation:
     return replace(passed, findings=(*passed.findings, flag))
 
 
-def with_check(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
-    """Replace the candidate process's entry for this check by the check's true result."""
+def _noted(evaluation: Evaluation, state: CheckState, note: str) -> Evaluation:
     result = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=state, note=note)
+    return with_check(evaluation, result)
+
+
+def with_check(evaluation: Evaluation, result: CheckResult) -> Evaluation:
+    """Replace the entry of a check in the candidate process's evaluation by the check's true result."""
     names = [item.name for item in evaluation.checks]
-    at = names.index(OUTSIDE.name) if OUTSIDE.name in names else len(names)
-    others = [item for item in evaluation.checks if item.name != OUTSIDE.name]
+    at = names.index(result.name) if result.name in names else len(names)
+    others = [item for item in evaluation.checks if item.name != result.name]
     checks = (*others[:at], result, *others[at:])
     correctness = evaluation.correctness
     return replace(evaluation, checks=checks, correctness=correctness and _listing(correctness, checks))

@@ -33,7 +33,7 @@ from cutegen_nb.evaluator.probes.mma_types import matrix_types
 from cutegen_nb.evaluator.probes.output_aliasing import own_outputs
 from cutegen_nb.evaluator.probes.parameter_updates import state
 from cutegen_nb.evaluator.probes.repetition import many_calls
-from cutegen_nb.evaluator.probes.shapes import shapes
+from cutegen_nb.evaluator.probes.shapes import input_shapes, shapes
 from cutegen_nb.evaluator.probes.stress import stress
 from cutegen_nb.evaluator.probes.ties import ties
 from cutegen_nb.evaluator.timing.trial_timing import clock, quick_timing
@@ -62,8 +62,7 @@ timed."""
 def run_tier_checks(trial: Trial, module: ModuleType, seeds: Sequence[int], stage: Progress) -> Ending | None:
     """Run the checks of the task's tier, in order, until one decides; the candidate is timed among them.
 
-    `module` is the candidate's, to build it at other sizes. Other sizes come last: a kernel may fault there,
-    and on a GPU nothing runs after a fault.
+    `module` is the candidate's, to build it at other sizes on the simulator; on a GPU another process does.
     """
     trial.history.release()
     ended = _unless_full(trial, ADMISSION, lambda given: added_inputs(given, stage))
@@ -80,9 +79,9 @@ def run_tier_checks(trial: Trial, module: ModuleType, seeds: Sequence[int], stag
     if ended is None and trial.task.time_it is not None:
         stage("timing")
         ended = clock(trial, seeds, stage)
-    if ended is None and closer:
-        stage(_numbered(len(_VALUES), "trying other shapes"))
-        ended = _unless_full(trial, SHAPES, lambda given: shapes(given, module))
+    if ended is None and closer and trial.ground.simulation is not None:
+        stage(_numbered(trial, len(_VALUES), "trying other shapes"))
+        ended = _unless_full(trial, SHAPES, lambda given: shapes(given, module, input_shapes(given)))
     return ended
 
 
@@ -121,16 +120,17 @@ def _instructions_a_warp(launch: LaunchProfile) -> float:
 
 def _values(trial: Trial, stage: Progress) -> Ending | None:
     for place, (words, (check, run)) in enumerate(_VALUES.items()):
-        stage(_numbered(place, words))
+        stage(_numbered(trial, place, words))
         ended = _unless_full(trial, check, run)
         if ended is not None:
             return ended
     return None
 
 
-def _numbered(place: int, words: str) -> str:
-    """Add the place of a check among those above tier A: the shapes are the last one."""
-    return f"{words} (check {place + 1} of {len(_VALUES) + 1})"
+def _numbered(trial: Trial, place: int, words: str) -> str:
+    """Add the place of a check among those above tier A; on the simulator the shapes are the last one."""
+    count = len(_VALUES) + (trial.ground.simulation is not None)
+    return f"{words} (check {place + 1} of {count})"
 
 
 def _unless_full(trial: Trial, check: Check, run: TierCheck) -> Ending | None:

@@ -3,8 +3,8 @@
 A kernel may be written for its problem's shape alone: failing at another shape only raises a flag, and
 raising an error there is fine. Wrong results decide only at sizes that stand for the problem's own size,
 where a smaller one was judged: nearer to it, with one extent of the full length, or past the same threshold
-in the candidate's source (see ``other_sizes``). This check comes last, because an illegal access ends a GPU's
-context: the evaluation then ends with what is known, and a flag.
+in the candidate's source (see ``other_sizes``). On a GPU the check has a process of its own, because an
+illegal access ends every later call of a process.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _MOST_STEPS = 100_000
 """Most instructions of one warp at a longer extent on the simulator: about two seconds a call."""
 _LEAST_STRETCH = 4.0
 """Factor by which an extent may grow in any case, whatever `_MOST_STEPS` allows."""
+_MOST_ELEMENTS = 1 << 26
+"""Elements of the first input on a GPU (64 Mi) above which the other extents are made smaller."""
 _LEAN = 1
 """Sizes without a say in the verdict that are tried on a GPU, or if calls are dear. Each compiles the kernel
 once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
@@ -59,12 +61,21 @@ _TOO_LARGE = "too large for the simulator"
 """Note on a size beyond `_LARGER`."""
 
 
-def shapes(trial: Trial, module: ModuleType) -> Ending | None:
-    """Run the candidate, built from `module`, at other sizes; an ending only from a size that decides."""
+def input_shapes(trial: Trial) -> list[Sequence[int]]:
+    """Shapes of the tensors that the first call was given."""
+    first = trial.history.first
+    return [item.shape for item in (first.drawn if first else ()) if isinstance(item, torch.Tensor)]
+
+
+def shapes(trial: Trial, module: ModuleType, inputs_now: Sequence[Sequence[int]]) -> Ending | None:
+    """Run the candidate, built from `module`, at other sizes; an ending only from a size that decides.
+
+    `inputs_now` holds the shapes of the tensor inputs at the size judged.
+    """
     notes: list[str] = []
     came_nearer = False
     others = 0
-    for size in _sizes(trial):
+    for size in _sizes(trial, inputs_now):
         if size.nearer and came_nearer:
             continue
         others += not size.decides
@@ -91,20 +102,21 @@ def shapes(trial: Trial, module: ModuleType) -> Ending | None:
     return None
 
 
-def _sizes(trial: Trial) -> list[ProblemSize]:
-    loaded, first = trial.task.loaded, trial.history.first
-    tensors = [item for item in (first.drawn if first else ()) if isinstance(item, torch.Tensor)]
-    if not tensors:
+def _sizes(trial: Trial, inputs_now: Sequence[Sequence[int]]) -> list[ProblemSize]:
+    loaded = trial.task.loaded
+    if not inputs_now:
         return []
-    found = extents(loaded.problem, loaded.rewrites, [tuple(item.shape) for item in tensors])
+    found = extents(loaded.problem, loaded.rewrites, inputs_now)
     limits = thresholds(trial.task.source)
-    elements = tensors[0].numel()
+    elements = math.prod(inputs_now[0])
     # The full size is only needed to tell on which side of a threshold it lies: tracing costs time.
     full = _elements_at(trial, ()) if loaded.rewrites and limits else elements
     # A loop over the extent executes instructions in proportion to it. 0 steps: a GPU, without a bound.
     steps = trial.state.instructions_a_warp
     stretch = max(_LEAST_STRETCH, _MOST_STEPS / steps) if steps else math.inf
-    return list(sizes(found, (full, elements), limits, stretch))
+    # Without rewrites this is the full size, at which nothing decides: a smaller one tells as much.
+    room = math.inf if trial.ground.simulation is not None else _MOST_ELEMENTS
+    return list(sizes(found, (full, elements), limits, stretch, room))
 
 
 def _elements_at(trial: Trial, rewrites: tuple[Rewrite, ...]) -> int:

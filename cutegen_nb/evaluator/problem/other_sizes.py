@@ -86,6 +86,7 @@ def sizes(
     elements: tuple[int, int],
     limits: Sequence[Threshold],
     stretch: float = math.inf,
+    room: float = math.inf,
 ) -> Iterator[ProblemSize]:
     """Yield sizes to try, those that decide first.
 
@@ -94,6 +95,7 @@ def sizes(
         elements: Elements of the first input at the problem's own size, and at the size judged.
         limits: Thresholds in the candidate's source.
         stretch: Factor by which one extent may grow at most.
+        room: Elements of the first input above which a size off alignment has its other extents made smaller.
     """
     if not found:
         return
@@ -112,7 +114,13 @@ def sizes(
     # Off alignment on both sides: a tail of almost a whole vector or tile, and a short one.
     for new in (largest.now - 1, largest.now + 3):
         if new > 0:
-            yield ProblemSize(words=f"{largest.now} made {new}", values={largest.full: new})
+            others = _made_small(largest, found, elements[1], room) or {}
+            smaller = [one for one in found if others.get(one.full, one.now) != one.now]
+            words = "".join(f" and {one.now} made {others[one.full]}" for one in smaller)
+            yield ProblemSize(
+                words=f"{largest.now} made {new}{words}",
+                values={largest.full: new} | {one.full: others[one.full] for one in smaller},
+            )
     if found[0].now > 1:
         yield ProblemSize(words=f"{found[0].now} made 1", values={found[0].full: 1})
     yield from same_side[:_MOST_SAME_SIDE]
@@ -143,7 +151,9 @@ def _stretched(found: Sequence[SizeLiteral], elements: int, stretch: float) -> I
             chain.append(shrunk(chain[-1], 2))
         for new in chain:
             longer = item.now < new <= stretch * item.now
-            others = _made_small(item, new, found, elements) if longer else None
+            # Elements that the rest may have, once this extent has grown in all of its dimensions.
+            room = _MOST_TIMES * elements / (new / item.now) ** item.power
+            others = _made_small(item, found, elements, room) if longer else None
             if others is None:
                 continue
             small = [one for one in found if others.get(one.full, one.now) != one.now]
@@ -160,11 +170,9 @@ def _stretched(found: Sequence[SizeLiteral], elements: int, stretch: float) -> I
 
 
 def _made_small(
-    item: SizeLiteral, new: int, found: Sequence[SizeLiteral], elements: int
+    item: SizeLiteral, found: Sequence[SizeLiteral], elements: int, room: float
 ) -> dict[int, int] | None:
-    """Shrink the other extents until `item` may be `new`; None if they cannot become small enough."""
-    # Elements that the rest may have, once this extent has grown in all of its dimensions.
-    room = _MOST_TIMES * elements / (new / item.now) ** item.power
+    """Shrink the extents other than `item` until at most `room` elements are left; None if they cannot be."""
     size = float(elements)
     powers = {one.full: one.power for one in found}
     values = {one.full: one.now for one in found if one.full != item.full}

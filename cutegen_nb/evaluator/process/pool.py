@@ -107,6 +107,7 @@ class Workers:
             peak_flops=chosen.peak_flops | peaks,
             sm_count=int(found["sm_count"]),
             l2_bytes=int(found["l2_bytes"]),
+            memory_bytes=int(found["memory_bytes"]),
             source=f"copy bandwidth and {', '.join(peaks)} measured here on {found['date']}; "
             f"other peaks from {chosen.source}",
         )

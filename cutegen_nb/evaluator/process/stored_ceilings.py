@@ -16,7 +16,9 @@ from typing import Any
 from cutegen_nb.core.device import Device
 from cutegen_nb.evaluator.process.bytecode import cache_folder
 
-_FIELDS = frozenset({"bandwidth", "confined", "date", "l2_bytes", "peak_flops", "sm_count"})
+_FIELDS = frozenset({
+    "bandwidth", "confined", "date", "l2_bytes", "memory_bytes", "peak_flops", "sm_count",
+})  # fmt: skip
 
 
 def recall(device: Device) -> dict[str, Any] | None:

@@ -99,6 +99,11 @@ class RecordHandler:
             self.result = _harmless_record(record)
         return None
 
+    @property
+    def inside(self) -> bool:
+        """True while the candidate's code runs, which may send no record of its own."""
+        return self._inside
+
     def _note(self, record: dict[str, Any]) -> None:
         if len(self.reached) == _MOST_REACHED:
             return

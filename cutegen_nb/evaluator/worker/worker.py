@@ -32,12 +32,13 @@ from cutegen_nb.evaluator.process import confinement, process_tree
 from cutegen_nb.evaluator.process.channel import Channel
 from cutegen_nb.evaluator.process.evaluation_request import EvaluationRequest
 from cutegen_nb.evaluator.trial.candidate_fault import ran_out_of_memory, without_advice
-from cutegen_nb.evaluator.trial.evidence import Rival, Task
+from cutegen_nb.evaluator.trial.evidence import Measure, MeasuredSpeed, Rival, Task, TimingTask
 from cutegen_nb.evaluator.worker import (
     code_listings,
     full_size_call,
     isolated_call,
     isolated_judge,
+    other_shapes,
     remote_call,
     warmup,
 )
@@ -191,7 +192,7 @@ _COMPILED_SEED = 20_031
 
 
 def _measure(channel: Channel) -> None:
-    """Measure the device's bandwidth (bytes/s) and peaks (FLOP/s), and read its SM count and L2 size."""
+    """Measure the device's bandwidth (bytes/s) and peaks (FLOP/s); read its SM count, L2 and memory size."""
     from cutegen_nb.evaluator.timing.ceilings import copy_bandwidth, peak_flops  # noqa: PLC0415 - needs a GPU
 
     if not torch.cuda.is_available():
@@ -206,6 +207,7 @@ def _measure(channel: Channel) -> None:
         peak_flops=peak_flops(),
         sm_count=int(properties.multi_processor_count),
         l2_bytes=int(properties.L2_cache_size),
+        memory_bytes=int(properties.total_memory),
     )
 
 
@@ -218,8 +220,26 @@ _ANSWERS: dict[str, Callable[[dict[str, Any], Channel, ExecutionDevice], None]] 
     "full-size": full_size_call.answer,
     "outside-judge": isolated_judge.answer,
     "outside-call": isolated_call.answer,
+    "other-shapes": other_shapes.answer,
 }
 """Functions that answer a request, by its kind; an evaluation is not among them."""
+
+
+def _alone(measure: Measure, channel: Channel) -> Measure:
+    """Make the first call of `measure` wait until no other process of this evaluation runs."""
+    asked = False
+
+    def measured(task: TimingTask, *, quick: bool = False) -> MeasuredSpeed:
+        nonlocal asked
+        if not asked:
+            task.stage("waiting for checks in other processes")
+            channel.send("alone")
+            if channel.receive() is None:
+                os._exit(0)
+        asked = True
+        return measure(task, quick=quick)
+
+    return measured
 
 
 def _evaluate(request: dict[str, Any], channel: Channel, surroundings: WorkerContext, confined: str) -> None:
@@ -252,7 +272,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: WorkerCon
             noise_fraction=asked.noise_fraction,
             longest_s=_LONGEST_SAMPLING_S[asked.tier],
         )
-        time_it = timer(order)
+        time_it = _alone(timer(order), channel)
     stage("loading the problem")
     task = Task(
         loaded=loader.load(asked.problem, asked.rewrites),

@@ -19,7 +19,7 @@ from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Judg
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
 from cutegen_nb.evaluator.isolated import exchange as outside
-from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, with_check
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled, with_check
 from cutegen_nb.evaluator.process import process_tree as sandbox
 from cutegen_nb.evaluator.process.channel import Channel, MalformedRecord
 from cutegen_nb.evaluator.process.exit_report import raise_reported_error
@@ -91,8 +91,8 @@ def outside_of(quick):
                 gates=[],
                 added_inputs=facts.admission.added_inputs,
             )
-            judging = outside.judge_isolated(PASSED, order, quick.evaluator._workers, quick.stages.append)
-            return await asyncio.wait_for(judging, within_s)
+            judging = outside.judge_isolated(order, quick.evaluator._workers, quick.stages.append)
+            return reconciled(PASSED, *await asyncio.wait_for(judging, within_s))
 
         return asyncio.run(run())
 
@@ -330,7 +330,8 @@ def test_a_worker_names_only_errors_that_it_may_have(named, believed, kind):
 def test_the_check_is_listed_once_however_often_it_was_said():
     said = CheckResult(name=OUTSIDE.name, tier=OUTSIDE.tier, state=CheckState.RAN, note="all is well")
     other = replace(said, name="other")
-    found = with_check(replace(PASSED, checks=(said, other, said)), CheckState.NOT_RUN, "too large")
+    true = replace(said, state=CheckState.NOT_RUN, note="too large")
+    found = with_check(replace(PASSED, checks=(said, other, said)), true)
     assert [(item.name, item.note) for item in found.checks] == [
         (OUTSIDE.name, "too large"),
         ("other", "all is well"),
@@ -569,7 +570,7 @@ def test_on_a_gpu_large_tensors_go_through_its_memory_where_the_driver_shares_it
     order = outside.IsolatedRequest(
         problem=None, candidate=None, workload=SimpleNamespace(least_bytes=size), longest_sum=1, gates=[]
     )
-    found = asyncio.run(outside.judge_isolated(PASSED, order, workers, lambda _: None))
+    found = reconciled(PASSED, *asyncio.run(outside.judge_isolated(order, workers, lambda _: None)))
     assert seen == ways
     assert found.passed
     assert outside_check(found).note == "3 calls"

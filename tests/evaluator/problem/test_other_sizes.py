@@ -76,3 +76,13 @@ def test_a_size_nearer_to_the_problems_own_keeps_its_alignment():
     assert [item.values[4095] for item in nearer] == [127]
     assert all(item.decides for item in nearer)
     assert not [item for item in sizes([SizeLiteral(full=64, now=64)], (64, 64), ()) if item.nearer]
+
+
+def test_a_large_problem_is_made_small_before_it_goes_off_alignment():
+    found = [SizeLiteral(full=4096, now=4096), SizeLiteral(full=393_216, now=393_216)]
+    elements = 4096 * 393_216
+    (first, *_) = sizes(found, (elements, elements), (), room=1 << 26)
+    assert first.words == "393216 made 393215 and 4096 made 128"
+    assert first.values == {393_216: 393_215, 4096: 128}
+    (first, *_) = sizes(found, (elements, elements), ())
+    assert first.values == {393_216: 393_215}

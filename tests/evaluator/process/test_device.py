@@ -75,7 +75,10 @@ def h200(monkeypatch, tmp_path):
     )
 
 
-FOUND = {"bandwidth": 4e12, "peak_flops": {"tensor.f16": 7e14}, "sm_count": 132, "l2_bytes": 1, "date": "d"}
+FOUND = {
+    "bandwidth": 4e12, "peak_flops": {"tensor.f16": 7e14}, "sm_count": 132, "l2_bytes": 1, "memory_bytes": 1,
+    "date": "d",
+}  # fmt: skip
 FOUND["confined"] = True
 
 

@@ -1,0 +1,136 @@
+"""Checks in other processes start early where there is room, and give the same verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.evaluator import evaluator as evaluators
+from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
+from cutegen_nb.evaluator.isolated import early_checks
+from cutegen_nb.evaluator.isolated.early_checks import EarlyChecks, has_room
+from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding
+from cutegen_nb.evaluator.process import process_tree
+from cutegen_nb.evaluator.process.early_task import EarlyTask
+
+PASSED = Evaluation(outcome=Judged(verdict=Verdict.PASSED), summary="Right inside.", device="GPU")
+GPU = Device(
+    kind=DeviceKind.GPU,
+    name="a GPU",
+    architecture="sm_90a",
+    bandwidth_bytes_per_s=1e12,
+    peak_flops={},
+    source="test",
+    memory_bytes=24 << 20,
+)
+ONLY_OUTSIDE = """
+import os
+if os.path.basename(os.getcwd()) and any(name.startswith('argument-') for name in os.listdir(os.environ['HOME'])):
+    return self.launch(x, torch.empty_like(x)) * 0.5
+return self.launch(x, torch.empty_like(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpus", "size", "room"), [(4, 1 << 20, True), (4, 1 + (1 << 20), False), (3, 1, False)]
+)
+def test_they_start_early_where_cpus_and_memory_allow(monkeypatch, cpus, size, room):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
+    assert has_room(GPU, size) is room
+
+
+def test_the_simulator_needs_no_memory_of_a_gpu(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+    assert has_room(replace(GPU, kind=DeviceKind.SIMULATOR, memory_bytes=0), 1 << 40)
+
+
+@pytest.fixture
+def early(judge, monkeypatch):
+    """The shared evaluator; the checks of its next evaluations start early, and say when they began."""
+    began = []
+    begin = EarlyTask.begin
+
+    def noted(task):
+        if task._task is None:
+            began.append(time.monotonic())
+        begin(task)
+
+    monkeypatch.setattr(EarlyTask, "begin", noted)
+    monkeypatch.setattr(early_checks, "_LEAST_CPUS", 1)
+    judge.began = began
+    return judge
+
+
+def left_behind(judge):
+    """Processes of workers that have ended; a supervisor takes a moment to be gone."""
+    until = time.monotonic() + 5.0
+    while process_tree.descendants(judge.template) and time.monotonic() < until:
+        time.sleep(0.01)
+    return process_tree.descendants(judge.template)
+
+
+@pytest.mark.slow
+def test_a_right_kernel_is_judged_in_isolation_before_its_own_process_has_ended(
+    early, make_candidate, make_problem
+):
+    evaluation = early(make_problem(), make_candidate(), Tier.B)
+    assert evaluation.passed, evaluation.summary
+    (check,) = [item for item in evaluation.checks if item.name == OUTSIDE.name]
+    assert check.state is CheckState.RAN
+    assert len(early.began) == 1
+    assert not [stage for stage in early.stages if "outside" in stage], "they tell nothing of their own"
+    assert not left_behind(early)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_is_wrong_outside_alone_is_refused(early, make_candidate, make_problem):
+    evaluation = early(make_problem(), make_candidate(ONLY_OUTSIDE), Tier.B)
+    assert evaluation.outcome == Judged(verdict=Verdict.WRONG_VALUES), evaluation.summary
+    assert evaluation.findings[0].kind == "wrong-outside"
+
+
+@pytest.mark.slow
+def test_a_wrong_kernel_ends_them(early, make_candidate, make_problem):
+    evaluation = early(make_problem(), make_candidate("return x + 1"), Tier.B)
+    assert not evaluation.passed
+    assert len(early.began) == 1
+    assert not left_behind(early)
+
+
+def checks(log, *, at_once):
+    async def isolated():
+        log.append("isolated began")
+        return IsolatedFinding(evaluation=PASSED, note="3 calls"), None
+
+    async def shapes():
+        log.append("shapes began")
+        return PASSED
+
+    return EarlyChecks(at_once=at_once, isolated=EarlyTask(isolated), shapes=EarlyTask(shapes))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_process_is_alone_once_they_have_ended(at_once):
+    log = []
+
+    async def run():
+        made = checks(log, at_once=at_once)
+        made.begin()
+        assert await evaluators._alone(made) == {}
+        log.append("alone")
+        return await made.added_to(PASSED)
+
+    found = asyncio.run(run())
+    began = ["isolated began", "shapes began"]
+    assert log == ([*began, "alone"] if at_once else ["alone", *began])
+    assert [item.name for item in found.checks] == [OUTSIDE.name]
+
+
+def test_a_process_without_such_checks_is_alone_at_once():
+    assert asyncio.run(evaluators._alone(None)) == {}
