@@ -9,6 +9,7 @@ TILES = "implicit-gemm-tiles"
 TENSOR = "channels-last-tensor-cores"
 MULTISTAGE = "multistage-gather"
 WGMMA = "gathered-wgmma"
+SHIFTED = "shifted-wgmma"
 
 _BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
 """Architectures with mma.sync and without wgmma: on Hopper it would stand in the way of wgmma."""
@@ -60,6 +61,22 @@ def _wgmma(dtype: str) -> Strategy:
     )
 
 
+def _shifted(dtype: str) -> Strategy:
+    """Kernel for Hopper by bulk copies, in which a tap is a shift."""
+    return Strategy(
+        name=SHIFTED,
+        statement="Copy the input in chunks of 8 channels, padding included, with all pixels in a row: "
+        "a tap of a filter is then a shift; outputs in the padding are computed and left out. One warp "
+        "brings pixels and filters by bulk copies. One load of pixels serves all taps along the last "
+        "dimension: Hopper's tensor cores (wgmma) read each from its own first row."
+        f"{_parts(dtype)}",
+        classes=_CLASSES,
+        effects=_down("gmem_load_sectors", "warp_instructions", "latency_ms"),
+        architectures=("sm_90",),
+        absent=(Optimisation.TENSOR_CORES,),
+    )
+
+
 TILES_STRATEGY = Strategy(
     name=TILES,
     statement="Take the convolution for a product of pixels by output channels: stage tiles of the input, "
@@ -76,6 +93,9 @@ TENSOR_STRATEGIES = {dtype: _tensor(dtype) for dtype in ("float32", "float16", "
 
 WGMMA_STRATEGIES = {dtype: _wgmma(dtype) for dtype in ("float32", "float16", "bfloat16")}
 """Kernel for Hopper, by dtype."""
+
+SHIFTED_STRATEGIES = {dtype: _shifted(dtype) for dtype in ("float32", "float16", "bfloat16")}
+"""Kernel for Hopper by bulk copies, by dtype."""
 
 MULTISTAGE_STRATEGY = Strategy(
     name=MULTISTAGE,

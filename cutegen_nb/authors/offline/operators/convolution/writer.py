@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.graph.ir import elements
+from cutegen_nb.authors.offline.matmul.source import HOPPER_IMPORTS
 from cutegen_nb.authors.offline.operators.convolution.reading import (
     attributes_of,
     convolutions,
@@ -11,6 +12,8 @@ from cutegen_nb.authors.offline.operators.convolution.reading import (
 from cutegen_nb.authors.offline.operators.convolution.strategies import (
     MULTISTAGE,
     MULTISTAGE_STRATEGY,
+    SHIFTED,
+    SHIFTED_STRATEGIES,
     TENSOR,
     TENSOR_STRATEGIES,
     TILES,
@@ -49,10 +52,18 @@ class ConvolutionWriter:
         if not suits_tensor_cores(call):
             return tiles
         dtype = call.operands[0].dtype
-        return (*tiles, WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        hopper = SHIFTED_STRATEGIES[dtype], WGMMA_STRATEGIES[dtype]
+        return (*tiles, *hopper, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
+        if SHIFTED in applied:
+            values = {**values_of(call), **parts_of(call), "folded": folded_taps(call)}
+            return OperatorText(
+                source=render("convolution/halo", **values),
+                constants=constants_of(call),
+                imports=("import math", *HOPPER_IMPORTS),
+            )
         wgmma = WGMMA in applied
         if TENSOR not in applied and not wgmma:
             level = "tiled" if TILES in applied or starts_tiled(call) else "naive"
@@ -69,6 +80,21 @@ class ConvolutionWriter:
             constants=constants_of(call),
             imports=("import math", *(_HOPPER if wgmma else ())),
         )
+
+
+def folded_taps(call: OperatorCall) -> int:
+    """Taps along the last dimension that are packed as channels, where that leaves fewer zeros; else 0.
+
+    Each tap's channels are a multiple of 16, the depth of an MMA.
+    """
+    inputs = call.operands[0].shape[1].full // attributes_of(call).groups
+    taps = call.operands[1].shape[-1].full
+    apart, together = taps * _sixteens(inputs), _sixteens(taps * inputs)
+    return taps if not attributes_of(call).transposed and 3 * together <= 2 * apart else 0
+
+
+def _sixteens(channels: int) -> int:
+    return -(-channels // 16) * 16
 
 
 def starts_tiled(call: OperatorCall) -> bool:
