@@ -33,6 +33,8 @@ SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 16 have n = 8."""
 MUCH_WORK = 2**34
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
+_MOST_SIDES = 4
+"""Most phases whose sums fit in a thread's registers together."""
 LARGEST_TENSOR = 2**31
 """Largest number of elements of a tensor for tensor cores: their kernel counts elements in 32 bits."""
 
@@ -58,7 +60,7 @@ class ConvolutionWriter:
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
         if SHIFTED in applied:
-            values = {**values_of(call), **parts_of(call), "folded": folded_taps(call)}
+            values = {**values_of(call), **parts_of(call), "folded": folded_taps(call), "sides": sides_of(call)}
             return OperatorText(
                 source=render("convolution/halo", **values),
                 constants=constants_of(call),
@@ -91,6 +93,12 @@ def folded_taps(call: OperatorCall) -> int:
     taps = call.operands[1].shape[-1].full
     apart, together = taps * _sixteens(inputs), _sixteens(taps * inputs)
     return taps if not attributes_of(call).transposed and 3 * together <= 2 * apart else 0
+
+
+def sides_of(call: OperatorCall) -> int:
+    """Phases along the last dimension that one tile of a transposed convolution has, whose outputs alternate."""
+    numbers = attributes_of(call)
+    return numbers.stride[-1] if numbers.transposed and numbers.stride[-1] <= _MOST_SIDES else 1
 
 
 def _sixteens(channels: int) -> int:
