@@ -25,7 +25,7 @@ from make_knowledge import h200
 from products import driver, imported, medians_ms, write_rows
 
 from cutegen_nb.analysis.hardware.roofline import place
-from cutegen_nb.authors.offline.operators.convolution.strategies import SHIFTED, WGMMA
+from cutegen_nb.authors.offline.operators.convolution.strategies import SHIFTED
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
@@ -104,7 +104,7 @@ def measured(case: str, folder: str) -> dict[str, Any]:
     model = imported(given).Model().cuda()
     x = torch.rand(shape, dtype=getattr(torch, dtype), device="cuda")
     calls: dict[str, Callable[[], torch.Tensor]] = {}
-    for step in (SHIFTED, WGMMA):
+    for step in (SHIFTED,):
         path = Path(folder) / f"{step}_{case}.py"
         path.write_text(OperatorsWriter().write(problem, facts, (step,)).source)
         ours = imported(path).ModelNew()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.authors.offline.graph.ir import elements
+from cutegen_nb.authors.offline.matmul.choices import BUT_HOPPER
 from cutegen_nb.authors.offline.matmul.source import HOPPER_IMPORTS
+from cutegen_nb.authors.offline.operators.convolution.packing import fits_shifted, folded_taps, sides_of
 from cutegen_nb.authors.offline.operators.convolution.reading import (
     attributes_of,
     convolutions,
@@ -18,8 +22,6 @@ from cutegen_nb.authors.offline.operators.convolution.strategies import (
     TENSOR_STRATEGIES,
     TILES,
     TILES_STRATEGY,
-    WGMMA,
-    WGMMA_STRATEGIES,
 )
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
 from cutegen_nb.authors.offline.templates import render
@@ -27,14 +29,10 @@ from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.strategy import Strategy
 
-_HOPPER = ("import cutlass.utils.hopper_helpers as sm90", "from cutlass.tensor_utils import LayoutEnum")
-
 SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 16 have n = 8."""
 MUCH_WORK = 2**34
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
-_MOST_SIDES = 4
-"""Most phases whose sums fit in a thread's registers together."""
 LARGEST_TENSOR = 2**31
 """Largest number of elements of a tensor for tensor cores: their kernel counts elements in 32 bits."""
 
@@ -54,55 +52,40 @@ class ConvolutionWriter:
         if not suits_tensor_cores(call):
             return tiles
         dtype = call.operands[0].dtype
-        hopper = SHIFTED_STRATEGIES[dtype], WGMMA_STRATEGIES[dtype]
-        return (*tiles, *hopper, TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        gathered = TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY
+        if not fits_shifted(call):
+            return (*tiles, *gathered)
+        # On Hopper mma.sync would stand in the way of wgmma, which is faster.
+        return (
+            *tiles,
+            SHIFTED_STRATEGIES[dtype],
+            *(replace(one, architectures=BUT_HOPPER) for one in gathered),
+        )
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
         if SHIFTED in applied:
-            values = {**values_of(call), **parts_of(call), "folded": folded_taps(call), "sides": sides_of(call)}
+            values = {
+                **values_of(call),
+                **parts_of(call),
+                "folded": folded_taps(call),
+                "sides": sides_of(call),
+            }
             return OperatorText(
-                source=render("convolution/halo", **values),
+                source=render("convolution/shifted", **values),
                 constants=constants_of(call),
                 imports=("import math", *HOPPER_IMPORTS),
             )
-        wgmma = WGMMA in applied
-        if TENSOR not in applied and not wgmma:
+        if TENSOR not in applied:
             level = "tiled" if TILES in applied or starts_tiled(call) else "naive"
             source = render(f"convolution/{level}", **values_of(call))
             return OperatorText(source=source, constants=constants_of(call))
-        values = {
-            **values_of(call),
-            **parts_of(call),
-            "pipelined": wgmma or MULTISTAGE in applied,
-            "wgmma": wgmma,
-        }
+        values = {**values_of(call), **parts_of(call), "pipelined": MULTISTAGE in applied}
         return OperatorText(
             source=render("convolution/tensor", **values),
             constants=constants_of(call),
-            imports=("import math", *(_HOPPER if wgmma else ())),
+            imports=("import math",),
         )
-
-
-def folded_taps(call: OperatorCall) -> int:
-    """Taps along the last dimension that are packed as channels, where that leaves fewer zeros; else 0.
-
-    Each tap's channels are a multiple of 16, the depth of an MMA.
-    """
-    inputs = call.operands[0].shape[1].full // attributes_of(call).groups
-    taps = call.operands[1].shape[-1].full
-    apart, together = taps * _sixteens(inputs), _sixteens(taps * inputs)
-    return taps if not attributes_of(call).transposed and 3 * together <= 2 * apart else 0
-
-
-def sides_of(call: OperatorCall) -> int:
-    """Phases along the last dimension that one tile of a transposed convolution has, whose outputs alternate."""
-    numbers = attributes_of(call)
-    return numbers.stride[-1] if numbers.transposed and numbers.stride[-1] <= _MOST_SIDES else 1
-
-
-def _sixteens(channels: int) -> int:
-    return -(-channels // 16) * 16
 
 
 def starts_tiled(call: OperatorCall) -> bool:
