@@ -21,9 +21,10 @@ def folded_taps(call: OperatorCall) -> int:
     The depth of an MMA is 16, so that each tap's channels are a multiple of 16.
     """
     inputs = call.operands[0].shape[1].full // attributes_of(call).groups
-    taps = call.operands[1].shape[-1].full
-    apart, together = taps * _sixteens(inputs), _sixteens(taps * inputs)
-    return taps if not attributes_of(call).transposed and 3 * together <= 2 * apart else 0
+    taps = call.operands[1].shape[-1]
+    apart, together = taps.full * _sixteens(inputs), _sixteens(taps.full * inputs)
+    pays = not attributes_of(call).transposed and 3 * together <= 2 * apart
+    return taps.full if pays and taps.full == taps.scaled else 0
 
 
 def sides_of(call: OperatorCall) -> int:
