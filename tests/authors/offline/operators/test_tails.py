@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.authors.offline.operators.convolution.strategies import MULTISTAGE, TENSOR, TILES, WGMMA
+from cutegen_nb.authors.offline.operators.convolution.strategies import MULTISTAGE, SHIFTED, TENSOR, TILES
 from cutegen_nb.authors.offline.operators.tails import FUSE_TAIL
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
@@ -40,7 +40,7 @@ LADDERS = {
     "tiles": (TILES,),
     "mma": (TENSOR,),
     "stages": (TENSOR, MULTISTAGE),
-    "wgmma": (TILES, WGMMA),
+    "shifted": (TILES, SHIFTED),
 }
 LARGEST_ERROR = {"": 2e-5, ".half()": 1e-2, ".bfloat16()": 4e-2}
 """In units of the output's root mean square, by cast. One fp16 product instead of three would cost 1e-3."""

@@ -8,11 +8,7 @@ from cutegen_nb.core.strategy import Direction, ExpectedEffect, Optimisation, St
 TILES = "implicit-gemm-tiles"
 TENSOR = "channels-last-tensor-cores"
 MULTISTAGE = "multistage-gather"
-WGMMA = "gathered-wgmma"
-
-_BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
-"""Architectures with mma.sync and without wgmma: on Hopper it would stand in the way of wgmma."""
-
+SHIFTED = "shifted-wgmma"
 
 _CLASSES = (WorkloadClass.CONVOLUTION, WorkloadClass.FUSED)
 
@@ -42,17 +38,19 @@ def _tensor(dtype: str) -> Strategy:
         statement=f"{_LAYOUT}The tensor cores multiply, and sums stay in fp32.{_parts(dtype)}",
         classes=_CLASSES,
         effects=_down("gmem_load_sectors", "warp_instructions"),
-        architectures=_BUT_HOPPER,
         absent=(Optimisation.TENSOR_CORES,),
     )
 
 
-def _wgmma(dtype: str) -> Strategy:
-    """Kernel for Hopper, stages included."""
+def _shifted(dtype: str) -> Strategy:
+    """Kernel for Hopper."""
     return Strategy(
-        name=WGMMA,
-        statement=f"{_LAYOUT}Hopper's tensor cores (wgmma) multiply straight from shared memory while "
-        f"cp.async fetches the next tiles.{_parts(dtype)}",
+        name=SHIFTED,
+        statement="Copy the input in chunks of 8 channels, padding included, with all pixels in a row: "
+        "a tap of a filter is then a shift; outputs in the padding are computed and left out. One warp "
+        "brings pixels and filters by bulk copies. One load of pixels serves all taps along the last "
+        "dimension: Hopper's tensor cores (wgmma) read each from its own first row."
+        f"{_parts(dtype)}",
         classes=_CLASSES,
         effects=_down("gmem_load_sectors", "warp_instructions", "latency_ms"),
         architectures=("sm_90",),
@@ -74,7 +72,7 @@ TILES_STRATEGY = Strategy(
 TENSOR_STRATEGIES = {dtype: _tensor(dtype) for dtype in ("float32", "float16", "bfloat16")}
 """First kernel on tensor cores, by dtype."""
 
-WGMMA_STRATEGIES = {dtype: _wgmma(dtype) for dtype in ("float32", "float16", "bfloat16")}
+SHIFTED_STRATEGIES = {dtype: _shifted(dtype) for dtype in ("float32", "float16", "bfloat16")}
 """Kernel for Hopper, by dtype."""
 
 MULTISTAGE_STRATEGY = Strategy(
@@ -83,7 +81,6 @@ MULTISTAGE_STRATEGY = Strategy(
     "fetches the next, and one barrier a tile is enough.",
     classes=_CLASSES,
     effects=_down("barriers", "latency_ms"),
-    architectures=_BUT_HOPPER,
     absent=(Optimisation.PIPELINED,),
     present=(Optimisation.TENSOR_CORES,),
 )

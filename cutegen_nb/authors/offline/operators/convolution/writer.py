@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_nb.authors.offline.graph.ir import elements
+from cutegen_nb.authors.offline.matmul.choices import BUT_HOPPER
+from cutegen_nb.authors.offline.matmul.source import HOPPER_IMPORTS
+from cutegen_nb.authors.offline.operators.convolution.packing import fits_shifted, folded_taps, sides_of
 from cutegen_nb.authors.offline.operators.convolution.reading import (
     attributes_of,
     convolutions,
@@ -11,20 +16,18 @@ from cutegen_nb.authors.offline.operators.convolution.reading import (
 from cutegen_nb.authors.offline.operators.convolution.strategies import (
     MULTISTAGE,
     MULTISTAGE_STRATEGY,
+    SHIFTED,
+    SHIFTED_STRATEGIES,
     TENSOR,
     TENSOR_STRATEGIES,
     TILES,
     TILES_STRATEGY,
-    WGMMA,
-    WGMMA_STRATEGIES,
 )
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
 from cutegen_nb.authors.offline.templates import render
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.strategy import Strategy
-
-_HOPPER = ("import cutlass.utils.hopper_helpers as sm90", "from cutlass.tensor_utils import LayoutEnum")
 
 SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 16 have n = 8."""
@@ -49,25 +52,39 @@ class ConvolutionWriter:
         if not suits_tensor_cores(call):
             return tiles
         dtype = call.operands[0].dtype
-        return (*tiles, WGMMA_STRATEGIES[dtype], TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
+        gathered = TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY
+        if not fits_shifted(call):
+            return (*tiles, *gathered)
+        # On Hopper mma.sync would stand in the way of wgmma, which is faster.
+        return (
+            *tiles,
+            SHIFTED_STRATEGIES[dtype],
+            *(replace(one, architectures=BUT_HOPPER) for one in gathered),
+        )
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
-        wgmma = WGMMA in applied
-        if TENSOR not in applied and not wgmma:
+        if SHIFTED in applied:
+            values = {
+                **values_of(call),
+                **parts_of(call),
+                "folded": folded_taps(call),
+                "sides": sides_of(call),
+            }
+            return OperatorText(
+                source=render("convolution/shifted", **values),
+                constants=constants_of(call),
+                imports=("import math", *HOPPER_IMPORTS),
+            )
+        if TENSOR not in applied:
             level = "tiled" if TILES in applied or starts_tiled(call) else "naive"
             source = render(f"convolution/{level}", **values_of(call))
             return OperatorText(source=source, constants=constants_of(call))
-        values = {
-            **values_of(call),
-            **parts_of(call),
-            "pipelined": wgmma or MULTISTAGE in applied,
-            "wgmma": wgmma,
-        }
+        values = {**values_of(call), **parts_of(call), "pipelined": MULTISTAGE in applied}
         return OperatorText(
             source=render("convolution/tensor", **values),
             constants=constants_of(call),
-            imports=("import math", *(_HOPPER if wgmma else ())),
+            imports=("import math",),
         )
 
 

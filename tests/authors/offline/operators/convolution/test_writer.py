@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.authors.offline.operators.convolution import writer
-from cutegen_nb.authors.offline.operators.convolution.strategies import MULTISTAGE, TENSOR, TILES, WGMMA
+from cutegen_nb.authors.offline.operators.convolution.strategies import MULTISTAGE, SHIFTED, TENSOR, TILES
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
@@ -59,6 +59,11 @@ CASES = {
     "transposed_half": ("ConvTranspose2d(12, 20, 4, 2, 1, 1)", "torch.randn(2, 12, 5, 6)", ".half()"),
     "infinity": ("Conv2d(20, 17, 3, padding=1)", MARKED.format("inf"), ""),
     "nan": ("Conv2d(20, 17, 3, padding=1)", MARKED.format("nan"), ""),
+    "transposed_nan": ("ConvTranspose2d(20, 17, 3, 2, 1)", MARKED.format("nan"), ""),
+    "wide_rim": ("Conv1d(20, 12, 3, dilation=70, padding=60)", "torch.randn(2, 20, 90)", ""),
+    "odd_phases": ("ConvTranspose1d(6, 5, 4, stride=3, padding=2, dilation=2)", "torch.randn(2, 6, 11)", ""),
+    "many_phases": ("ConvTranspose2d(16, 8, 5, stride=5)", "torch.randn(1, 16, 3, 3)", ".half()"),
+    "large_numbers": ("Conv2d(9, 8, 3)", "torch.randn(2, 9, 8, 7) * 3e4", ""),
     "images_of_all_sizes": ("Conv2d(9, 8, 3, bias=False)",
                             "torch.randn(3, 9, 8, 7) * torch.tensor([1e-25, 1.0, 1e25])[:, None, None, None]",
                             ""),
@@ -69,9 +74,9 @@ LADDERS = {
     "tiles": (TILES,),
     "mma": (TENSOR,),
     "stages": (TENSOR, MULTISTAGE),
-    "wgmma": (TILES, WGMMA),
+    "shifted": (TILES, SHIFTED),
 }
-QUICK = [("odd", "naive"), ("strided_grouped", "wgmma")]
+QUICK = [("odd", "naive"), ("strided_grouped", "shifted")]
 """Pairs of case and ladder that run in every test run; all of them in `make test-long`."""
 LARGEST_ERROR = {"": 2e-5, ".half()": 1e-2, ".bfloat16()": 4e-2}
 """In units of the output's root mean square, by cast. One fp16 product instead of three would cost 1e-3."""
@@ -106,6 +111,14 @@ def kernels(pairs):
             written = OperatorsWriter().write(given, trace_facts(given), LADDERS[ladder])
             found[f"{case}_{ladder}"] = given, written.source
     return found
+
+
+@pytest.mark.slow
+def test_three_warp_groups_share_a_tile_as_two_do(tmp_path):
+    given, source = kernels([("half", "shifted")])["half_shifted"]
+    three = source.replace("((3, 128), (2, 192))", "((3, 128),)")
+    assert three != source
+    assert_right(errors(tmp_path, {"half_shifted": (given, three)}))
 
 
 def assert_right(found):
