@@ -220,12 +220,6 @@ def states(passes: Sequence[Sequence[Reduction]], *, merge: bool) -> tuple[tuple
     return tuple(result)
 
 
-def softmax_alone(passes: Sequence[Sequence[Reduction]]) -> State | None:
-    """Accumulator of a softmax's maximum and sum together; None if there are other reductions."""
-    found = [state for group in states(passes, merge=True) for state in group]
-    return found[0] if [state.how for state in found] == ["softmax"] else None
-
-
 def _pair(first: Reduction, second: Reduction) -> str:
     """Return ``softmax`` or ``moments`` if `second` can run together with `first`; otherwise nothing."""
     if second.how != "sum" or first.expr.kind is not ValueType.F32 or first.name not in leaves(second.expr):

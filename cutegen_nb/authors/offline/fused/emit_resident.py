@@ -6,22 +6,19 @@ import math
 from typing import ClassVar
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr
-from cutegen_nb.authors.offline.fused.accumulators import State, softmax_alone
+from cutegen_nb.authors.offline.fused.accumulators import State
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel, called, shared
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText, OverGrid, Scratch
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
-from cutegen_nb.authors.offline.fused.residence import MOST_IN_FLIGHT, VECTORS_IN_REGISTERS, Residence
-from cutegen_nb.authors.offline.fused.resident_text import (
-    POWER,
-    AlignedVectors,
-    PeeledVectors,
-    by_reciprocals,
-    of_powers,
-    power_of,
-)
+from cutegen_nb.authors.offline.fused.residence import Residence
+from cutegen_nb.authors.offline.fused.resident_text import AlignedVectors, PeeledVectors, by_reciprocals
 from cutegen_nb.authors.offline.fused.rows_text import definitions, expression_lines
 from cutegen_nb.authors.offline.templates import indented, joined, render, signature
 
+MOST_IN_FLIGHT = 4
+"""Largest number of vectors of a tensor that a thread loads before it uses the first."""
+VECTORS_IN_REGISTERS = 8
+"""Vectors of 128 bits that a thread holds at once, in 32 of its 64 registers."""
 _DOCS = {
     True: "The CTAs of a cluster share a row and keep it in their shared memory: it is read once.",
     False: "One CTA a row, which keeps the row in shared memory: it is read once.",
@@ -47,27 +44,6 @@ class ResidentRows:
         kind = PeeledVectors if odd and PeeledVectors.fits(base) else AlignedVectors
         self.vectors = kind(base, self.held, self._batch())
         self.met = False
-        self.softmax = self._softmax()
-        self.powers = self._stores_of_powers()
-
-    def _softmax(self) -> State | None:
-        """Accumulator of maximum and sum of exponentials together; None for other reductions.
-
-        CTAs then meet once instead of twice.
-        """
-        merged = softmax_alone(self.base.kernel.passes) if self.room.whole else None
-        if merged is not None:
-            self.base.states = ((merged,),)
-        return merged
-
-    def _stores_of_powers(self) -> dict[str, Expr] | None:
-        """Stores in terms of kept exponentials, if these can take the place of the row's elements."""
-        stores = {store.access.register: store.expr for store in self.base.kernel.element_stores}
-        dtypes = [self.base.plan.dtype(tensor.access.value) for tensor in self.held]
-        if self.softmax is None or self.vectors.batch > 1 or dtypes != ["float32"] or not stores:
-            return None
-        exponential = power_of(self.softmax.expr, self.softmax.results[0])
-        return of_powers(stores, exponential, self.held[0].register)
 
     def _batch(self) -> int:
         """Vectors in flight of a thread: 1 where all copies to shared memory are in flight anyway."""
@@ -79,29 +55,15 @@ class ResidentRows:
     # ------------------------------------------------------------------ loops
 
     def _loop(
-        self,
-        exprs: dict[str, Expr],
-        inner: list[str],
-        stores: list[Operand],
-        *,
-        first: bool = False,
-        back: bool = False,
+        self, exprs: dict[str, Expr], inner: list[str], stores: list[Operand], *, first: bool = False
     ) -> list[str]:
-        """Loop over this thread's vectors; the first pass waits for each, the last one goes backwards.
-
-        With `back`, vectors that are kept are written back to shared memory.
-        """
+        """Loop over this thread's vectors; the first pass waits for each, the last one goes backwards."""
         loads = self.base.wanted(exprs, varying=True)
         work = [
             "for j in cutlass.range_constexpr(VEC):",
             *indented(self.vectors.elements(loads, inner)),
             *self.vectors.stores(stores),
         ]
-        if back:
-            work += ["if cutlass.const_expr(v < KEPT):"]
-            work += [
-                f"    cute.autovec_copy({t.fragment}, s{t.tensor[1:]}[None, tidx, v])" for t in self.held
-            ]
         waits = [
             "if cutlass.const_expr(v < KEPT):",
             "    cute.arch.cp_async_wait_group(KEPT - 1 - v)  # vector v has landed, later ones may not",
@@ -153,27 +115,6 @@ class ResidentRows:
 
     # ------------------------------------------------------------------ passes
 
-    def _softmax_pass(self, state: State) -> list[str]:
-        """Take exponentials relative to each thread's own maximum, and join maxima and sums at once."""
-        largest, total = state.parts
-        own = f"own_{largest.name}"
-        before, inside = self.base.hoist.split({"x": state.expr}, self.base.varying)
-        statements, values = expression_lines(inside)
-        shares, power = expression_lines({"": power_of(inside["x"], own)})
-        place = self.vectors.place if self.base.uses_column(inside) else []
-        maximum = f"{largest.name} = cutlass.max({largest.name}, {values['x']})"
-        taken = [*place, *shares, f"power = {power['']}", f"{total.name} = {total.name} + power"]
-        taken += [f"{self.held[0].fragment}[j] = power"] if self.powers else []
-        return [
-            *definitions(before),
-            *state.starts,
-            *self._loop(inside, [*place, *statements, maximum], [], first=True),
-            "# Exponentials relative to this thread's own maximum need no other thread; joins rescale sums.",
-            f"{own} = {largest.name}",
-            *self._loop(inside, taken, [], back=self.powers is not None),
-            *self._across((state,)),
-        ]
-
     def _pass(self, group: tuple[State, ...], *, first: bool) -> list[str]:
         base = self.base
         exprs = {state.parts[0].name: state.expr for state in group}
@@ -217,31 +158,19 @@ class ResidentRows:
     # ------------------------------------------------------------------ the end of a row
 
     def _element_stores(self) -> list[str]:
-        base, varying = self.base, self.base.varying
-        exprs: dict[str, Expr] = {s.access.register: s.expr for s in base.kernel.element_stores}
-        used: dict[str, Expr] = {}
-        lines: list[str] = []
-        kept: list[str] = []
-        if not exprs:
+        base = self.base
+        if not base.kernel.element_stores:
             return []
-        if self.powers is not None and self.softmax is not None:
-            exprs, varying, used = self.powers, varying | {POWER.name}, {"x": self.softmax.expr}
-            largest = self.softmax.parts[0].name
-            lines = [f"rescale = cute.math.exp(own_{largest} - {largest})"]
-            kept, anew = expression_lines({"": power_of(self.softmax.expr, f"own_{largest}")})
-            there = self.held[0].register
-            kept.append(f"power = {there} if cutlass.const_expr(v < KEPT) else {anew['']}")
-        before, inside = base.hoist.split(exprs, varying)
-        inside, inverse = by_reciprocals(inside, varying)
+        exprs: dict[str, Expr] = {s.access.register: s.expr for s in base.kernel.element_stores}
+        before, inside = base.hoist.split(exprs, base.varying)
+        inside, inverse = by_reciprocals(inside, base.varying)
         statements, values = expression_lines(inside)
-        statements = [*kept, *statements]
-        if base.uses_column(inside | used):
+        if base.uses_column(inside):
             statements = [*self.vectors.place, *statements]
         for tensor in base.element_stores:
             value = tensor.rounded(called(tensor, values[tensor.register]))
             statements.append(f"{tensor.fragment}[j] = {value}")
-        loop = self._loop(inside | used, statements, base.element_stores)
-        return [*lines, *definitions(before), *inverse, *loop]
+        return [*definitions(before), *inverse, *self._loop(inside, statements, base.element_stores)]
 
     def _row_stores(self) -> list[str]:
         base = self.base
@@ -319,11 +248,8 @@ class ResidentRows:
     def _row(self) -> list[str]:
         base = self.base
         lines = [load.load("row, 0") for load in base.loads if not base.varies(load)]
-        if self.softmax is not None:
-            lines += self._softmax_pass(self.softmax)
-        else:
-            for position, group in enumerate(base.states):
-                lines += self._pass(group, first=position == 0)
+        for position, group in enumerate(base.states):
+            lines += self._pass(group, first=position == 0)
         return [*lines, *self._element_stores(), *self._row_stores()]
 
     def _joins(self) -> set[str]:

@@ -26,10 +26,6 @@ IN_REGISTERS = 16384
 """Elements of a row that 256 threads keep in 64 registers each."""
 REGISTERS_FOR_A_ROW = 64
 """Largest number of 32-bit registers a thread for keeping its share of a row."""
-MOST_IN_FLIGHT = 4
-"""Largest number of vectors of a tensor that a thread loads before it uses the first."""
-VECTORS_IN_REGISTERS = 8
-"""Vectors of 128 bits that a thread holds at once, in 32 of its 64 registers."""
 WARP_THREADS = 32
 """Threads in a warp."""
 CTA_THREADS = 256

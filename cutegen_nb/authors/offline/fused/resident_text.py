@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cutegen_nb.authors.offline.expressions.expressions import Apply, Expr, Leaf, ValueType, leaves, same
+from cutegen_nb.authors.offline.expressions.expressions import Apply, Expr, Leaf, ValueType, leaves
 from cutegen_nb.authors.offline.fused.emit_rows import RowKernel
 from cutegen_nb.authors.offline.fused.operands import Operand
 from cutegen_nb.authors.offline.templates import indented
@@ -38,34 +38,6 @@ def by_reciprocals(exprs: dict[str, Expr], varying: frozenset[str]) -> tuple[dic
         return Apply("*", (dividend, Leaf(name, ValueType.F32)), ValueType.F32)
 
     return {name: changed(expr) for name, expr in exprs.items()}, list(found.values())
-
-
-POWER = Leaf("power", ValueType.F32)
-"""Exponential of an element relative to its thread's own maximum."""
-
-
-def power_of(element: Expr, largest: str) -> Expr:
-    """Exponential of an element relative to the maximum in a register."""
-    relative = Apply("-", (element, Leaf(largest, ValueType.F32)), ValueType.F32)
-    return Apply("exp", (relative,), ValueType.F32)
-
-
-def of_powers(stores: dict[str, Expr], exponential: Expr, kept: str) -> dict[str, Expr] | None:
-    """Write stores with `POWER` for a row's exponentials; None if they need the register `kept` besides."""
-    scaled = Apply("*", (POWER, Leaf("rescale", ValueType.F32)), ValueType.F32)
-    known: dict[int, Expr] = {}
-
-    def changed(expr: Expr) -> Expr:
-        if not isinstance(expr, Apply):
-            return expr
-        done = known.get(id(expr))
-        if done is None:
-            args = tuple(changed(arg) for arg in expr.args)
-            done = known[id(expr)] = scaled if same(expr, exponential) else Apply(expr.op, args, expr.kind)
-        return done
-
-    written = {name: changed(expr) for name, expr in stores.items()}
-    return None if any(kept in leaves(expr) for expr in written.values()) else written
 
 
 class AlignedVectors:
