@@ -48,6 +48,7 @@ _VERSION = {
     "generate": "first kernel",
     "optimise": "kernel",
     "reply": "kernel",
+    "diagnose": "repair",
     "edit": "edit",
     "restore": "kernel",
 }

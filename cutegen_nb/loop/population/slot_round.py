@@ -34,18 +34,20 @@ _NEAR_NAME = 0.8
 """Likeness from which a strategy that a reply names is taken for a known one."""
 
 
-async def run_slot(
+async def run_slot(  # noqa: PLR0913 - a slot, its bounds, and what a replay repeats
     session: Session,
     effects: Effects,
     planned: PlannedSlot,
     *,
     repairs: int = 2,
     beside: tuple[str, ...] = (),
+    in_words: bool = False,
 ) -> Round:
     """Run one slot of an epoch and return its round; nothing is stored here.
 
-    `session` is the one at the start of the epoch; `beside` names the strategies of its other slots. Raises
-    ConfigurationError for a missing setting; cancellation passes through.
+    `session` is the one at the start of the epoch; `beside` names the strategies of its other slots;
+    `in_words` is that of `run_round`. Raises ConfigurationError for a missing setting; cancellation passes
+    through.
     """
     started_at, start = effects.clock.now(), effects.clock.monotonic()
     stated: list[Attempt] = []
@@ -77,7 +79,7 @@ async def run_slot(
         )
         for place, (item, stage) in enumerate(offered, start=1)
     )
-    finished = await run_round(session, effects, (), repairs=repairs, steps=steps)
+    finished = await run_round(session, effects, (), repairs=repairs, steps=steps, in_words=in_words)
     finished = _with_parents(finished, planned)
     aligned, asked = await _aligned(session, effects, finished, planned)
     return replace(
