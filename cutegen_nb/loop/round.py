@@ -20,6 +20,7 @@ from cutegen_nb.loop.asking import background_of, prompt_of_step
 from cutegen_nb.loop.counters import count_parent
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.judging import comparison_with_best, evaluate_attempt
+from cutegen_nb.loop.notes import round_note
 from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
@@ -73,7 +74,7 @@ async def run_round(  # noqa: PLR0913 - a round, its bounds, and what a replay r
         decisions=tuple(decisions),
         started_at=started_at,
         seconds=round(effects.clock.monotonic() - start, 3),
-        note=_note(attempts, decisions),
+        note=round_note(attempts, decisions),
         parent_profile=written.profile,
         gpu_s=_gpu_seconds(session, attempts, written.counting_s),
     )
@@ -242,7 +243,7 @@ def _candidate(proposal: Proposal, author: str, prompt: Prompt) -> Candidate:
 
 
 def _not_judged(session: Session, reason: NotJudgedReason, summary: str) -> Evaluation:
-    return Evaluation(outcome=NotJudged(reason=reason), summary=summary, device=session.device.name)
+    return Evaluation(outcome=NotJudged(reason=reason), summary=summary, device=session.device.label)
 
 
 async def _repair(  # noqa: PLR0913 - a round's state, and what a replay repeats
@@ -363,14 +364,3 @@ async def _persons_edit(
     prompt = Prompt(system="", user="", digest="", purpose="edit", strategy=edited.strategy, parent=edited)
     attempt = Attempt(purpose="edit", prompt=prompt, reply=None, candidate=candidate)
     return await evaluate_attempt(session, effects, attempt, step)
-
-
-def _note(attempts: Sequence[Attempt], decisions: Sequence[Decision]) -> str:
-    if any(attempt.candidate and attempt.evaluation for attempt in attempts):
-        return ""
-    ended = [attempt.ended.text for attempt in attempts if attempt.ended]
-    if ended and attempts[-1].ended:
-        return f"the author ended {'; '.join(ended)}"
-    if attempts:
-        return attempts[-1].problem
-    return f"stopped at the {decisions[-1].gate} gate" if decisions else ""

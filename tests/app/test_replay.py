@@ -63,7 +63,7 @@ def test_what_is_told_of_a_recording_says_when_where_and_by_whom():
     line = recording_line(examples.evolved_session())
 
     assert line.startswith("relu, recorded from ")
-    assert line.endswith("on NVIDIA A100 (simulator), written by test: nothing runs now")
+    assert line.endswith("on simulator (sm_80), written by test: nothing runs now")
 
 
 def test_a_round_and_an_epoch_are_a_line_each():
