@@ -39,7 +39,7 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> Markup:
     """Return a table with one row for each round."""
     counted = simulated(session)
     figures = (
-        (("Estimate", True), ("Sectors", True), ("Warp instr.", True), ("Bytes ÷ least", True))
+        (("Estimate", True), ("Sectors", True), ("Warp instr.", True), ("Bytes ÷\u00a0least", True))
         if counted
         else (("Latency", True), ("Speedup (95 %)", True), ("Of roof", True))
     )
