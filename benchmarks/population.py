@@ -1,6 +1,6 @@
-"""Chain against population on landscapes of known effects, with the same number of requests for kernels.
+"""Chain against population on landscapes of known effects, with the same number of rounds.
 
-    python benchmarks/population.py [LANDSCAPES] [REQUESTS]
+    python benchmarks/population.py [LANDSCAPES] [ROUNDS]
 
 No GPU and no model: an author carries out every strategy as asked, and the time of a kernel follows from its
 strategies. A landscape draws 20 strategies with gains of 0.7 to 1.5, of which some pairs cannot be added to
@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.core.search.population import MoveKind
-from cutegen_nb.core.session import Budget
+from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.gates import AutoApprover
 from cutegen_nb.loop.population import planning
@@ -79,8 +79,8 @@ def landscape(seed: int) -> Landscape:
     )
 
 
-async def best_speed(ground: Landscape, size: int, requests: int, folder: str) -> float:
-    """Return the speed of the best kernel over the first one."""
+async def searched(ground: Landscape, size: int, rounds: int, folder: str) -> Session:
+    """Run a chain, or a population of `size`, of the scripted author on a landscape."""
     effects = Effects(
         author=LandscapeAuthor(ground),
         evaluator=LandscapeEvaluator(ground),
@@ -89,19 +89,24 @@ async def best_speed(ground: Landscape, size: int, requests: int, folder: str) -
         library=shipped_library(),
         progress=lambda _: None,
     )
-    budget = Budget(rounds=requests, epochs=requests if size > 1 else None)
+    budget = Budget(rounds=rounds, epochs=rounds if size > 1 else None)
     with SqliteStore(Path(folder)) as store:
         session = await open_session(
             examples.relu_problem(), effects, store, budget, plan=lambda plan: replace(plan, population=size)
         )
-        ended = await refine(session, effects, store)
+        return await refine(session, effects, store)
+
+
+def best_speed(ground: Landscape, size: int, rounds: int, folder: str) -> float:
+    """Return the speed of the best kernel over the first one."""
+    ended = asyncio.run(searched(ground, size, rounds, folder))
     assert ended.best is not None
     assert ended.best.evaluation is not None
     assert ended.best.evaluation.timing is not None
     return FIRST_MS / ended.best.evaluation.timing.median_ms
 
 
-def speeds(size: int, shares: Mapping[MoveKind, float], count: int, requests: int) -> list[float]:
+def speeds(size: int, shares: Mapping[MoveKind, float], count: int, rounds: int) -> list[float]:
     """Return the best speed of one search on each landscape."""
     kept = dict(planning.SHARES)
     planning.SHARES.clear()
@@ -110,7 +115,7 @@ def speeds(size: int, shares: Mapping[MoveKind, float], count: int, requests: in
         found = []
         for seed in range(count):
             with tempfile.TemporaryDirectory() as folder:
-                found.append(asyncio.run(best_speed(landscape(seed), size, requests, folder)))
+                found.append(best_speed(landscape(seed), size, rounds, folder))
         return found
     finally:
         planning.SHARES.clear()
@@ -120,11 +125,11 @@ def speeds(size: int, shares: Mapping[MoveKind, float], count: int, requests: in
 def main() -> None:
     """Print one line a search."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    requests = int(sys.argv[2]) if len(sys.argv) > 2 else 17
-    print(f"{count} landscapes, {requests} rounds a search")
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 17
+    print(f"{count} landscapes, {rounds} rounds a search")
     chain: list[float] = []
     for name, (size, shares) in SEARCHES.items():
-        found = speeds(size, shares, count, requests)
+        found = speeds(size, shares, count, rounds)
         chain = chain or found
         ratios = [one / other for one, other in zip(found, chain, strict=True)]
         won = sum(ratio > 1.005 for ratio in ratios)

@@ -19,7 +19,7 @@ EXCHANGE_COMMANDS: tuple[Command, ...] = (
         example="cutegen-nb export relu -o relu_kernel.py",
         arguments=(
             SESSION,
-            OUTPUT.but(metavar="FILE", help="FILE.cutegen, .py or .html"),
+            OUTPUT.but(metavar="FILE", required=False, help="FILE.cutegen, .py or .html"),
             *_EXPORTING,
             DEVICE,
             JSON,

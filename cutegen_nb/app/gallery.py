@@ -40,7 +40,7 @@ class RecordedSession:
         """GPU that timed the kernels, or the one that times were estimated for."""
         if not self.summary.is_simulated:
             return self.summary.device
-        return f"simulator, estimates for {roof_device(self.session).name.removesuffix(' (simulated)')}"
+        return f"simulator, estimates for {roof_device(self.session).gpu_name}"
 
     @property
     def first(self) -> RevisionSummary | None:

@@ -29,8 +29,8 @@ def recorded_session(name: str, store: SqliteStore) -> Session:
 def recording_line(recorded: Session) -> str:
     """Return a line that says when the session was recorded, on which device and by which author."""
     return (
-        f"{recorded.name}, recorded from {recorded.created_at} on {recorded.device.name} "
-        f"({recorded.device.kind.value}), written by {recorded.author}: nothing runs now"
+        f"{recorded.name}, recorded from {recorded.created_at} on {recorded.device.label}, "
+        f"written by {recorded.author}: nothing runs now"
     )
 
 

@@ -202,7 +202,7 @@ def ranking_text(
     name: str, known: KnownStrategies, found: Sequence[RankedStrategy], facts: ProblemFacts, device: Device
 ) -> str:
     """Say which strategies like problems recommend, in order, each with its heaviest record."""
-    head = paragraph(f"{name}: {problem_key(facts).words}, for {device.name}")
+    head = paragraph(f"{name}: {problem_key(facts).words}, for {device.label}")
     if not found:
         return "\n".join(
             [*head, "", *paragraph("No record of a like problem: strategies keep the library's order.")]

@@ -94,7 +94,7 @@ class RecordedEvaluations:
         if attempt.evaluation is None:
             self._faults[attempt.candidate.digest] = attempt.problem
             return
-        where = attempt.evaluation.device or self._recorded.device.name
+        where = attempt.evaluation.device or self._recorded.device.label
         words = f"recorded {item.started_at} on {where}, session {self._recorded.name}, r{item.number}"
         self._found[attempt.candidate.digest] = replace(attempt.evaluation, recorded=words)
 

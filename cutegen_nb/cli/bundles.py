@@ -19,7 +19,7 @@ from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.kernel_file import DSL, read_kernel_file
 from cutegen_nb.report.terminal.verdict import VerdictSetting
-from cutegen_nb.store.bundle import read_bundle
+from cutegen_nb.store.bundle import SUFFIX, read_bundle
 from cutegen_nb.wiring import Settings, make_evaluator, open_store, settings_for, versions
 
 
@@ -27,6 +27,12 @@ async def export_session(options: argparse.Namespace, terminal: Terminal) -> Com
     """Write a stored session, its best kernel or its report; a kernel is evaluated at tier C first."""
     settings = settings_of(options)
     with open_store(settings, writable=False) as store:
+        if not options.output:
+            name = store.load(options.session).name
+            raise UsageError(
+                f"no file to write: give -o {name}_kernel.py (the kernel), {name}.html (the report) "
+                f"or {name}{SUFFIX} (all of it)"
+            )
         if is_bundle(options.output):
             return _exported(options, export_packed(store.packed(options.session), options.output))
         session = store.load(options.session)
@@ -75,7 +81,7 @@ async def import_session(options: argparse.Namespace, terminal: Terminal) -> Com
         else:
             session = replace(session, name=_free(session.name, taken))
             store.create(session)
-            sentence = f"{session.name}: {len(session.rounds)} rounds of {session.device.name}, " + (
+            sentence = f"{session.name}: {len(session.rounds)} rounds of {session.device.label}, " + (
                 f"best r{session.best.number}." if session.best else "none approved."
             )
     text = json.dumps({"session": session.name, "rounds": len(session.rounds)}) if options.json else sentence

@@ -268,7 +268,7 @@ def _facts_sentence(name: str, facts: ProblemFacts, device: Device) -> str:
     )
     if roof.floor_ms:
         floor = duration(roof.floor_ms / 1e3)
-        text += f"; on {device.name} {roof.bound.value} allows no kernel under {floor}"
+        text += f"; on {device.gpu_name} {roof.bound.value} allows no kernel under {floor}"
     return f"{text}."
 
 

@@ -193,12 +193,12 @@ def _failure(session: Session) -> _Failure | None:
         attempt = attempts[index]
         if attempt.candidate and attempt.evaluation and not attempt.evaluation.passed:
             after = attempts[index + 1] if index + 1 < len(attempts) else None
-            reply = after.reply if after and after.purpose == "diagnose" else None
+            words = after if after and after.purpose == "diagnose" and after.candidate is None else None
             return _Failure(
                 candidate=attempt.candidate,
                 evaluation=attempt.evaluation,
                 strategy=attempt.prompt.strategy,
-                diagnosis=reply.text if reply else _NO_DIAGNOSIS,
+                diagnosis=words.reply.text if words and words.reply else _NO_DIAGNOSIS,
                 steering=attempt.prompt.steering,
             )
     return None

@@ -13,6 +13,10 @@ class DeviceKind(StrEnum):
     SIMULATOR = "simulator"
 
 
+SIMULATED_SUFFIX = " (simulated)"
+"""End of a simulator's name, after the GPU whose ceilings are drawn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A GPU, or the architecture that the simulator stands for, with the ceilings of its roofline."""
@@ -45,3 +49,13 @@ class Device:
     """L2 read bandwidth; 0 where no source states it, and then no L2 roof is drawn."""
     l2_source: str = ""
     """Source of the L2 bandwidth; empty without it."""
+
+    @property
+    def label(self) -> str:
+        """Name of what ran a kernel: ``NVIDIA H200``; ``simulator (sm_80)``, which is no GPU."""
+        return f"simulator ({self.architecture})" if self.kind is DeviceKind.SIMULATOR else self.name
+
+    @property
+    def gpu_name(self) -> str:
+        """Name of the GPU whose ceilings are drawn: ``A100`` for its simulator too."""
+        return self.name.removesuffix(SIMULATED_SUFFIX)

@@ -273,7 +273,7 @@ class Round:
     seconds: float
     """Wall time in seconds, waiting for a person included."""
     note: str = ""
-    """Reason why the round ended without a candidate; empty otherwise."""
+    """Reason why the round, or the repair of its candidate, brought no kernel; empty otherwise."""
     stage_because: str = ""
     """Sentence on the end of the stage before, for the first round of a stage; empty otherwise."""
     chosen_because: str = ""

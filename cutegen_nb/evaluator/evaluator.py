@@ -14,7 +14,7 @@ from cutegen_nb.analysis.problem.workload import longest_sum
 from cutegen_nb.analysis.source.screen import screen
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.codec import decode, encode
-from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import EvaluatorError
 from cutegen_nb.core.evaluation import COMPILED, CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
 from cutegen_nb.core.finding import Severity
@@ -142,9 +142,7 @@ class KernelEvaluator:
         decisive = next((item for item in findings if item.severity is Severity.DECIDES), None)
         if decisive is not None:
             outcome = Judged(verdict=Verdict.SCREENED_OUT)
-            found = Evaluation(
-                outcome=outcome, summary=decisive.message, device=_reported_name(device), tier=tier
-            )
+            found = Evaluation(outcome=outcome, summary=decisive.message, device=device.label, tier=tier)
         else:
             with self._workers.occupied():
                 known = await self._study.known(problem, stages)
@@ -331,7 +329,7 @@ class KernelEvaluator:
         finally:
             # Only now: two processes at work on one GPU would disturb each other's times.
             (await self._workers.forks()).keep_spare()
-        return self._concluded(case.problem, run, limits, heard, _reported_name(case.device))
+        return self._concluded(case.problem, run, limits, heard, case.device.label)
 
     def _concluded(
         self, problem: Problem, run: WorkerRun, limits: ProcessLimits, heard: RecordHandler, name: str
@@ -369,9 +367,3 @@ def _consistent(evaluation: Evaluation) -> Evaluation:
     if evaluation.passed and any(item.severity is Severity.DECIDES for item in evaluation.findings):
         raise ValueError("PASSED beside a finding that decides")
     return evaluation
-
-
-def _reported_name(device: Device) -> str:
-    if device.kind is DeviceKind.SIMULATOR:
-        return f"simulator ({device.architecture})"
-    return device.name

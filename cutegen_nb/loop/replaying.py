@@ -117,11 +117,12 @@ async def replay_session(  # noqa: PLR0913 - a recording, its effects and callba
 
 async def _again(session: Session, effects: Effects, recorded: Round, whole: Session) -> Round:
     """Repeat a round of a chain or of a population; `whole` is the recorded session."""
-    repairs = sum(1 for attempt in recorded.attempts if attempt.purpose == "diagnose")
+    diagnoses = [attempt for attempt in recorded.attempts if attempt.purpose == "diagnose"]
+    repairs, in_words = len(diagnoses), not any(attempt.candidate for attempt in diagnoses)
     if recorded.slot is None:
         menu = (recorded.strategy,) if recorded.strategy else ()
         steps = _steps(session, recorded)
-        finished = await run_round(session, effects, menu, repairs=repairs, steps=steps)
+        finished = await run_round(session, effects, menu, repairs=repairs, steps=steps, in_words=in_words)
         return replace(finished, aligned=recorded.aligned)
     epoch = recorded.slot.epoch
     before = replace(
@@ -147,7 +148,8 @@ async def _again(session: Session, effects: Effects, recorded: Round, whole: Ses
         author=AuthorOfWhole(effects.author, lambda: session),
         approver=_ApproverOf(effects.approver, session),
     )
-    finished = await run_slot(before, there, planned, repairs=repairs, beside=_beside(recorded, whole))
+    beside = _beside(recorded, whole)
+    finished = await run_slot(before, there, planned, repairs=repairs, beside=beside, in_words=in_words)
     return replace(finished, number=len(session.rounds))
 
 

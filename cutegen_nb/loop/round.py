@@ -12,7 +12,7 @@ from cutegen_nb.core.errors import AuthorError, Declined
 from cutegen_nb.core.evaluation import Evaluation, Judged, NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Action, Attempt, Decision, EndedStrategy, Prompt, Reply, Round
+from cutegen_nb.core.round import Action, Attempt, Decision, EndedStrategy, Prompt, Round
 from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
@@ -20,6 +20,7 @@ from cutegen_nb.loop.asking import background_of, prompt_of_step
 from cutegen_nb.loop.counters import count_parent
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.judging import comparison_with_best, evaluate_attempt
+from cutegen_nb.loop.notes import round_note
 from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
@@ -34,19 +35,21 @@ RETRIES = 2
 """Number of further requests after an unusable reply: a model that errs twice in the form seldom recovers."""
 
 
-async def run_round(
+async def run_round(  # noqa: PLR0913 - a round, its bounds, and what a replay repeats
     session: Session,
     effects: Effects,
     menu: tuple[Strategy, ...],
     *,
     repairs: int = 2,
     steps: tuple[Step, ...] = (),
+    in_words: bool = False,
 ) -> Round:
     """Run one round of `session` and return it; nothing is stored here.
 
     An author may end the round's strategy with a reason instead of code; the next strategy follows in the
-    same round, up to `_MOST_ENDED` times. `steps` are given by a replay, one for each strategy, because
-    today's rules might choose another step than the recorded one.
+    same round, up to `_MOST_ENDED` times. `steps` and `in_words` are given by a replay: one step for each
+    strategy, because today's rules might choose another than the recorded one, and True where the recorded
+    round took every diagnosis as words, even one that held code.
 
     Faults of the candidate and of the reply become part of the round. Raises ConfigurationError for a missing
     setting; cancellation passes through.
@@ -56,7 +59,7 @@ async def run_round(
     session, step, attempts = written.session, written.step, written.attempts
     decisions, comparison = written.decisions, None
     if attempts and attempts[-1].ended is None:
-        attempts += await _repair(session, effects, attempts[-1], repairs, step)
+        attempts += await _repair(session, effects, attempts[-1], repairs, step, in_words=in_words)
         attempts, comparison, at_gate = await _agree_on_revision(session, effects, attempts, step)
         decisions += at_gate
 
@@ -71,7 +74,7 @@ async def run_round(
         decisions=tuple(decisions),
         started_at=started_at,
         seconds=round(effects.clock.monotonic() - start, 3),
-        note=_note(attempts, decisions),
+        note=round_note(attempts, decisions),
         parent_profile=written.profile,
         gpu_s=_gpu_seconds(session, attempts, written.counting_s),
     )
@@ -240,15 +243,16 @@ def _candidate(proposal: Proposal, author: str, prompt: Prompt) -> Candidate:
 
 
 def _not_judged(session: Session, reason: NotJudgedReason, summary: str) -> Evaluation:
-    return Evaluation(outcome=NotJudged(reason=reason), summary=summary, device=session.device.name)
+    return Evaluation(outcome=NotJudged(reason=reason), summary=summary, device=session.device.label)
 
 
-async def _repair(
-    session: Session, effects: Effects, last: Attempt, repairs: int, step: Step
+async def _repair(  # noqa: PLR0913 - a round's state, and what a replay repeats
+    session: Session, effects: Effects, last: Attempt, repairs: int, step: Step, *, in_words: bool
 ) -> list[Attempt]:
     """Diagnose and patch a failed candidate, at most `repairs` times; evaluate each patch.
 
-    A repair that simplifies the kernel is flagged in its evaluation, and the next repair is told.
+    A diagnosis that brings the repaired kernel is the patch of its try. A repair that simplifies the kernel
+    is flagged in its evaluation, and the next repair is told.
     """
     attempts: list[Attempt] = []
     background = replace(background_of(session, effects.words), steering=last.prompt.steering)
@@ -259,15 +263,16 @@ async def _repair(
             break
         strategy = last.prompt.strategy
         asked = diagnose_prompt(background, failed, evaluation, strategy=strategy)
-        diagnosis = await _diagnosis(session, effects, asked)
-        attempts.append(diagnosis)
+        diagnosis = await _diagnosis(session, effects, asked, in_words=in_words)
+        attempts.append(await evaluate_attempt(session, effects, diagnosis, step, (first, *attempts)))
         if diagnosis.reply is None:
             break
-        words = diagnosis.reply.text
-        wanted = repair_prompt(
-            background, failed, evaluation, strategy=strategy, diagnosis=words, flagged=flagged
-        )
-        attempts += await _ask_and_evaluate(session, effects, wanted, step, (first, *attempts))
+        if diagnosis.candidate is None:
+            words = diagnosis.reply.text
+            wanted = repair_prompt(
+                background, failed, evaluation, strategy=strategy, diagnosis=words, flagged=flagged
+            )
+            attempts += await _ask_and_evaluate(session, effects, wanted, step, (first, *attempts))
         attempts[-1] = last = _flagged(first, attempts[-1])
         flagged = (
             [item.message for item in last.evaluation.findings if item.kind == KIND]
@@ -290,16 +295,27 @@ def _flagged(first: Attempt, repaired: Attempt) -> Attempt:
     return replace(repaired, evaluation=replace(found, findings=(*found.findings, *flags)))
 
 
-async def _diagnosis(session: Session, effects: Effects, prompt: Prompt) -> Attempt:
-    """Ask for a diagnosis; the reply is neither parsed nor evaluated."""
+async def _diagnosis(session: Session, effects: Effects, prompt: Prompt, *, in_words: bool) -> Attempt:
+    """Ask for a diagnosis; a reply that holds the repaired kernel has it as its candidate.
+
+    Code that changes nothing is a quotation of the kernel that failed, and code that cannot be read is asked
+    for by the repair: both stay words, as everything does with `in_words`.
+    """
     effects.progress(f"{effects.author.name} writes: a diagnosis")
-    reply: Reply | None = None
-    problem = ""
     try:
         reply = await effects.author.write(prompt, session, effects.progress)
     except AuthorError as error:
-        problem = str(error)
-    return Attempt(purpose=prompt.purpose, prompt=prompt, reply=reply, problem=problem)
+        return Attempt(purpose=prompt.purpose, prompt=prompt, reply=None, problem=str(error))
+    words = Attempt(purpose=prompt.purpose, prompt=prompt, reply=reply)
+    if in_words or prompt.parent is None:
+        return words
+    failed = prompt.parent.source
+    found = parse_reply(reply, failed)
+    if not isinstance(found, Proposal) or found.source.strip() == failed.strip():
+        return words
+    effects.progress("the diagnosis brought the repaired kernel with it")
+    candidate = _candidate(found, effects.author.name, prompt)
+    return replace(words, candidate=candidate, prediction=found.prediction)
 
 
 async def _agree_on_revision(
@@ -348,14 +364,3 @@ async def _persons_edit(
     prompt = Prompt(system="", user="", digest="", purpose="edit", strategy=edited.strategy, parent=edited)
     attempt = Attempt(purpose="edit", prompt=prompt, reply=None, candidate=candidate)
     return await evaluate_attempt(session, effects, attempt, step)
-
-
-def _note(attempts: Sequence[Attempt], decisions: Sequence[Decision]) -> str:
-    if any(attempt.candidate and attempt.evaluation for attempt in attempts):
-        return ""
-    ended = [attempt.ended.text for attempt in attempts if attempt.ended]
-    if ended and attempts[-1].ended:
-        return f"the author ended {'; '.join(ended)}"
-    if attempts:
-        return attempts[-1].problem
-    return f"stopped at the {decisions[-1].gate} gate" if decisions else ""

@@ -15,6 +15,7 @@ from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prediction, 
 from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.loop.notes import round_note
 from cutegen_nb.loop.population.gate import check_decision
 from cutegen_nb.prompting.predicted import predicted
 
@@ -76,6 +77,7 @@ class Gate:
             decisions=self.made,
             started_at="",
             seconds=0.0,
+            note=round_note(self.attempts),
         )
         return replace(session, rounds=(*session.rounds, pending))
 

@@ -390,4 +390,4 @@ def _without_kernel(gate: Gate) -> str:
     last = gate.session.rounds[-1] if gate.session.rounds else None
     if last is None or not last.attempts or last.candidate is not None:
         return ""
-    return f"No kernel came in r{last.number}: {last.note}"
+    return f"No kernel came in r{last.number}: {last.note.rstrip('.')}."

@@ -48,6 +48,7 @@ _VERSION = {
     "generate": "first kernel",
     "optimise": "kernel",
     "reply": "kernel",
+    "diagnose": "repair",
     "edit": "edit",
     "restore": "kernel",
 }
@@ -137,7 +138,9 @@ def round_detail(
         "title": f"{row.revision} · {named(row.strategy) or 'first kernel'}",
         "verdict": row.verdict_words,
         "good": row.passed,
-        "reason": visible(told_once(relation, headline(row.reason)) if relation else headline(row.reason)),
+        "reason": visible(
+            with_note(told_once(relation, headline(row.reason)) if relation else headline(row.reason), item)
+        ),
         "best": row.best,
         "strategy": _strategy_unless_repeated(item.strategy, candidate),
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
@@ -169,6 +172,15 @@ def round_code(session: Session, item: Round, key: str, version: int | None) -> 
         return {}
     found = _diagnosed(session, item.evaluation)
     return code_view(key, item.candidate.source, item.evaluation, found)
+
+
+def with_note(reason: str, item: Round) -> str:
+    """Add the note on a repair that brought no kernel to the words on the kernel that there is."""
+    if not item.note or item.evaluation is None or item.candidate is None:
+        return reason
+    ended = "" if reason.endswith((".", "!", "?", "…")) else "."
+    note = f"{item.note[:1].upper()}{item.note[1:]}".rstrip(".")
+    return f"{reason}{ended} {note}."
 
 
 def told_once(relation: str, reason: str) -> str:
@@ -320,7 +332,6 @@ def _spent(item: Round) -> str:
                 f"{done}{':' if said else '.'}",
                 said,
                 f"Started {moment(item.started_at)}, took {duration(item.seconds)}.",
-                item.note if item.candidate else "",  # told above where it says why there is none
             )
             if part
         )

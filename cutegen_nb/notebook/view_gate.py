@@ -13,7 +13,7 @@ from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id, request_text, short_path
-from cutegen_nb.notebook.view_detail import named, told_once
+from cutegen_nb.notebook.view_detail import named, told_once, with_note
 from cutegen_nb.report.markup import headline, visible
 
 _VERDICT = re.compile(r"^# What happened\n+(?P<line>.+)$", re.MULTILINE)
@@ -89,7 +89,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "round": number,
         "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible(
-            (told_once(row.relation_words, reason) if is_told else reason)
+            with_note(told_once(row.relation_words, reason) if is_told else reason, whole.rounds[number])
             + _kept_only(session, gate.comparison)
         ),
         "can_approve": stands,

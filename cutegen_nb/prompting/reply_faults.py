@@ -76,6 +76,27 @@ class ReplyFault(StrEnum):
     """More than one strategy where one was asked for."""
 
 
+_IN_WORDS = {
+    ReplyFault.EMPTY: "was empty",
+    ReplyFault.PROSE: "held words and no code",
+    ReplyFault.TRUNCATED: "was cut off before its end",
+    ReplyFault.REFUSED: "declined, or was filtered by the server",
+    ReplyFault.OVER_LONG: "was longer than is read",
+    ReplyFault.NO_MODEL_NEW: "held code without class ModelNew",
+    ReplyFault.SEVERAL_FILES: "held several different kernels",
+    ReplyFault.EDIT_MISMATCH: "held edits that do not fit the kernel",
+    ReplyFault.UNREADABLE: "held characters that cannot be read or do not show",
+    ReplyFault.TOOL_CALL: "called a tool, and none was offered",
+    ReplyFault.REASONING_ONLY: "ended in its reasoning, before an answer",
+    ReplyFault.NO_REASON: "ended the strategy without a reason",
+    ReplyFault.MISSING_LINE: "lacked a line that was asked for",
+    ReplyFault.SEVERAL_STRATEGIES: "stated several strategies",
+}
+"""Faults as the end of a sentence about a reply, for a person. `Unusable.reason` is for the author."""
+_QUOTED = frozenset({ReplyFault.PROSE, ReplyFault.REFUSED})
+"""Faults of replies whose words say more than the fault."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
     """Reason why a reply gives nothing that was asked for."""
@@ -183,6 +204,14 @@ def fault_of_refusal(text: str, form: ReplyForm) -> Unusable | None:
     if not _REFUSAL.search(text[:_REFUSAL_CHARACTERS]):
         return None
     return Unusable(fault=ReplyFault.REFUSED, reason=f"The answer declines ({excerpt(text)!r}). {form.task}")
+
+
+def told(fault: ReplyFault, reply: Reply, asked: int) -> str:
+    """Tell a person the fault of the last of `asked` unusable replies, with words that say more than it."""
+    subject = "the reply" if asked == 1 else f"the last of {asked} replies"
+    words = split_thoughts(reply.text)[1].strip()
+    quoted = f" (“{excerpt(words)}”)" if fault in _QUOTED and words else ""
+    return f"{subject} {_IN_WORDS[fault]}{quoted}"
 
 
 def excerpt(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from cutegen_nb.analysis.history.session_summary import SessionSummary, summarise
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.codec import collection_paused, decode, encode
+from cutegen_nb.core.device import SIMULATED_SUFFIX
 from cutegen_nb.core.errors import DamagedSession, StoreError
 from cutegen_nb.core.round import Epoch, Round
 from cutegen_nb.core.session import Intermediate, Session
@@ -278,6 +279,8 @@ class SqliteStore:
                 summary: SessionSummary = self._value(SessionSummary, body, name)
             except DamagedSession:
                 continue  # it is made again
+            if summary.device.endswith(SIMULATED_SUFFIX):
+                continue  # of a version that named the simulator by the GPU whose roofs it has
             kept[name] = replace(summary, stopped=stopped)
         return kept
 

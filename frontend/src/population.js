@@ -135,7 +135,7 @@ export function populationBox(panel) {
     }
     for (const words of row.corrections) strategy.append(make("div", {}, badge("not fulfilled", "bad"), ` ${words}`));
     if (row.note) strategy.append(make("div", { class: "cgn-muted", textContent: row.note }));
-    const speed = row.speed ? `${row.speed}${row.time ? ` (${row.time})` : ""}` : row.outcome;
+    const speed = row.speed ? `${row.speed}${row.time ? ` (${row.time.replaceAll(" ", "\u00a0")})` : ""}` : row.outcome;
     const choices = make("td", { class: "cgn-member-choices" });
     if (gate && row.can_pin) choices.append(choice(row, "pin", "Pin"));
     if (gate && row.can_drop) choices.append(choice(row, "drop", "Drop"));

@@ -79,9 +79,10 @@ export function roundsTable(panel) {
     const strategy = make("span", { class: "cgn-clip" });
     cells[0].append(strategy);
     const star = make("span");
+    const under = make("span", { class: "cgn-under" });
     const decision = make("span", { class: "cgn-clip" });
     cells.at(-1).append(decision);
-    const row = make("tr", {}, make("th", { scope: "row" }, name, star), ...cells);
+    const row = make("tr", {}, make("th", { scope: "row" }, name, star, under), ...cells);
     row.addEventListener("click", (event) => {
       if (!event.target.closest("button") && name.getAttribute("aria-disabled") !== "true") panel.select(number);
     });
@@ -99,6 +100,7 @@ export function roundsTable(panel) {
       name.setAttribute("aria-label", `Show ${item.revision}`);
       star.replaceChildren(...(item.best ? [badge("best", "good")] : []));
       tell(strategy, item.strategy);
+      tell(under, item.strategy);
       strategy.title = item.strategy;
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));

@@ -16,6 +16,12 @@ def summaries(*names):
     return [summarise(session_of(Relation.FIRST, name=name)) for name in names]
 
 
+def test_a_simulator_is_named_as_such_and_not_by_the_gpu_whose_roofs_it_has():
+    shown = sessions_text(summaries("relu"), {})
+    assert "simulator (sm_80)" in shown
+    assert "A100" not in shown
+
+
 def test_columns_for_policies_and_epochs_are_there_where_a_session_has_them():
     chain = sessions_text(summaries("relu"), {})
     assert "relu" in chain

@@ -349,6 +349,14 @@ def test_panel_and_diff_mark_the_same_lines(desk, canned):
     assert gone == [line.text for line in lines if line.kind is LineKind.REMOVED]
 
 
+CUT_NAMES = """(rounds) => [...rounds.querySelectorAll('tbody tr')].map((row) =>
+  [...row.querySelectorAll('td:nth-child(2) .cgn-clip, .cgn-under')].filter((e) => e.offsetParent))
+  .filter(([e, ...more]) => !e || more.length || e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1)
+  .length"""
+"""The number of rows whose strategy is cut, or not shown once."""
+HEADING_LINES = """(rounds) => [...rounds.querySelectorAll('thead th')].filter((e) => e.offsetParent)
+  .map((e) => { const range = document.createRange(); range.selectNodeContents(e);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size; })"""
 TABS = ("Change", "Correctness", "Counts", "Diagnosis", "Lines", "Roofline", "Prompt and reply")
 
 
@@ -366,6 +374,8 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
             assert rounds.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width)
             for heading in ("Round", "Verdict", "Against best", "Decision"):
                 assert rounds.get_by_role("columnheader", name=heading).is_visible(), (width, heading)
+            assert rounds.evaluate(CUT_NAMES) == 0, (theme, width)
+            assert width < 800 or set(rounds.evaluate(HEADING_LINES)) == {1}, (theme, width)
             for tab in TABS:
                 panel.get_by_role("tab", name=tab).click()
                 notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")

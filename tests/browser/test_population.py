@@ -70,6 +70,21 @@ def posted(desk, box):
     return read
 
 
+def test_the_kernels_of_a_population_fit_the_panel_at_800_and_1280_pixels(make_notebook):
+    notebook = make_notebook([CELL])
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.run(0)
+    notebook.until_panel(0, "Epoch 1 is over: who goes on, and with what?")
+    table = notebook.panel(0).get_by_role("region", name="Population")
+    for width in (800, 1280):
+        notebook.page.set_viewport_size({"width": width, "height": 1000})
+        notebook.until(
+            lambda: table.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), what="the table to fit"
+        )
+        assert table.get_by_role("columnheader", name="Strategy").is_visible()
+        assert table.get_by_role("button", name="Pin r0").is_visible()
+
+
 def test_every_answer_to_an_epoch_has_a_control(desk, box, posted):
     def button(name):
         found = box.get_by_role("button", name=name, exact=True)

@@ -99,5 +99,5 @@ def test_a_round_whose_replies_hold_no_code_says_so_at_the_next_request(sit, tal
     session.click("Ask")
     session.at_prompt(1)
     session.until_status(
-        "No kernel came in r0: The answer holds no code, only words ('Which GPU do you have?"
+        "No kernel came in r0: the last of 3 replies held words and no code (“Which GPU do you have?"
     )

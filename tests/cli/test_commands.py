@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_nb.cli import main
+from cutegen_nb.core.search.population import MoveKind
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.store.knowledge_base import KnowledgeBase, knowledge_folder
 from cutegen_nb.store.sqlite import SqliteStore
@@ -286,6 +287,44 @@ def test_a_population_runs_its_epoch_for_a_named_gpu_and_leaves_no_history(capsy
     assert "Epoch 1: " in told
     assert main(["report", "evolved", "-o", "evolved.html"]) == 0
     assert '<h2 id="population">Population</h2>' in Path("evolved.html").read_text()
+
+
+SOFTMAX = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(520, 40)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.long
+def test_a_population_of_the_offline_author_joins_two_kernels_in_a_child(capsys):
+    Path("softmax.py").write_text(SOFTMAX)
+    options = ["--population", "2", "--epochs", "2", "--workers", "2", "--no-history"]
+    assert main(["run", "softmax.py", *options, "--device", "simulator", "--json"]) == 0
+    capsys.readouterr()
+    with SqliteStore(Path(".cutegen")) as store:
+        session = store.load("softmax")
+    (child,) = [item for item in session.rounds if item.slot and item.slot.move is MoveKind.CROSS]
+    base, other = (session.round_of(digest) for digest in child.slot.parents)
+    joined = {base.strategy.name, other.strategy.name}
+    assert joined == {"warp-per-row", "vectorise-128"}
+    assert set(child.strategy.parents) == joined
+    assert child.evaluation.passed
+    assert child.candidate.source.splitlines()[0] == (
+        f'"""softmax in CuTe DSL: {base.strategy.name}, {other.strategy.name}."""'
+    )
+    codes = [item.candidate.digest for item in session.rounds if item.candidate]
+    assert len(codes) == len(set(codes)), "no slot repeats a kernel"
 
 
 def test_an_interrupt_ends_the_worker_and_keeps_the_finished_rounds(folder):

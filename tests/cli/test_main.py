@@ -232,6 +232,8 @@ REFUSED: list[tuple[str, str]] = [
     ("prompt --session nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
     ("population relu --store damaged", "damaged/sessions.sqlite is not a session store or is damaged (file is not a database): restore a copy or use another --store"),
     ("sessions --store nowhere", "no sessions in nowhere: `cutegen-nb demo` makes one, --store looks elsewhere"),
+    ("export nobody", "no session 'nobody' in .cutegen/sessions.sqlite: there is relu"),
+    ("export relu", "no file to write: give -o relu_kernel.py (the kernel), relu.html (the report) or relu.cutegen (all of it)"),
     ("import bad.cutegen", "bad.cutegen is no bundle or is damaged (File is not a zip file); `cutegen-nb export` writes one"),
     ("replay bad.cutegen", "bad.cutegen is no bundle or is damaged (File is not a zip file); `cutegen-nb export` writes one"),
     ("report relu -o relu.txt", "-o 'relu.txt' does not end in .html, the one form a report has"),

@@ -34,7 +34,7 @@ def test_each_kernel_has_a_row_with_its_descent_and_each_epoch_its_decisions(cap
     assert rows["r0"][1] == "!", "pinned"
     assert rows["r2"][1:5] == ["★*", "1", "request", "r0"]
     assert rows["r3"][-3:] == ["candidate", "–", "–"]
-    assert "Epoch 1: r2, r0 go on, the fastest at 1.11×." in lines
+    assert "Epoch 1: r2, r0 go on, the best at 1.11×." in lines
     assert "  timed in the same turns: r2 against r1: the only one with tiles" in lines
     assert "  ada pinned r0: “the only one with tiles”" in lines
     assert "r1 does not fulfil: pipelined: the only one with tiles" in lines

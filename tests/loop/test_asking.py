@@ -61,6 +61,16 @@ def test_the_printed_repair_holds_the_recorded_diagnosis_and_is_the_one_that_was
     assert printed(loop, stage="diagnose")[0].user == loop.model.prompts[1].user
 
 
+def test_a_kernel_that_came_in_place_of_a_diagnosis_is_no_diagnosis_of_the_printed_repair(stage, reply_with):
+    broken = failed(Verdict.OUT_OF_BOUNDS, "Wrote past the end.", line=2)
+    found = {"broken": broken, "cured": passed(1000)}
+    loop = stage([reply_with("broken"), reply_with("cured")], found, menu=MENU)
+    loop.run(rounds=1)
+    told = printed(loop, stage="repair")[0].user
+    assert "(the answer to the request for a diagnosis stands here)" in told
+    assert "# cured" not in told
+
+
 COUNTED = {
     "first": passed(4000, 1000),
     "same": passed(4000, 1000),

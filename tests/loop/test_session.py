@@ -135,6 +135,61 @@ def test_a_failed_candidate_is_diagnosed_and_repaired(stage, reply_with):
     assert session.rounds[0].approved
 
 
+def test_a_kernel_that_comes_with_its_diagnosis_is_judged_at_once_and_saves_the_second_request(
+    stage, reply_with
+):
+    at_once = f"Line 2 forgets the tail.\n\n```python\n{examples.kernel_source('cured')}```\n"
+    loop = stage(
+        [reply_with("broken"), at_once],
+        {"broken": failed(Verdict.OUT_OF_BOUNDS, "Wrote past the end.", line=2), "cured": passed(1000)},
+        menu=(),
+    )
+
+    [made] = loop.run(rounds=1).rounds
+
+    assert [attempt.purpose for attempt in made.attempts] == ["generate", "diagnose"]
+    assert len(loop.model.prompts) == 2
+    assert made.candidate.source == examples.kernel_source("cured")
+    assert made.candidate.rationale == "Line 2 forgets the tail."
+    assert made.candidate.parents == (made.attempts[0].candidate.digest,)
+    assert made.attempts[1].reply.text == at_once
+    assert made.approved
+
+
+def test_a_failed_kernel_of_a_diagnosis_counts_as_a_try_and_is_diagnosed_next(stage, reply_with):
+    answers = [reply_with("b0"), reply_with("b1"), "words", reply_with("b2"), "words"]
+    broken = failed(Verdict.WRONG_VALUES, "Wrong.")
+    loop = stage(answers, dict.fromkeys(("b0", "b1", "b2"), broken))
+
+    [made] = loop.run(rounds=1).rounds
+
+    assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "diagnose", "repair"]
+    assert [bool(item.evaluation) for item in made.attempts] == [True, True, False, True]
+    assert loop.model.prompts[2].parent.source == examples.kernel_source("b1")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        f"It is this kernel:\n```python\n{examples.kernel_source('broken')}```\n",
+        "Write this:\n```python\nimport torch\nclass ModelNew(torch.nn.Module):\n",
+    ],
+    ids=["a quotation of what failed", "a file cut short"],
+)
+def test_code_of_a_diagnosis_that_is_no_repair_stays_words(stage, reply_with, told):
+    loop = stage(
+        [reply_with("broken"), told, reply_with("cured")],
+        {"broken": failed(Verdict.WRONG_VALUES, "Wrong."), "cured": passed(1000)},
+        menu=(),
+    )
+
+    [made] = loop.run(rounds=1).rounds
+
+    assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "repair"]
+    assert made.attempts[1].candidate is None
+    assert f"> {told.splitlines()[0]}" in loop.model.prompts[2].user
+
+
 def test_repairs_are_bounded_and_each_is_evaluated(stage, reply_with):
     marks = ("b0", "b1", "b2")
     answers = [reply_with("b0"), "words", reply_with("b1"), "words", reply_with("b2"), "words"]

@@ -15,6 +15,7 @@ from cutegen_nb.core.round import Attempt, Prompt
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.notebook.approver import Gate, restoring
 from cutegen_nb.notebook.view import Live, detail
+from cutegen_nb.notebook.view_gate import gate_view
 from cutegen_nb.testing import examples
 
 PROMPT = Prompt(system="s", user="u", digest="d" * 64, strategy=examples.strategies()[0])
@@ -96,6 +97,21 @@ def test_restoring_answers_the_gate_with_the_source_of_the_version():
 def test_restoring_what_is_not_of_the_round_is_refused(attempt_index):
     with pytest.raises(UsageError, match="that version is not of the revision that waits now"):
         restoring(GATE, attempt_index)
+
+
+def test_a_failed_repair_is_told_with_the_verdict_at_the_gate_and_afterwards():
+    failed = replace(WRITTEN, evaluation=examples.failed(Verdict.WRONG_VALUES, "3 of 4 elements differ"))
+    asked = Attempt(purpose="repair", prompt=PROMPT, reply=None, problem="no answer came within 600 s")
+    words = "3 of 4 elements differ. No repair came: no answer came within 600 s."
+    assert shown((failed, asked))["reason"] == words
+    gate = replace(GATE, attempts=(failed, asked))
+    whole = gate.with_pending(SESSION)
+    assert gate_view(SESSION, whole, gate)["text"] == f"WRONG_VALUES: {words}"
+    finished = replace(whole.rounds[-1], seconds=1.0)
+    view = detail(replace(SESSION, rounds=(*SESSION.rounds, finished)), Live(), None)
+    assert view["reason"] == words
+    assert "No repair" not in view["spent"]
+    assert shown((WRITTEN,))["reason"] == WRITTEN.evaluation.summary
 
 
 OLD = "".join(f"    x{i} = {i}\n\n    # step\n" for i in range(60))

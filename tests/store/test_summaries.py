@@ -179,3 +179,13 @@ def test_some_rounds_are_read_without_the_others(tmp_path):
             connection.execute("UPDATE rounds SET body = 'no JSON' WHERE number = 1")
         found = store.load("relu", (0, 2))
     assert found.rounds == (whole.rounds[0], whole.rounds[2])
+
+
+def test_a_summary_of_a_version_that_named_the_simulator_by_its_gpu_is_made_again(folder):
+    whole = summaries(folder)
+    with sqlite3.connect(folder / "sessions.sqlite") as connection:
+        connection.execute(
+            "UPDATE summaries SET body = replace(body, 'simulator (sm_80)', 'A100 (simulated)')"
+        )
+    assert summaries(folder) == whole
+    assert {item.device for item in whole[0]} == {"simulator (sm_80)"}

@@ -271,7 +271,7 @@ def _without_counts(roof: Roofline, device: Device) -> Diagnosis:
         bound=Bound.LATENCY if is_launch_bound(roof) else roof.bound,
         because=(
             f"No counters: from the problem alone, {limit} sets the floor of {roof.floor_ms:.3g} ms "
-            f"on {device.name}."
+            f"on {device.gpu_name}."
         ),
         causes=tuple(time_causes(roof)),
         demands=(),

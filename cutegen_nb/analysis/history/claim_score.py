@@ -55,6 +55,8 @@ class Outcome(StrEnum):
     """A counter was named without a direction."""
     NOT_MEASURED = "not measured"
     """One of the two values is missing."""
+    NO_CHANGE = "no change"
+    """The kernel is the one that it started from, so that there is nothing to score."""
 
     @property
     def words(self) -> str:

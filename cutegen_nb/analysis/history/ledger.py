@@ -19,6 +19,8 @@ _RIGHT = frozenset({Outcome.HELD, Outcome.SIZE_OFF})
 """Outcomes in which the direction was right."""
 _DECIDED = _RIGHT | {Outcome.DID_NOT_HOLD}
 """Outcomes that count for or against a predictor."""
+_CLOSED = _DECIDED | {Outcome.NO_CHANGE}
+"""Outcomes after which no measurement could decide more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ def _calibration(by: str, found: Sequence[RoundClaim]) -> Calibration:
         held=outcomes.count(Outcome.HELD),
         size_off=outcomes.count(Outcome.SIZE_OFF),
         missed=outcomes.count(Outcome.DID_NOT_HOLD),
-        open=len(found) - sum(one in _DECIDED for one in outcomes),
+        open=len(found) - sum(one in _CLOSED for one in outcomes),
         ratio=_size_ratio(scores),
     )
 

@@ -72,9 +72,12 @@ STRATEGY, AUTHOR = "strategy", "author"
 def round_scores(session: Session, item: Round) -> tuple[str, ...]:
     """Return the scores of a round's claims, a line each; empty without claims or where nothing passed.
 
-    One line names the counters that were claimed and not measured, as in rounds on a GPU before profiling.
+    One line names the counters that were claimed and not measured, as in rounds on a GPU before profiling. A
+    round that changed nothing has one line.
     """
     claims = round_claims(session, item)
+    if claims and _is_unchanged(item):
+        return ("no change, so that no prediction is scored",)
     unmeasured = dict.fromkeys(
         claim.score.claim.counter
         for claim in claims
@@ -87,7 +90,10 @@ def round_scores(session: Session, item: Round) -> tuple[str, ...]:
 
 
 def round_claims(session: Session, item: Round) -> tuple[RoundClaim, ...]:
-    """Return a round's claims: the strategy's, the author's, then a person's; empty where nothing passed."""
+    """Return a round's claims: the strategy's, the author's, then a person's; empty where nothing passed.
+
+    Claims about a kernel that is the one it started from have no measurement.
+    """
     after = item.evaluation
     if after is None or not after.passed:
         return ()
@@ -101,7 +107,20 @@ def round_claims(session: Session, item: Round) -> tuple[RoundClaim, ...]:
         found += [RoundClaim(by=by, score=one) for one in scores if by != AUTHOR or one not in expected]
         if not scores:
             found.append(RoundClaim(by=by, score=None, words=prediction.text))
-    return tuple(found)
+    return tuple(_without_change(one) for one in found) if _is_unchanged(item) else tuple(found)
+
+
+def _is_unchanged(item: Round) -> bool:
+    """Return whether a round's kernel has the source of its parent, or of what it is compared with."""
+    made = item.candidate
+    before = (*made.parents, item.comparison.against if item.comparison else "") if made else ()
+    return made is not None and made.digest in before
+
+
+def _without_change(one: RoundClaim) -> RoundClaim:
+    if one.score is None:
+        return one
+    return replace(one, score=replace(one.score, measured=None, outcome=Outcome.NO_CHANGE))
 
 
 def _predictions(item: Round) -> list[tuple[str, Prediction]]:

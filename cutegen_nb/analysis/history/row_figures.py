@@ -14,7 +14,7 @@ def counted_figures(item: RoundSummary) -> tuple[str, str, str, str]:
         _or_dash(item.estimated_s, duration),
         _or_dash(item.gmem_sectors, count),
         _or_dash(item.warp_instructions, count),
-        _or_dash(item.moved_over_least, times),
+        _or_dash(item.moved_over_least or None, times),  # 0 where nothing was launched
     )
 
 

@@ -53,7 +53,7 @@ class SessionSummary:
     workload_class: str
     """Class of the problem, as ``WorkloadClass`` spells it."""
     device: str
-    """Name of the device that judged its candidates."""
+    """Name of the device that judged its candidates: ``simulator (sm_80)`` without a GPU."""
     is_simulated: bool
     """True if that device is the simulator."""
     author: str
@@ -100,7 +100,7 @@ def summarise(session: Session) -> SessionSummary:
         problem=session.problem.name,
         problem_digest=session.problem.digest,
         workload_class=session.facts.workload_class.value,
-        device=session.device.name,
+        device=session.device.label,
         is_simulated=simulated(session),
         author=session.author,
         library=session.problem.library,

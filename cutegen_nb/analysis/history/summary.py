@@ -133,7 +133,7 @@ def simulated(session: Session) -> bool:
 
 def hardware(session: Session) -> str:
     """Return the name of the GPU whose roofs are drawn, real or simulated."""
-    return roof_device(session).name.removesuffix(" (simulated)")
+    return roof_device(session).gpu_name
 
 
 def roof_device(session: Session) -> Device:

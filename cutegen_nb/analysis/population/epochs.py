@@ -48,11 +48,11 @@ def epoch_summaries(session: Session, draft: Epoch | None = None) -> tuple[Epoch
 
 
 def epoch_line(epoch: EpochSummary) -> str:
-    """Say who goes on after an epoch and how fast the fastest is, in a sentence."""
+    """Say who goes on after an epoch and how fast the best is, in a sentence."""
     verb = "go" if len(epoch.members) > 1 else "goes"
     text = f"Epoch {epoch.number}: {', '.join(epoch.members) or 'no kernel'} {verb} on"
     if epoch.speed is not None:
-        text += f", the fastest at {times(epoch.speed)}"
+        text += f", the best at {times(epoch.speed)}"
     if epoch.restarted:
         text += "; no gain for some epochs: the next one starts anew"
     return f"{text}."

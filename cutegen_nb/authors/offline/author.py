@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import ast
+from functools import cache
 
+from cutegen_nb.authors.offline.crossing import crossed
 from cutegen_nb.authors.offline.edits import check_own, is_edited, with_edits
 from cutegen_nb.authors.offline.lineage import lineage, steps_of, words_before
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.authors.offline.requests import followed, sentence, settings_in
-from cutegen_nb.authors.offline.words import crossed, restated
+from cutegen_nb.authors.offline.same_code import same_code, twin
+from cutegen_nb.authors.offline.words import restated
 from cutegen_nb.authors.offline.writers import Writer
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import DTYPE_BYTES
@@ -47,7 +49,7 @@ class OfflineAuthor:
         if prompt.purpose == "invent":
             raise Declined("the offline author invents no strategy: it has its menu only")
         if prompt.purpose == "cross":
-            return Reply(text=crossed(prompt, session, self._menu_of(session), self.name), usage=Usage())
+            return Reply(text=self._crossed(prompt, session), usage=Usage())
         if prompt.purpose not in ("generate", "optimise"):
             raise Declined("the offline author cannot repair a kernel: it would write the same file again")
         if prompt.parent is not None:
@@ -72,11 +74,24 @@ class OfflineAuthor:
                 reason = f"it changes {place} of the kernel, which a person has edited"
                 return Reply(text=_ended(reason), usage=Usage())
             kept = "The person's edits are kept."
-        if strategy is not None and prompt.parent and _same_code(source, prompt.parent.source):
+        if strategy is not None and prompt.parent and same_code(source, prompt.parent.source):
             return Reply(text=_ended(_same_words(before)), usage=Usage())
+        made = twin(source, session) if strategy is not None and prompt.parent else None
+        # A kernel that a person rejected may come again, and take its place then.
+        if made is not None and made.approved:
+            return Reply(text=_ended(f"r{made.number} is that kernel already"), usage=Usage())
         rationale = strategy.statement if strategy and strategy.parents else written.rationale
         lines = [" ".join(filter(None, [rationale, kept, answer])), _prediction(strategy)]
         return Reply(text="\n\n".join([*lines, f"```python\n{source}```", ""]), usage=Usage())
+
+    def _crossed(self, prompt: Prompt, session: Session) -> str:
+        writer = self._writer(session.facts, session.problem.library)
+
+        @cache
+        def code(steps: tuple[str, ...]) -> str:
+            return writer.write(session.problem, session.facts, steps).source
+
+        return crossed(prompt, session, self._menu_of(session), self.name, code)
 
     def _new_steps(self, strategy: Strategy, before: tuple[str, ...], session: Session) -> tuple[str, ...]:
         """Steps that a strategy adds: its own, or those missing of what it combines, in the menu's order."""
@@ -131,20 +146,6 @@ def _element_bytes(facts: ProblemFacts) -> int:
     """Bytes of the widest dtype among inputs and parameters."""
     given = (*facts.full.graph.inputs, *facts.full.graph.parameters)
     return max((DTYPE_BYTES[value.spec.dtype] for value in given), default=4)
-
-
-def _same_code(one: str, other: str) -> bool:
-    """Return whether two sources differ in comments and docstrings of their modules alone.
-
-    The title of a file names the strategies applied, so it differs where the code does not.
-    """
-    trees = [ast.parse(source) for source in (one, other)]
-    first, second = (ast.dump(ast.Module(body=_code(tree), type_ignores=[])) for tree in trees)
-    return first == second
-
-
-def _code(tree: ast.Module) -> list[ast.stmt]:
-    return tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
 
 
 def _ended(reason: str) -> str:

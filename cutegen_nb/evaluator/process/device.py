@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_nb.analysis.hardware import devices
-from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.device import SIMULATED_SUFFIX, Device, DeviceKind
 from cutegen_nb.core.errors import ConfigurationError, DeviceUnavailable, UsageError
 
 SIMULATOR_ARCHITECTURE = "sm_80"
@@ -164,7 +164,7 @@ def simulated(architecture: str) -> Device:
     name = _SIMULATED[architecture]
     found = Device(
         kind=DeviceKind.SIMULATOR,
-        name=f"{name} (simulated)",
+        name=f"{name}{SIMULATED_SUFFIX}",
         architecture=architecture,
         bandwidth_bytes_per_s=0.0,
         peak_flops={},

@@ -78,14 +78,19 @@ def plan_epoch(
     menu = tuple(item for item in menu if item.name not in banned)
     first = _certain(session, members, records)
     free = max(0, size - len(first))
-    offers = {
-        MoveKind.EXTEND: _extensions(session, members, menu, records, target),
-        MoveKind.CROSS: _crossovers(session, members),
-        MoveKind.INVENT: _inventions(session, members),
-    }
     epoch = len(session.epochs) + 1
     # The first epoch explores the menu: there is no pair to cross and little evidence to invent from.
     shares = quotas(session, free) if session.epochs else {MoveKind.EXTEND: free}
+    crossovers = list(_crossovers(session, members))
+    crossed = crossovers[: shares.get(MoveKind.CROSS, 0)]
+    # Not what a crossover beside them comes to.
+    left_out = {step for item in crossed for step in _single_steps(session, item)}
+    extensions = _extensions(session, members, menu, records, target)
+    offers = {
+        MoveKind.EXTEND: (item for item in extensions if _step(item) not in left_out),
+        MoveKind.CROSS: iter(crossovers),
+        MoveKind.INVENT: _inventions(session, members),
+    }
     planned = _with_others([*first, *_shared(offers, shares, free)], offers[MoveKind.EXTEND])
     return tuple(
         replace(item, slot=replace(item.slot, epoch=epoch, number=number))
@@ -267,14 +272,39 @@ def _crossovers(session: Session, members: Sequence[Member]) -> Iterator[Planned
             yield _planned(MoveKind.CROSS, base.item, other=other.item)
 
 
+def _step(planned: PlannedSlot) -> tuple[int, str]:
+    """Return the member that a slot extends, by its number, and the strategy."""
+    return planned.base.number, planned.strategy.name if planned.strategy else ""
+
+
+def _single_steps(session: Session, crossover: PlannedSlot) -> set[tuple[int, str]]:
+    """Return the extensions of either parent by one strategy that come to what a crossover combines."""
+    found = set()
+    for one, two in ((crossover.base, crossover.other), (crossover.other, crossover.base)):
+        if one is not None and two is not None:
+            lacking = _applied(session, two).keys() - _applied(session, one).keys()
+            names = [name for name in lacking if not _applied(session, two)[name]]
+            found |= {(one.number, name) for name in names if len(names) == 1}
+    return found
+
+
 def applied_names(session: Session, item: Round) -> frozenset[str]:
     """Names of the strategies carried out from the first kernel to `item`, parts of a crossover included."""
-    known = {
-        made.strategy.identity: made.strategy.name for made in session.rounds if made.strategy is not None
-    }
-    line = [made.strategy for made in line_of(session, item) if made.strategy is not None]
-    parts = (known.get(identity, identity) for strategy in line for identity in strategy.parents)
-    return frozenset({strategy.name for strategy in line} | set(parts))
+    return frozenset(_applied(session, item))
+
+
+def _applied(session: Session, item: Round) -> dict[str, bool]:
+    """Strategies carried out from the first kernel to `item`, by name: True for one that combines others."""
+    known = {made.strategy.identity: made.strategy for made in session.rounds if made.strategy is not None}
+    left = [made.strategy for made in line_of(session, item) if made.strategy is not None]
+    found: dict[str, bool] = {}
+    while left:
+        strategy = left.pop()
+        if strategy.name not in found:
+            found[strategy.name] = bool(strategy.parents)
+            found |= {name: False for name in strategy.parents if name not in known}
+            left += [known[identity] for identity in strategy.parents if identity in known]
+    return found
 
 
 def _inventions(session: Session, members: Sequence[Member]) -> Iterator[PlannedSlot]:

@@ -19,7 +19,7 @@ from cutegen_nb.loop.population.planning import PlannedSlot, applied_names, forb
 from cutegen_nb.loop.round import RETRIES, run_round
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.render import retry_prompt
-from cutegen_nb.prompting.reply_faults import Unusable
+from cutegen_nb.prompting.reply_faults import Unusable, told
 from cutegen_nb.prompting.strategy_prompts import align_prompt, cross_prompt, invent_prompt
 from cutegen_nb.prompting.strategy_reply import (
     NoStrategy,
@@ -34,24 +34,26 @@ _NEAR_NAME = 0.8
 """Likeness from which a strategy that a reply names is taken for a known one."""
 
 
-async def run_slot(
+async def run_slot(  # noqa: PLR0913 - a slot, its bounds, and what a replay repeats
     session: Session,
     effects: Effects,
     planned: PlannedSlot,
     *,
     repairs: int = 2,
     beside: tuple[str, ...] = (),
+    in_words: bool = False,
 ) -> Round:
     """Run one slot of an epoch and return its round; nothing is stored here.
 
-    `session` is the one at the start of the epoch; `beside` names the strategies of its other slots. Raises
-    ConfigurationError for a missing setting; cancellation passes through.
+    `session` is the one at the start of the epoch; `beside` names the strategies of its other slots;
+    `in_words` is that of `run_round`. Raises ConfigurationError for a missing setting; cancellation passes
+    through.
     """
     started_at, start = effects.clock.now(), effects.clock.monotonic()
     stated: list[Attempt] = []
-    strategy = planned.strategy
+    strategy, note = planned.strategy, ""
     if strategy is None:
-        strategy, stated = await _stated(session, effects, planned, beside)
+        strategy, stated, note = await _stated(session, effects, planned, beside)
     if strategy is None:
         return Round(
             number=len(session.rounds),
@@ -62,7 +64,7 @@ async def run_slot(
             decisions=(),
             started_at=started_at,
             seconds=round(effects.clock.monotonic() - start, 3),
-            note=stated[-1].problem,
+            note=note,
             slot=planned.slot,
         )
     offered = ((strategy, planned.stage), *planned.others)
@@ -77,7 +79,7 @@ async def run_slot(
         )
         for place, (item, stage) in enumerate(offered, start=1)
     )
-    finished = await run_round(session, effects, (), repairs=repairs, steps=steps)
+    finished = await run_round(session, effects, (), repairs=repairs, steps=steps, in_words=in_words)
     finished = _with_parents(finished, planned)
     aligned, asked = await _aligned(session, effects, finished, planned)
     return replace(
@@ -92,8 +94,8 @@ async def run_slot(
 
 async def _stated(
     session: Session, effects: Effects, planned: PlannedSlot, beside: tuple[str, ...]
-) -> tuple[Strategy | None, list[Attempt]]:
-    """Ask for a strategy, and once more where the reply states none; None where neither does.
+) -> tuple[Strategy | None, list[Attempt], str]:
+    """Ask for a strategy, and again where the reply states none; None where none does, with the reason.
 
     A reply that finds nothing to take over from the other parent ends the slot with its reason.
     """
@@ -106,20 +108,21 @@ async def _stated(
         prompt = cross_prompt(background, base, other, parent, forbidden=banned, beside=beside)
     else:
         prompt = invent_prompt(background, base, parent, forbidden=banned, beside=beside)
-    attempts: list[Attempt] = []
-    for _ in range(1 + RETRIES):
+    attempts, note = list[Attempt](), ""
+    for asked in range(1, RETRIES + 2):
         attempt = await _answer(session, effects, prompt)
         if attempt.reply is None:
-            return None, [*attempts, attempt]
+            return None, [*attempts, attempt], attempt.problem
         stated = parse_strategy(attempt.reply, may_decline=planned.other is not None)
         if isinstance(stated, StatedStrategy):
-            return _strategy(session, stated, planned), [*attempts, attempt]
+            return _strategy(session, stated, planned), [*attempts, attempt], ""
         if isinstance(stated, NoStrategy):
             reason = f"nothing to take over from the other kernel: {stated.reason}"
-            return None, [*attempts, replace(attempt, problem=reason)]
+            return None, [*attempts, replace(attempt, problem=reason)], reason
         attempts.append(replace(attempt, problem=stated.reason))
+        note = told(stated.fault, attempt.reply, asked)
         prompt = retry_prompt(background, prompt, stated.reason, attempt.reply.text)
-    return None, attempts
+    return None, attempts, note
 
 
 async def _answer(session: Session, effects: Effects, prompt: Prompt) -> Attempt:

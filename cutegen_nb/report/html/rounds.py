@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from cutegen_nb.analysis.bottleneck.diagnose import diagnose
@@ -37,7 +39,7 @@ def overview(session: Session, *, style: Style = Style.RECORD) -> Markup:
     """Return a table with one row for each round."""
     counted = simulated(session)
     figures = (
-        (("Estimate", True), ("Sectors", True), ("Warp instr.", True), ("Bytes ÷ least", True))
+        (("Estimate", True), ("Sectors", True), ("Warp instr.", True), ("Bytes ÷\u00a0least", True))
         if counted
         else (("Latency", True), ("Speedup (95 %)", True), ("Of roof", True))
     )
@@ -88,7 +90,7 @@ def section(session: Session, item: Round, *, style: Style = Style.RECORD) -> Ma
         attempts=[
             _attempt(n, a, final, style) for n, a in enumerate(item.attempts, start=1) if a is not last
         ],
-        attempts_title="Attempts before it" if last else "Attempts",
+        attempts_title=_attempts_title(item.attempts, last),
         parts=parts,
         row=row(session, item),
         parents=_parents(session, item),
@@ -110,6 +112,13 @@ def _parents(session: Session, item: Round) -> list[str]:
         session.round_of(digest, before=item.number) for digest in (item.slot.parents if item.slot else ())
     )
     return [revision(one) for one in made if one is not None]
+
+
+def _attempts_title(attempts: Sequence[Attempt], last: Attempt | None) -> str:
+    """Return the heading of the attempts beside `last`, the one with the final candidate."""
+    if last is None:
+        return "Attempts"
+    return "Attempts before it" if last is attempts[-1] else "Attempts beside it"
 
 
 def _attempt(number: int, attempt: Attempt, final: Candidate | None, style: Style) -> Markup:

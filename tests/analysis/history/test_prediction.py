@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.analysis.history.prediction import prediction_scores, round_scores, strategy_scores
+from cutegen_nb.analysis.history.claim_score import Outcome
+from cutegen_nb.analysis.history.ledger import calibrations
+from cutegen_nb.analysis.history.ledger import claims as ledger_claims
+from cutegen_nb.analysis.history.prediction import (
+    prediction_scores,
+    round_claims,
+    round_scores,
+    strategy_scores,
+)
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.round import PredictedChange, Prediction
 from cutegen_nb.core.search.comparison import Comparison, Relation
@@ -69,6 +77,26 @@ def test_the_effects_of_a_strategy_are_its_claims():
     found = strategy_scores(strategy, examples.passed(100), examples.passed(50))
     assert [one.claim for one in found] == [PredictedChange(counter="gmem_load_sectors", direction=DOWN)]
     assert strategy_scores(examples.strategies()[1], examples.passed(100), examples.passed(50)) == ()
+
+
+def test_a_kernel_that_is_its_parent_is_not_scored():
+    made = session(SAID)
+    same = replace(made.rounds[1].attempts[0], candidate=made.rounds[0].candidate)
+    unchanged = replace(made, rounds=(made.rounds[0], replace(made.rounds[1], attempts=(same,))))
+    assert scores(unchanged) == ("no change, so that no prediction is scored",)
+    claims = round_claims(unchanged, unchanged.rounds[1])
+    assert {one.score.outcome for one in claims} == {Outcome.NO_CHANGE}
+    assert claims[0].text == "the strategy: `gmem_load_sectors` down: no change"
+    # Nor does it count for or against who predicted it.
+    assert [(one.held, one.missed, one.open) for one in calibrations(ledger_claims(unchanged))] == [
+        (0, 0, 0),
+        (0, 0, 0),
+    ]
+    # A branch may start from another kernel than the best.
+    parents = replace(same.candidate, source="# other\n", parents=())
+    child = replace(parents, parents=(parents.digest,))
+    branched = replace(made.rounds[1], attempts=(replace(same, candidate=child),))
+    assert round_scores(made, branched) == ("no change, so that no prediction is scored",)
 
 
 def test_a_round_tells_the_strategys_claims_and_the_authors():

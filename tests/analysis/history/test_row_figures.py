@@ -27,3 +27,7 @@ def test_a_latency_stands_with_its_gain_and_over_what():
     assert (latency, roof) == ("500 µs", "50.0 %")
     assert gain == f"{speedup_text(timed)} eager"
     assert speedup_text(replace(timed, speedup_low=None)) == ""
+
+
+def test_a_kernel_that_launched_nothing_has_no_ratio_of_bytes():
+    assert counted_figures(replace(row(), gmem_sectors=0, moved_over_least=0.0))[1:] == ("0", "1,000", "–")

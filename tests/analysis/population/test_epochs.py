@@ -20,7 +20,7 @@ def test_an_epoch_tells_members_duels_and_decisions():
         "ada asked for the strategy mine: the only one with tiles",
         "ada approved the members",
     )
-    assert epoch_line(found) == "Epoch 1: r2, r0 go on, the fastest at 1.11×."
+    assert epoch_line(found) == "Epoch 1: r2, r0 go on, the best at 1.11×."
     alone = replace(found, members=("r0",), speed=None, restarted=True)
     assert epoch_line(alone) == ("Epoch 1: r0 goes on; no gain for some epochs: the next one starts anew.")
     assert epoch_line(replace(found, members=(), speed=None)) == "Epoch 1: no kernel goes on."

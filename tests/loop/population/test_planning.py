@@ -16,6 +16,7 @@ from cutegen_nb.core.session import Plan, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Alignment, Optimisation, Strategy
 from cutegen_nb.loop.population.planning import (
+    applied_names,
     forbidden,
     plan_epoch,
     quotas,
@@ -149,6 +150,30 @@ def test_no_pair_is_crossed_twice_and_each_knows_a_strategy_that_the_other_lacks
         if item.slot and item.slot.move is CROSS:
             base, other = item.slot.parents
             assert base != other
+
+
+def test_no_extension_comes_to_what_a_crossover_beside_it_combines(evolve, landscape):
+    session = evolve(landscape(GAINS)).run(3, 1)
+    planned = plan_epoch(replace(session, plan=Plan(population=8)), MENU)
+    (first, *_) = [item for item in planned if item.slot.move is CROSS]
+    names = {item.number: item.strategy.name for item in session.rounds if item.strategy}
+    base, other = first.base.number, first.other.number
+    extended = {
+        (item.base.number, strategy.name)
+        for item in planned
+        if item.slot.move is EXTEND
+        for strategy in (item.strategy, *(one for one, _ in item.others))
+    }
+    assert extended
+    assert not extended & {(base, names[other]), (other, names[base])}
+
+
+def test_a_crossover_of_a_crossover_counts_what_both_combine(evolve, landscape):
+    session = evolve(landscape(GAINS)).run(4, 4)
+    child = next(item for item in session.rounds if item.strategy and item.strategy.parents)
+    known = {item.strategy.identity: item.strategy.name for item in session.rounds if item.strategy}
+    assert {known[identity] for identity in child.strategy.parents} < applied_names(session, child)
+    assert child.strategy.name in applied_names(session, child)
 
 
 def test_the_strategies_beside_a_slot_are_those_that_the_plan_knows(grown):

@@ -157,7 +157,7 @@ def test_three_replies_that_state_none_end_the_slot_and_nothing_is_evaluated(run
     loop, item = run(["Well.", "Well, well.", "Well?"], {}, move=MoveKind.INVENT)
     assert purposes(item) == ["invent", "reply", "reply"]
     assert (item.strategy, item.candidate, item.comparison) == (None, None, None)
-    assert item.note == item.attempts[-1].problem
+    assert item.note == "the last of 3 replies lacked a line that was asked for"
     assert item.title == "no strategy stated"
     assert loop.effects.evaluator.tiers == []
 

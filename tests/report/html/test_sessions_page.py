@@ -36,7 +36,7 @@ def test_the_gallery_has_problem_first_and_last_kernel_with_gain_and_device():
     page = render(SUMMARIES, {}, load)
     gallery = page[page.index('id="gallery"') :]
     assert "<b>4.00×</b> 8.00 µs → 2.00 µs estimated" in gallery
-    assert "simulated, NVIDIA A100; session relu by test, 2 rounds" in gallery
+    assert "simulator (sm_80); session relu by test, 2 rounds" in gallery
     for title in (
         "Problem",
         "First kernel, r0",

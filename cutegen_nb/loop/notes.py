@@ -1,0 +1,38 @@
+"""Note on a round that brought no kernel, or whose repair brought none, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
+from cutegen_nb.core.round import Attempt, Decision
+from cutegen_nb.prompting.reply_faults import ReplyFault, told
+
+_UNUSABLE = NotJudged(reason=NotJudgedReason.REPLY_UNUSABLE)
+
+
+def round_note(attempts: Sequence[Attempt], decisions: Sequence[Decision] = ()) -> str:
+    """Say why a round, or the repair of its kernel, brought no kernel; empty where the last request did."""
+    if not attempts:
+        return f"stopped at the {decisions[-1].gate} gate" if decisions else ""
+    last = attempts[-1]
+    if any(attempt.candidate and attempt.evaluation for attempt in attempts):
+        return "" if last.candidate else f"no repair came: {_reason(attempts)}"
+    if last.ended:
+        ended = [attempt.ended.text for attempt in attempts if attempt.ended]
+        return f"the author ended {'; '.join(ended)}"
+    return _reason(attempts)
+
+
+def _reason(attempts: Sequence[Attempt]) -> str:
+    """Reason of the last attempt: the fault of its reply in a person's words, or the author's error."""
+    last = attempts[-1]
+    if last.reply is None or not _is_unusable(last) or last.evaluation is None:
+        return last.problem
+    asked = sum(1 for _ in takewhile(_is_unusable, reversed(attempts)))
+    return told(ReplyFault(last.evaluation.summary.partition(":")[0]), last.reply, asked)
+
+
+def _is_unusable(attempt: Attempt) -> bool:
+    return attempt.evaluation is not None and attempt.evaluation.outcome == _UNUSABLE
