@@ -67,6 +67,24 @@ def errors(folder, kernels):
 
 @pytest.mark.slow
 @pytest.mark.long
+def test_a_tail_reads_nothing_past_rows_that_are_stored_in_pairs(tmp_path):
+    # Tensors beside the output end where it does: the last row's last pair is the last that may be read.
+    cases = {
+        "even": ("ConvTranspose2d(20, 20, 3, padding=1)", "torch.randn(2, 20, 6, 8)", "self.conv(x) * 2 + x"),
+        "phases": ("ConvTranspose2d(16, 12, 4, 2, 1)", "torch.randn(2, 16, 6, 8)", "self.conv(x).tanh() * 2"),
+    }
+    kernels = {}
+    for name, (module, inputs, forward) in cases.items():
+        given = problem(module, inputs)
+        given = replace(given, source=given.source.replace("self.conv(x)\n", f"{forward}\n"))
+        steps = (SHIFTED, FUSE_TAIL)
+        kernels[name] = given, OperatorsWriter().write(given, trace_facts(given), steps).source
+    found = errors(tmp_path, kernels)
+    assert all(isinstance(error, float) and error < LARGEST_ERROR[""] for error in found.values()), found
+
+
+@pytest.mark.slow
+@pytest.mark.long
 def test_a_tail_is_applied_where_an_output_is_stored_in_every_form(tmp_path):
     given = problem("Conv2d(20, 20, 3, padding=1)", "torch.randn(2, 20, 6, 7)")
     given = replace(given, source=given.source.replace("self.conv(x)\n", "self.conv(x) * 2 + x\n"))

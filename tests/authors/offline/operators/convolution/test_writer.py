@@ -113,6 +113,7 @@ def kernels(pairs):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_three_warp_groups_share_a_tile_as_two_do(tmp_path):
     given, source = kernels([("half", "shifted")])["half_shifted"]
