@@ -74,7 +74,7 @@ class ConvolutionWriter:
             return OperatorText(
                 source=render("convolution/shifted", **values),
                 constants=constants_of(call),
-                imports=("import itertools", "import math", *HOPPER_IMPORTS),
+                imports=("import math", *HOPPER_IMPORTS),
             )
         if TENSOR not in applied:
             level = "tiled" if TILES in applied or starts_tiled(call) else "naive"
