@@ -128,7 +128,7 @@ class Group:
         form = self._first.form
         require_whole_warps(lanes, mask, self._first.instruction)
         warps = chosen_warps(lanes, mask)
-        left = row_words(lanes, self._lefts, form.m, form.a, warps)
+        left = self._rows(lanes, warps)
         right = column_words(lanes, self._rights, form.b, warps)
         count = len(left)
         added = self._added(lanes, warps, count)
@@ -140,12 +140,21 @@ class Group:
             _add(form, sums, added[:, :, some] if added.ndim else added, result[:, :, some])
         self._put(lanes, mask, result, warps)
 
+    def _rows(self, lanes: Batch, warps: Array | None) -> Array:
+        """Words of A, whose first axis are the warps."""
+        return row_words(lanes, self._lefts, self._first.form.m, self._first.form.a, warps)
+
+    def _elements_of_rows(self, rows: Array) -> Array:
+        """Elements of A, (warps, rows, K)."""
+        form = self._first.form
+        return form.a.decode(rows).reshape(len(rows), -1, form.k)
+
     def _factors(self, left: Array, right: Array) -> tuple[Array, Array]:
         """Elements of A, (warps, rows, K), and of B, (warps, K, columns), both C-contiguous for BLAS."""
         form, count = self._first.form, len(left)
         # Integers are exact in float32.
         held = F32 if form.a.name in INTEGERS else F64
-        rows = form.a.decode(left).reshape(count, -1, form.k).astype(held, copy=False)
+        rows = self._elements_of_rows(left).astype(held, copy=False)
         columns = form.b.decode(right).reshape(count, -1, form.k)
         return rows, np.ascontiguousarray(columns.swapaxes(1, 2), held)
 
