@@ -261,7 +261,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "mma.sp",
             "sm_80",
             "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r2, %r3, %r4, %r5}" + _SPARSE,
-            "ordered_metadata; f16, bf16 k16 k32, tf32 k8 k16, 8 bits k32 k64, 4 bits k64 k128; no kind",
+            "ordered_metadata; 16 bits k16 k32, tf32 k8 k16, s8 u8 k32 k64, fp8 k64, s4 u4 k64 k128",
         ),
         (
             "ldmatrix",
