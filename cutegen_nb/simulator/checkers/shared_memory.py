@@ -31,6 +31,7 @@ from cutegen_nb.simulator.checkers.happens_before import HappensBefore
 from cutegen_nb.simulator.checkers.shared_cells import Touch, touch
 from cutegen_nb.simulator.checkers.shared_entries import Entries, SharedAccess, changes, differs, entries
 from cutegen_nb.simulator.checkers.shared_messages import SharedFindingReporter
+from cutegen_nb.simulator.checkers.shared_order import in_order
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddresses
@@ -332,11 +333,12 @@ class SharedMemoryChecker:
             "reads": (self._readers, self._reader, self._read_epoch),
         }[did]
         # Fast path for the common case: no cell with an earlier access has two warps or more (x & (x - 1)).
-        before = earlier[0][touched.where]
+        where, seen = touched.where, self._findings.seen(RACE, access.instruction)
+        before = earlier[0][where]
         either = before | touched.bits
         if not ((before != 0) & ((either & (either - np.uint32(1))) != 0)).any():
             return
-        if self._findings.seen(RACE, access.instruction):
+        if seen or in_order(self.order, touched, before, earlier[2][where]):
             return
         each = entries(lanes, access.request, access.size, self.cell, len(earlier[0]))
         others = earlier[0][each.row, each.cell]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -154,13 +155,13 @@ class _Sum:
     __slots__ = ("flops", "gmem", "instructions", "numbers", "products", "smem")
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+        self.numbers: defaultdict[str, int] = defaultdict(int)
         """Field of ``Counters`` that is a number → its value."""
-        self.instructions: dict[str, int] = {}
+        self.instructions: defaultdict[str, int] = defaultdict(int)
         """Pipe → warp instructions."""
-        self.flops: dict[str, int] = {}
+        self.flops: defaultdict[str, int] = defaultdict(int)
         """``pipe.type`` → floating-point operations."""
-        self.products: dict[str, int] = {}
+        self.products: defaultdict[str, int] = defaultdict(int)
         """Shape and type → products of matrices in tensor memory."""
         self.gmem: dict[str, Access] = {}
         """Kind of access → accesses of global memory."""
@@ -173,33 +174,34 @@ class _Sum:
             one.pipe, one.access = pipe_of(instruction), access_of(instruction)
         # Threads whose guard predicate is false execute the instruction without effect.
         executed = one.guarded_threads if one.guarded else threads
-        _add(self.numbers, "warp_instructions", warps)
-        _add(self.numbers, "thread_instructions", threads)
-        _add(self.numbers, "thread_instructions_on", executed)
-        _add(self.instructions, one.pipe, warps)
+        numbers = self.numbers
+        numbers["warp_instructions"] += warps
+        numbers["thread_instructions"] += threads
+        numbers["thread_instructions_on"] += executed
+        self.instructions[one.pipe] += warps
         if one.wait_distance:
-            _add(self.numbers, "gmem_waits", warps)
-            _add(self.numbers, "gmem_wait_instructions", warps * one.wait_distance)
+            numbers["gmem_waits"] += warps
+            numbers["gmem_wait_instructions"] += warps * one.wait_distance
         if one.flops_each:
-            _add(self.flops, one.flop_kind, executed * one.flops_each)
+            self.flops[one.flop_kind] += executed * one.flops_each
         if one.tensor_bytes_each:
             field = "tensor_load_bytes" if one.pipe.startswith("load") else "tensor_store_bytes"
-            _add(self.numbers, field, executed * one.tensor_bytes_each)
+            numbers[field] += executed * one.tensor_bytes_each
         for shape, number in one.products.items():
-            _add(self.products, shape, number)
+            self.products[shape] += number
         for kind, number in one.tensor_flops.items():
-            _add(self.flops, kind, number)
+            self.flops[kind] += number
         if one.access:
             self._add_access(one)
         elif instruction.opcode in _BARRIERS:
-            _add(self.numbers, "barriers", warps)
+            numbers["barriers"] += warps
         elif instruction.opcode in _BRANCHES:
-            _add(self.numbers, "branches", warps)
-            _add(self.numbers, "divergent_branches", one.divergent)
+            numbers["branches"] += warps
+            numbers["divergent_branches"] += one.divergent
 
     def _add_access(self, one: InstructionTally) -> None:
         for name, field in _TRAFFIC.items():
-            _add(self.numbers, field, getattr(one, name))
+            self.numbers[field] += getattr(one, name)
         if one.requests:
             _add_kind(
                 self.gmem, one.access,
@@ -219,14 +221,12 @@ class _Sum:
 
     def merge(self, other: _Sum) -> None:
         """Add another line's counts."""
-        for name, value in other.numbers.items():
-            _add(self.numbers, name, value)
-        for pipe, count in other.instructions.items():
-            _add(self.instructions, pipe, count)
-        for kind, count in other.flops.items():
-            _add(self.flops, kind, count)
-        for shape, count in other.products.items():
-            _add(self.products, shape, count)
+        for mine, theirs in (
+            (self.numbers, other.numbers), (self.instructions, other.instructions),
+            (self.flops, other.flops), (self.products, other.products),
+        ):  # fmt: skip
+            for name, value in theirs.items():
+                mine[name] += value
         for kind, access in other.gmem.items():
             _add_kind(self.gmem, kind, access)
         for kind, access in other.smem.items():

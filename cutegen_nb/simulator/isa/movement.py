@@ -261,9 +261,32 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "mma.sp",
             "sm_80",
             "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r2, %r3, %r4, %r5}" + _SPARSE,
+            "ordered_metadata; 16 bits k16 k32, tf32 k8 k16, s8 u8 k32 k64, fp8 k64, s4 u4 k64 k128",
         ),
-        ("ldmatrix", "sm_80", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%r1];"),
-        ("stmatrix", "sm_90", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};"),
+        (
+            "ldmatrix",
+            "sm_80",
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%r1];",
+            "m8n8 x1, x2, x4; trans; shared or generic; b16",
+        ),
+        (
+            "ldmatrix",
+            "sm_100a+",
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r2, %r3}, [%r1];",
+            "m16n16 x1, x2 of b8, b6x16_p32, b4x16_p64; m8n16 x1, x2, x4 of b6x16_p32, b4x16_p64",
+        ),
+        (
+            "stmatrix",
+            "sm_90",
+            "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};",
+            "m8n8 x1, x2, x4; trans; shared or generic; b16",
+        ),
+        (
+            "stmatrix",
+            "sm_100a+",
+            "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r1], {%r2};",
+            "m16n8 x1, x2, x4 of b8",
+        ),
         ("movmatrix", "sm_80", "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r3;"),
     ),
     "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions": (
@@ -304,7 +327,7 @@ MOVEMENT: dict[str, tuple[Row, ...]] = {
             "tcgen05.cp",
             "sm_100a",
             _COLUMNS + "@%p4 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r2], %rd5;" + _FREED,
-            "all shapes and multicasts",
+            "all shapes and multicasts; b8x16 of b6x16_p32 and b4x16_p64",
         ),
         ("tcgen05.shift", "sm_100a", ""),
         (

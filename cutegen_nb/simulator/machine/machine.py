@@ -16,9 +16,8 @@ import numpy as np
 
 from cutegen_nb.core.profile import Counters, LaunchProfile
 from cutegen_nb.simulator.checkers.findings import Findings
-from cutegen_nb.simulator.checkers.global_memory import GlobalWatch, orders_ctas
+from cutegen_nb.simulator.checkers.global_memory import GlobalWatch
 from cutegen_nb.simulator.checkers.local_memory import LocalWatch
-from cutegen_nb.simulator.checkers.shared_cells import cell_bytes
 from cutegen_nb.simulator.checkers.shared_memory import SharedMemoryChecker
 from cutegen_nb.simulator.counters.counters import Tally, add_executions, profile_of
 from cutegen_nb.simulator.machine.program import Program, program_of
@@ -187,10 +186,7 @@ class _Runner:
         self._seconds = 0.0
         self.printed = Printed()
         """Output of ``printf`` in the first run; reruns print nothing."""
-        body = [item for segment in program.segments for item, _ in segment.instructions]
-        self._cell = cell_bytes(body, "shared")
-        self._local_cell = cell_bytes(body, "local")
-        self._unordered = not orders_ctas(body)
+        self._cell, self._local_cell = program.cells
         self._together = math.prod(launch.cluster)
         bytes_each = self._shared_bytes + program.local_bytes * launch.threads
         self._size = max(1, min(BATCH_LANES // launch.threads, _BATCH_BYTES // max(1, bytes_each)))
@@ -198,7 +194,7 @@ class _Runner:
             self._size = launch.ctas
         # A batch holds whole clusters, whose CTAs may wait for one another.
         self._size = max(self._together, self._size // self._together * self._together)
-        self._cancels = any(item.opcode == "clusterlaunchcontrol" for item in body)
+        self._cancels = program.takes_clusters
         if self._cancels:  # clusters that wait, for those that run to take their work
             self._size = min(self._size, _RUNNING_CLUSTERS * self._together)
 
@@ -209,7 +205,7 @@ class _Runner:
     def run(self, chosen: range | Array, tally: Tally, findings: Findings, filling: Array) -> None:
         """Run the launch with race and memory checkers."""
         began = time.monotonic()
-        several = self._unordered and len(chosen) > 1
+        several = not self._program.orders_ctas and len(chosen) > 1
         watch = GlobalWatch(findings, several=several)
         self._program.doubt_registers(findings)
         self._run(chosen, self._size, self._setting(tally, findings, filling, printed=self.printed), watch)

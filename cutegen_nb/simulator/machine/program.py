@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutegen_nb.simulator.checkers.findings import UNINITIALISED, Findings
+from cutegen_nb.simulator.checkers.global_memory import orders_ctas
+from cutegen_nb.simulator.checkers.shared_cells import cell_bytes
 from cutegen_nb.simulator.counters.counters import InstructionTally
 from cutegen_nb.simulator.counters.load_use_distance import waits
 from cutegen_nb.simulator.machine.register_uses import read_first, registers_of, uses_of
@@ -120,6 +122,12 @@ class Program:
     """Bytes and name of each global and const variable, kept from launch to launch."""
     unset: dict[int, Instruction]
     """Slots of registers that may be read before they are written, with the instruction that reads."""
+    cells: tuple[int, int]
+    """Bytes of a cell of shared and of local memory (`cell_bytes`)."""
+    orders_ctas: bool
+    """True if the kernel can order its CTAs or reads a clock."""
+    takes_clusters: bool
+    """True if its clusters may take the work of others (``clusterlaunchcontrol``)."""
 
     def registers(self, filling: Array) -> list[Value]:
         """Return the value of each slot before the first instruction; an unset register holds `filling`."""
@@ -233,6 +241,8 @@ class _Assembler:
         return Program(
             kernel=self._kernel, segments=segments, lowering=lowering, dynamic_smem_offset=self._dynamic,
             local_bytes=self._local_bytes, own_memory=self._own_memory, unset=self._unset(lowering),
+            cells=(cell_bytes(body, "shared"), cell_bytes(body, "local")), orders_ctas=orders_ctas(body),
+            takes_clusters=any(item.opcode == "clusterlaunchcontrol" for item in body),
         )  # fmt: skip
 
     def _unset(self, lowering: Lowering) -> dict[int, Instruction]:

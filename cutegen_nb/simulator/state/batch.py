@@ -200,9 +200,9 @@ class Batch:
         """Number of such instructions executed so far."""
         self.filling = setting.filling
         """Initial bytes of shared, local and tensor memory, repeated."""
-        self.sums: dict[tuple[int, ...], tuple[list[Array], Array]] = {}
-        """Accumulators of matrix products: ids of the registers that are slices of one array → those
-        registers and that array."""
+        self.sums: dict[tuple[int, ...], Any] = {}
+        """Accumulators of matrix products: ids of the registers that are slices of one array → that array
+        with those registers."""
         self.mbarriers: Mbarriers | None = None
         """State of mbarriers besides their words in shared memory; None before the first."""
         self.arrivals: dict[int, Array] = {}

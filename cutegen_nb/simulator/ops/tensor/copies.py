@@ -1,6 +1,7 @@
 """``tcgen05.cp``: copies of a matrix in shared memory into tensor memory (PTX ISA, ``tcgen05.cp``).
 
-With two CTAs each copies from its own shared memory, at the same places.
+With two CTAs each copies from its own shared memory, at the same places. Elements of 4 and 6 bits that are
+unpacked on the way lie in the middle of a byte each.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from cutegen_nb.simulator.checkers.shared_entries import SharedAccess
 from cutegen_nb.simulator.numbers.values import U32, U64, Array
 from cutegen_nb.simulator.ops.lowering import Lowering, Modifiers, Operation
 from cutegen_nb.simulator.ops.tensor.descriptors import UNIT, UnknownTensorDescriptor, decode_matrices
+from cutegen_nb.simulator.ops.tensor.factors import HOLDER_SHIFT
 from cutegen_nb.simulator.ops.tensor.places import (
     column_of,
     ctas_of,
@@ -22,6 +24,7 @@ from cutegen_nb.simulator.ops.tensor.places import (
     tensor_address,
 )
 from cutegen_nb.simulator.ops.tensor.work import issue
+from cutegen_nb.simulator.ops.warp.byte_matrices import PACKED, unpacked
 from cutegen_nb.simulator.ptx.faults import unsupported
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.addressing import ListedAddresses, raise_outside
@@ -60,6 +63,8 @@ class Copy:
     """Address in tensor memory."""
     descriptors: Array
     """Descriptor of the source."""
+    packed: int
+    """Bits of the packed elements of the source; 0 if it is copied as it is."""
 
     def _ctas(self, lanes: Batch, rows: Array) -> list[Array]:
         return ctas_of(lanes, self.threads[rows], pair=self.pair)
@@ -82,6 +87,9 @@ class Copy:
             starts = (ctas * memory.shape[1])[:, None, None]
             units = memory.reshape(-1)[starts + places // UNIT]
             words = np.ascontiguousarray(units).view(U32).reshape(len(rows), self.rows, -1)
+            if self.packed:
+                each = unpacked(words.reshape(len(rows), self.rows, self.units, _WORDS), self.packed)
+                words = (each << U32.type(HOLDER_SHIFT[self.packed])).reshape(words.shape)
             repeated = np.tile(words, (1, len(self.lanes) // self.rows, 1))
             memory_of(lanes).cells[ctas[:, None, None], columns, row] = repeated
 
@@ -133,12 +141,14 @@ def lower_copy(instruction: Instruction, lowering: Lowering, modifiers: Modifier
     """Operation of ``tcgen05.cp``.
 
     Raises:
-        UnsupportedOpcode: a copy that decompresses, or a shape that is not known.
+        UnsupportedOpcode: a shape that is not known.
     """
     shape = modifiers.one(*(one for one, _ in _SHAPES))
     multicast = modifiers.one(*(one for _, one in _SHAPES if one))
+    unpacks = modifiers.flag("b8x16")
+    packed = PACKED.get(modifiers.one(*PACKED), 0)
     modifiers.done()
-    if (shape, multicast) not in _SHAPES:
+    if (shape, multicast) not in _SHAPES or unpacks != bool(packed):
         raise unsupported(instruction)
     target, origin = instruction.operands
     at = tensor_address(instruction, lowering, target)
@@ -152,7 +162,7 @@ def lower_copy(instruction: Instruction, lowering: Lowering, modifiers: Modifier
         copy = Copy(
             instruction=instruction, rows=rows, lanes=to, units=units, pair=ctas > 1, threads=threads,
             addresses=at.of(lanes, threads),
-            descriptors=lanes.full(lanes.registers[source], U64).reshape(-1)[threads],
+            descriptors=lanes.full(lanes.registers[source], U64).reshape(-1)[threads], packed=packed,
         )  # fmt: skip
         copy.check(lanes)
         issue(lanes, copy)

@@ -19,6 +19,9 @@ BITS = {
     "s8": 8, "u8": 8,
 }  # fmt: skip
 """Bits of an element."""
+HOLDER_SHIFT = {4: 2, 6: 1}
+"""Bits of an element → its lowest bit in a byte of tensor memory (CUTLASS,
+``experimental/primitives/tcgen05/cp_narrow_a_to_tmem_mma.py``)."""
 
 
 def _nibbles(octets: Array) -> Array:
@@ -84,9 +87,15 @@ def from_shared(
     return values.swapaxes(1, 2) if transposed else values
 
 
-def from_tensor_memory(words: Array, kind: str) -> Array:
-    """Elements of A in tensor memory, float64 (products, rows, K), from words (products, columns, rows)."""
+def from_tensor_memory(words: Array, kind: str, *, packed: bool) -> Array:
+    """Elements of A in tensor memory, float64 (products, rows, K), from words (products, columns, rows).
+
+    ``packed`` is True for kinds that pack 4-bit elements; in others each has a byte, as 6-bit elements have.
+    """
     rows = np.ascontiguousarray(words.swapaxes(1, 2))
-    if BITS[kind] == 4:  # noqa: PLR2004 - bits of e2m1
+    if packed and BITS[kind] == 4:  # noqa: PLR2004 - bits of e2m1
         return _nibbles(rows.view(np.uint8)).astype(F64)
+    if BITS[kind] < _BYTES:
+        codes = rows.view(np.uint8) >> np.uint8(HOLDER_SHIFT[BITS[kind]]) & np.uint8((1 << BITS[kind]) - 1)
+        return VALUES[kind][codes].astype(F64)
     return ELEMENTS[kind].decode(rows).astype(F64)

@@ -157,7 +157,7 @@ class Product:
         columns = column_of(given.a)[:, None, None] + np.arange(_A_COLUMNS)[None, :, None]
         lane = lane_of(given.a)[:, None, None] + row[None, None]
         words = memory_of(lanes).cells[ctas[:, None, None], columns, lane]
-        return from_tensor_memory(words, form.a)
+        return from_tensor_memory(words, form.a, packed=form.k == 64)  # noqa: PLR2004 - K of the kinds that pack
 
     def _from_shared(  # noqa: PLR0913 - an operand has this many parts
         self, lanes: Batch, ctas: Array, descriptors: Array, shape: tuple[int, str], rows: Array, *,

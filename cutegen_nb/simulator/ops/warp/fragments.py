@@ -208,7 +208,7 @@ def by_lane(lanes: Batch, array: Array, warps: Array | None) -> Array:
 def gathered(
     lanes: Batch, fragments: Sequence[Sequence[int]], rows: int, element: Element, warps: Array | None
 ) -> Array:
-    """Unpack fragments of A (``rows`` 8 or 16) or of B (``rows`` 8, columns as rows), values along K.
+    """Unpack fragments of A (``rows`` 8 or 16), values along K.
 
     Args:
         lanes: the batch.
@@ -220,13 +220,44 @@ def gathered(
     Returns:
         float array (warps, fragments × rows, K).
     """
+    words = row_words(lanes, fragments, rows, element, warps)
+    return element.decode(words).reshape(len(words), len(fragments) * rows, -1)
+
+
+def row_words(
+    lanes: Batch, fragments: Sequence[Sequence[int]], rows: int, element: Element, warps: Array | None
+) -> Array:
+    """Registers of fragments of A, with the arguments of :func:`gathered`.
+
+    Returns:
+        words (warps, fragments, row halves, groups, registers along K, places).
+    """
     halves = rows // GROUPS
-    along = len(fragments[0]) // halves
     lead = leading(lanes, warps)
-    raw = np.empty((*lead, len(fragments), halves, GROUPS, along, PLACES), element.word)
+    raw = np.empty((*lead, len(fragments), halves, GROUPS, len(fragments[0]) // halves, PLACES), element.word)
     for index, fragment in enumerate(fragments):
         for register, slot in enumerate(fragment):
             # Registers alternate between the upper and the lower 8 rows, then go on along K.
             step, upper = divmod(register, halves)
             raw[..., index, upper, :, step, :] = words_of(lanes, slot, element.word, warps)
-    return element.decode(raw).reshape(math.prod(lead), len(fragments) * rows, -1)
+    return raw.reshape(math.prod(lead), *raw.shape[len(lead) :])
+
+
+def column_words(
+    lanes: Batch, fragments: Sequence[Sequence[int]], element: Element, warps: Array | None
+) -> Array:
+    """Registers of fragments of B, with the arguments of :func:`gathered`.
+
+    The columns are in the order (place, fragment, parity), so that a row of a product has those of a thread
+    side by side.
+
+    Returns:
+        words (warps, places of a column, fragments, parities of a column, registers along K, places).
+    """
+    lead = leading(lanes, warps)
+    raw = np.empty((*lead, PLACES, len(fragments), 2, len(fragments[0]), PLACES), element.word)
+    for index, fragment in enumerate(fragments):
+        for step, slot in enumerate(fragment):
+            words = words_of(lanes, slot, element.word, warps)
+            raw[..., index, :, step, :] = words.reshape(*lead, PLACES, 2, PLACES)
+    return raw.reshape(math.prod(lead), *raw.shape[len(lead) :])

@@ -1,8 +1,10 @@
-"""``ldmatrix``, ``stmatrix``, ``movmatrix``: 8×8 tiles of 16-bit elements between shared memory and a warp.
+"""``ldmatrix``, ``stmatrix``, ``movmatrix``: tiles of 8 rows of 16 bytes between shared memory and a warp.
 
-Lane ``8i + j`` gives the address of row ``j`` of tile ``i``; each row is 16 bytes. Thread ``4g + t`` holds
+Lane ``8i + j`` gives the address of row ``j`` of tile ``i``. With 16-bit elements thread ``4g + t`` holds
 the elements ``2t, 2t + 1`` of row ``g`` of every tile in one register (PTX ISA, "ldmatrix", "stmatrix",
-"movmatrix"). The eight rows of a tile are served together: a tile without bank conflicts is one wavefront.
+"movmatrix"); :mod:`~cutegen_nb.simulator.ops.warp.byte_matrices` has the other forms, whose matrices of 16
+rows are two tiles. The eight rows of a tile are served together: a tile without bank conflicts is one
+wavefront.
 """
 
 from __future__ import annotations
@@ -15,6 +17,12 @@ from cutegen_nb.simulator.ops.lowering import NONE, Lowering, Modifiers, Operati
 from cutegen_nb.simulator.ops.memory import shared
 from cutegen_nb.simulator.ops.memory.load_store import BASES, address_of
 from cutegen_nb.simulator.ops.memory.shared import SharedAccessForm
+from cutegen_nb.simulator.ops.warp.byte_matrices import (
+    PACKED,
+    loaded_by_columns,
+    stored_by_columns,
+    unpacked,
+)
 from cutegen_nb.simulator.ops.warp.fragments import GROUPS, PLACES, require_whole_warps
 from cutegen_nb.simulator.ptx.faults import unsupported
 from cutegen_nb.simulator.ptx.model import Instruction, Operand
@@ -29,11 +37,11 @@ _ROW_BYTES = 16
 """Bytes of a row: 8 elements of 16 bits."""
 _ROW = np.dtype(np.complex128)
 """dtype of 16 bytes, to copy a row as one element; never computed with."""
-_TILES = {"x1": 1, "x2": 2, "x4": 4}
+_COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 
 class _Tiles:
-    """Request of an ldmatrix or stmatrix: number of tiles, transposition, and the address operand."""
+    """Request of an ldmatrix or stmatrix: number of tiles, form of the matrices, and the address operand."""
 
     def __init__(
         self,
@@ -45,16 +53,20 @@ class _Tiles:
         stores: bool,
     ) -> None:
         modifiers = Modifiers(instruction)
-        (kind,) = modifiers.types()
-        known = modifiers.flag("sync") and modifiers.flag("aligned") and modifiers.flag("m8n8")
-        count = modifiers.one(*_TILES)
+        known = modifiers.flag("sync") and modifiers.flag("aligned")
+        self.shape = modifiers.one("m8n8", "m8n16", "m16n16", "m16n8")
+        count = _COUNTS.get(modifiers.one(*_COUNTS), 0)
         self.transposed = modifiers.flag("trans")
         space = modifiers.one("shared", "shared::cta")
+        kind = modifiers.one("b16", "b8", "b8x16")
+        self.packed = PACKED.get(modifiers.one(*PACKED), 0)
+        """Bits of a packed element; 0 if elements are not packed."""
         modifiers.done()
         self.registers = items(registers)
-        if not known or kind != "b16" or not count or len(self.registers) != _TILES[count]:
+        self.count = count * (2 if self.shape == "m16n16" else 1)
+        """Number of tiles and of registers."""
+        if not known or not self._is_known(kind, stores=stores) or len(self.registers) != self.count:
             raise unsupported(instruction)
-        self.count = _TILES[count]
         self.instruction = instruction
         self.slot, offset, own = address_of(instruction, lowering, place)
         # Without a state space the address is generic: the base of the shared window is taken off.
@@ -62,6 +74,18 @@ class _Tiles:
         self.form = SharedAccessForm(
             instruction=instruction, tally=lowering.tally, width=8, count=_HALVES, stores=stores
         )
+
+    def _is_known(self, kind: str, *, stores: bool) -> bool:
+        """Return whether the PTX ISA has the form."""
+        if self.shape == "m8n8":
+            return kind == "b16" and not self.packed
+        if stores or self.shape == "m16n8":
+            return stores and self.shape == "m16n8" and kind == "b8" and self.transposed
+        if self.shape == "m16n16" and (not self.transposed or self.count * GROUPS > WARP):
+            return False
+        if self.shape == "m8n16" and self.transposed:
+            return False
+        return kind == "b8x16" if self.packed else kind == "b8" and self.shape == "m16n16"
 
     def rows(self, lanes: Batch, mask: Mask | None) -> Mask | None:
         """Lanes whose addresses count: the first 8 for each tile (PTX ISA, ``ldmatrix``)."""
@@ -107,7 +131,11 @@ def _tiles_of(lanes: Batch, mask: Mask | None, tiles: _Tiles) -> Array:
     return rows.view(U32).reshape(lanes.ctas, tiles.count, lanes.warps_per_cta, GROUPS, _ROW_WORDS)
 
 
-@opcode("ldmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
+@opcode(
+    "ldmatrix",
+    forms="sync aligned m8n8 x1, x2, x4, trans, b16; m16n16 x1, x2, trans, b8; m8n16 and m16n16 of "
+    "b6x16_p32 and b4x16_p64; shared or generic",
+)
 def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
     target, place = instruction.operands
     tiles = _Tiles(instruction, lowering, place, target, stores=False)
@@ -116,7 +144,11 @@ def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
     def run(lanes: Batch, mask: Mask | None) -> None:
         require_whole_warps(lanes, mask, instruction)
         rows = _tiles_of(lanes, mask, tiles)
-        if tiles.transposed:
+        if tiles.packed:
+            rows = unpacked(rows, tiles.packed)
+        if tiles.shape == "m16n16":
+            rows = loaded_by_columns(rows)
+        elif tiles.transposed:
             rows = transposed(rows)
         for index, put in enumerate(puts):
             put(lanes, mask, rows[:, index].reshape(lanes.ctas, lanes.threads))
@@ -124,7 +156,10 @@ def _ldmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
     return run
 
 
-@opcode("stmatrix", forms="sync aligned m8n8 x1, x2, x4; trans; shared or generic; b16")
+@opcode(
+    "stmatrix",
+    forms="sync aligned m8n8 x1, x2, x4, trans, b16; m16n8 x1, x2, x4, trans, b8; shared or generic",
+)
 def _stmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
     place, origin = instruction.operands
     tiles = _Tiles(instruction, lowering, place, origin, stores=True)
@@ -136,7 +171,11 @@ def _stmatrix(instruction: Instruction, lowering: Lowering) -> Operation:
         for index, slot in enumerate(slots):
             tile = lanes.full(lanes.registers[slot], U32).reshape(lanes.ctas, -1, GROUPS, PLACES)
             # Register i holds tile i, so its row r belongs to the address of lane 8i + r.
-            rows[:, :, index] = transposed(tile) if tiles.transposed else tile
+            if tiles.shape == "m16n8":
+                tile = stored_by_columns(tile)
+            elif tiles.transposed:
+                tile = transposed(tile)
+            rows[:, :, index] = tile
         flat = rows.reshape(lanes.ctas, lanes.threads, _ROW_WORDS).view(U64)
         halves = [flat[..., index] for index in range(_HALVES)]
         shared.store(lanes, tiles.rows(lanes, mask), tiles.at(lanes), halves, tiles.form)

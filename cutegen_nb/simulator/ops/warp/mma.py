@@ -13,8 +13,10 @@ from cutegen_nb.simulator.ops.warp.fragments import ELEMENTS, GROUPS, INTEGERS, 
 from cutegen_nb.simulator.ops.warp.mma_batching import BatchedProduct, Form
 from cutegen_nb.simulator.ops.warp.mma_m8n8k4 import quads
 from cutegen_nb.simulator.ops.warp.mma_scaled import is_of_kind, lower_scaled
+from cutegen_nb.simulator.ops.warp.mma_sparse import SHAPES as SPARSE_SHAPES
+from cutegen_nb.simulator.ops.warp.mma_sparse import SparseProduct, selectors
 from cutegen_nb.simulator.ptx.faults import unsupported
-from cutegen_nb.simulator.ptx.model import Instruction
+from cutegen_nb.simulator.ptx.model import Immediate, Instruction
 
 _SHAPES: dict[str, dict[tuple[int, int, int], tuple[str, ...]]] = {
     "f16": {(16, 8, 8): ("f16", "f32"), (16, 8, 16): ("f16", "f32")},
@@ -41,7 +43,8 @@ _PARTS = 9
     forms="sync aligned: f16 m8n8k4, f16 and bf16 m16n8k8/k16, tf32 m16n8k4/k8, f64 m8n8k4 m16n8k4/k8/k16, "
     "e4m3 e5m2 m16n8k16/k32, s8 u8 m8n8k16 m16n8k16/k32, s4 u4 m8n8k32 m16n8k32/k64, "
     "b1 m8n8k128 m16n8k128/k256 (and, xor); f16, f32, f64, s32 accumulators; satfinite; kinds f8f6f4, "
-    "mxf8f6f4, mxf4, mxf4nvf4",
+    "mxf8f6f4, mxf4, mxf4nvf4; sp and sp::ordered_metadata, without a kind: f16 and bf16 m16n8k16/k32, "
+    "tf32 m16n8k8/k16, e4m3 e5m2 m16n8k64, s8 u8 m16n8k32/k64, s4 u4 m16n8k64/k128",
 )
 def _mma(instruction: Instruction, lowering: Lowering) -> Operation:
     # f16 m8n8k4 has fragments of its own: four products share a warp.
@@ -49,13 +52,18 @@ def _mma(instruction: Instruction, lowering: Lowering) -> Operation:
         return quads(instruction, lowering)
     if is_of_kind(instruction):
         return lower_scaled(instruction, lowering)
-    form = _form(instruction)
-    d, a, b, c = (items(one) for one in instruction.operands)
-    wanted = (_registers(form.m, form.n, form.d), *_inputs(form), _registers(form.m, form.n, form.c))
+    sparse = instruction.modifiers[0] in {"sp", "sp::ordered_metadata"}
+    form = _form(instruction, sparse=sparse)
+    d, a, b, c = (items(one) for one in instruction.operands[:4])
+    wanted = (
+        _registers(form.m, form.n, form.d), *_inputs(form, sparse=sparse),
+        _registers(form.m, form.n, form.c),
+    )  # fmt: skip
     if tuple(len(one) for one in (d, a, b, c)) != wanted:
         raise unsupported(instruction, "number of registers")
     lowering.tally.flop_kind = f"tensor.{_PIPE.get(form.a.name, form.a.name)}"
-    lowering.tally.flops_each = form.flops // 32  # counted a thread, done by the warp
+    # Counted a thread, done by the warp; elements that are left out are not multiplied.
+    lowering.tally.flops_each = form.flops // 32 // (2 if sparse else 1)
     kinds = [
         f"b{8 * form.a.word.itemsize}",
         f"b{8 * form.b.word.itemsize}",
@@ -66,16 +74,27 @@ def _mma(instruction: Instruction, lowering: Lowering) -> Operation:
         for fragment, kind in zip((a, b, c), kinds, strict=True)
     ]
     slots.append(tuple(lowering.source(instruction, one, "b32") for one in d))
-    return BatchedProduct(form, instruction, slots, [lowering.writer(instruction, one) for one in d])
+    product = BatchedProduct(form, instruction, slots, [lowering.writer(instruction, one) for one in d])
+    return _sparse(product, lowering) if sparse else product
 
 
-def _form(instruction: Instruction) -> Form:
+def _sparse(product: BatchedProduct, lowering: Lowering) -> Operation:
+    """Operation of ``mma.sp``. Raises UnsupportedOpcode if its selector is none of the form."""
+    instruction, form = product.instruction, product.form
+    _, _, _, _, metadata, selector = instruction.operands
+    if not isinstance(selector, Immediate) or selector.value not in range(selectors(form.a.name, form.k)):
+        raise unsupported(instruction, "sparsity selector")
+    return SparseProduct(product, lowering.source(instruction, metadata, "b32"), int(selector.value))
+
+
+def _form(instruction: Instruction, *, sparse: bool) -> Form:
     """Shape and types in the instruction's name.
 
     Raises:
         UnsupportedOpcode: not a form of sm_80 to sm_89.
     """
-    left = list(instruction.modifiers)
+    left = list(instruction.modifiers[1:] if sparse else instruction.modifiers)
+    shapes = SPARSE_SHAPES if sparse else _SHAPES
     saturate = "satfinite" in left
     xor = "xor" in left
     if xor or "and" in left:  # b1: ``.and.popc`` or ``.xor.popc``
@@ -91,7 +110,7 @@ def _form(instruction: Instruction) -> Form:
     d, a, b, c = left[5:]
     family = _FAMILY.get(a, a)
     # A and B may differ within a family (e4m3 with e5m2, s8 with u8), and C and D among its accumulators.
-    if _FAMILY.get(b, b) != family or {c, d} - set(_SHAPES.get(family, {}).get(shape, ())):
+    if _FAMILY.get(b, b) != family or {c, d} - set(shapes.get(family, {}).get(shape, ())):
         raise unsupported(instruction)
     if saturate and a not in INTEGERS - {"b1"}:
         raise unsupported(instruction)
@@ -107,11 +126,11 @@ def _shape(text: str) -> tuple[int, int, int]:
     return int(parts[0]), int(parts[1]), int(parts[2])
 
 
-def _inputs(form: Form) -> tuple[int, int]:
+def _inputs(form: Form, *, sparse: bool) -> tuple[int, int]:
     """Numbers of registers of A and of B a thread."""
     return (
         # A register spans 4 threads × packed elements along K and 8 rows.
-        form.m // GROUPS * (form.k // (PLACES * form.a.packed)),
+        form.m // GROUPS * (form.k // (2 if sparse else 1) // (PLACES * form.a.packed)),
         form.k // (PLACES * form.b.packed),
     )
 

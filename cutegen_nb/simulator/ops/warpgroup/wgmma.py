@@ -160,7 +160,7 @@ class WarpgroupProduct:
         together = warps.reshape(-1, self._parts(lanes, warps))
         left, right = self._factors_a(lanes, together), self._factors_b(lanes, together)
         sums = np.matmul(left, right.swapaxes(1, 2)) * (self._form.signs[0] * self._form.signs[1])
-        self._put(lanes, mask, warps, self._laid_out(sums))
+        self._put(lanes, warps, self._laid_out(sums))
 
     def _parts(self, lanes: Batch, warps: Array) -> int:
         """Warps that are multiplied together: the 4 of a group where all are there and agree, else 1."""
@@ -236,8 +236,8 @@ class WarpgroupProduct:
         rows = sums.reshape(-1, 2, GROUPS, n // GROUPS, PLACES, 2)
         return rows.transpose(3, 1, 5, 0, 2, 4)
 
-    def _put(self, lanes: Batch, mask: Mask | None, warps: Array, sums: Array) -> None:
-        """Add D where the scale is true, round, and write D's registers."""
+    def _put(self, lanes: Batch, warps: Array, sums: Array) -> None:
+        """Add D where the scale is true, round, and write D's registers in some warps."""
         form = self._form
         adds = np.broadcast_to(lanes.registers[self._scale], (lanes.ctas, lanes.threads))
         adds = adds[warps // lanes.warps_per_cta, warps % lanes.warps_per_cta * WARP]
@@ -252,10 +252,13 @@ class WarpgroupProduct:
         else:
             words = np.ascontiguousarray(held).view(U32)
         each = words.reshape(len(self._puts), len(warps), WARP)
-        for put, value in zip(self._puts, each, strict=True):
-            spread = np.zeros((lanes.warps, WARP), U32)
-            spread[warps] = value
-            put(lanes, mask, spread.reshape(lanes.ctas, lanes.threads))
+        for put, slot, value in zip(self._puts, self._sums, each, strict=True):
+            if len(warps) < lanes.warps:
+                # Whole warps are active, so that other lanes are kept by copies of rows.
+                kept = np.array(lanes.full(lanes.registers[slot], U32)).reshape(-1, WARP)
+                kept[warps] = value
+                value = kept  # noqa: PLW2901 - the register of all warps
+            put(lanes, None, value.reshape(lanes.ctas, lanes.threads))
 
     def _before(self, lanes: Batch, warps: Array) -> Array:
         """D before the product, float64 in the order of :meth:`_laid_out`."""

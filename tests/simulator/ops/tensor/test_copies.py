@@ -82,7 +82,19 @@ def test_a_copy_read_before_its_commit_was_waited_for_is_found(machine):
     assert [one.kind for one in findings.all()] == ["async-hazard"]
 
 
-def test_a_copy_that_unpacks_is_refused_by_name(machine):
-    work = "mov.b64 %rd5, 0; @%p2 tcgen05.cp.cta_group::1.128x128b.b8x16.b4x16_p64 [%r50], %rd5;"
+@pytest.mark.parametrize(("kind", "bits", "shift"), [("b4x16_p64", 4, 2), ("b6x16_p32", 6, 1)])
+def test_packed_elements_lie_in_the_middle_of_their_bytes(machine, kind, bits, shift):
+    elements = np.random.default_rng(2).integers(0, 1 << bits, (128, 2, 16))
+    units = [sum(int(one) << bits * at for at, one in enumerate(unit)) for unit in elements.reshape(-1, 16)]
+    octets = [list((unit | 0xCD << 120).to_bytes(16, "little")) for unit in units]  # padding does not matter
+    room, *offsets = k_major(np.array(octets, np.uint8).reshape(128, 32))
+    name = f"tcgen05.cp.cta_group::1.128x256b.b8x16.{kind}"
+    out = launched(machine, room, f"mov.b64 %rd5, {described(*offsets):#x}; @%p2 {name} [%r50], %rd5;")
+    held = np.ascontiguousarray(out[:, :8]).view(np.uint8)
+    assert (held == elements.reshape(128, 32) << shift).all()
+
+
+def test_a_copy_to_a_format_without_its_source_s_is_refused_by_name(machine):
+    work = "mov.b64 %rd5, 0; @%p2 tcgen05.cp.cta_group::1.128x128b.b8x16 [%r50], %rd5;"
     with pytest.raises(UnsupportedOpcode, match=r"tcgen05\.cp.*b8x16"):
         launched(machine, np.zeros(1024, np.uint8), work)

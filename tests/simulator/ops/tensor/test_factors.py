@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cutegen_nb.simulator.numbers.small_floats import VALUES, scale_values
+from cutegen_nb.simulator.ops.tensor.factors import from_tensor_memory
 
 START = """
 .shared .align 1024 .b8 tile[{size}]; .shared .align 8 .b64 gate; .shared .align 4 .b32 place;
@@ -157,3 +158,17 @@ def test_scales_of_the_second_half_of_the_columns_lie_in_the_upper_lanes(machine
     for cta in range(2):
         own = whole[64 * cta : 64 * cta + 64]
         assert (found[cta] == np.concatenate((own[:, :16], own[:, 16:]))).all()
+
+
+@pytest.mark.parametrize(("kind", "bits", "shift"), [("e2m1", 4, 2), ("e2m3", 6, 1), ("e3m2", 6, 1)])
+def test_narrow_elements_of_a_in_tensor_memory_have_a_byte_each(kind, bits, shift):
+    codes = np.random.default_rng(3).integers(0, 1 << bits, (2, 5, 32)).astype(np.uint8)
+    words = np.ascontiguousarray((codes << shift).view(np.uint32).swapaxes(1, 2))
+    assert np.array_equal(from_tensor_memory(words, kind, packed=False), VALUES[kind][codes])
+
+
+def test_elements_of_four_bits_are_packed_where_the_kind_packs_them():
+    codes = np.random.default_rng(4).integers(0, 16, (2, 5, 64)).astype(np.uint8)
+    octets = codes[..., ::2] | codes[..., 1::2] << 4
+    words = np.ascontiguousarray(octets.view(np.uint32).swapaxes(1, 2))
+    assert np.array_equal(from_tensor_memory(words, "e2m1", packed=True), VALUES["e2m1"][codes])

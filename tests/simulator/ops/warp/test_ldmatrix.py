@@ -157,12 +157,14 @@ def test_a_warp_that_is_not_whole_cannot_load_tiles(machine):
 @pytest.mark.parametrize(
     "name",
     [
-        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8",
-        "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32",
+        "ldmatrix.sync.aligned.m16n16.x1.shared.b8",
+        "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8",
+        "ldmatrix.sync.aligned.m8n16.x1.shared.b8",
+        "ldmatrix.sync.aligned.m16n8.x1.trans.shared.b8",
         "movmatrix.sync.aligned.m8n8.b16",
     ],
 )
-def test_a_form_of_later_architectures_is_refused_by_name(machine, name):
+def test_a_form_that_the_isa_has_not_is_refused_by_name(machine, name):
     operands = "%r1, %r2" if name.startswith("mov") else "{%r1}, [%r2]"
     with pytest.raises(UnsupportedOpcode, match=name.replace(".", r"\.")):
         machine.launch(machine.kernel(f"{name} {operands};"))
