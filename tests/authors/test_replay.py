@@ -143,7 +143,7 @@ def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store)
             assert item.evaluation.recorded.endswith(f"on NVIDIA A100, session relu, r{item.number}")
             assert item.evaluation.recorded in correctness_view.render(item.evaluation, item.candidate.source)
     words = recording_line(recorded)
-    assert "NVIDIA A100 (simulator), written by openai:m: nothing runs now" in words
+    assert "simulator (sm_80), written by openai:m: nothing runs now" in words
 
 
 def test_a_second_replay_and_the_replay_of_a_replay_have_names_of_their_own(recorded, store):
