@@ -175,3 +175,5 @@ SHAPES = Check(
     cost="seconds",
     where=f"{_HERE}.probes.shapes",
 )
+FAULTED = "faults-at-another-shape"
+"""Kind of the flag for a kernel that faults at a size it was not written for."""

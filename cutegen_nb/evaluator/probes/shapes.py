@@ -22,7 +22,7 @@ from cutegen_nb.core.errors import EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.problem import Rewrite
-from cutegen_nb.evaluator.catalog.correctness import SHAPES
+from cutegen_nb.evaluator.catalog.correctness import FAULTED, SHAPES
 from cutegen_nb.evaluator.probes.probe import SILENT, Probe, decide, expected_for, flag, probe
 from cutegen_nb.evaluator.problem import inputs, trace
 from cutegen_nb.evaluator.problem.loader import load
@@ -46,8 +46,6 @@ _MOST_ELEMENTS = 1 << 26
 _LEAN = 1
 """Sizes without a say in the verdict that are tried on a GPU, or if calls are dear. Each compiles the kernel
 once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
-FAULTED = "faults-at-another-shape"
-"""Kind of the flag for a kernel that faults at a size it was not written for."""
 _FAULTED = "faulted"
 """Note on a size at which the candidate faulted."""
 _NO_TIME = "no time left"
