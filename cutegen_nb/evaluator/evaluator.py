@@ -171,7 +171,8 @@ class KernelEvaluator:
         """Run all checks of the tier in order; later ones run only on a candidate that passed so far."""
         early = self._early_checks(case) if case.tier.includes(Tier.B) else None
         try:
-            found = await self._judged_in_child(case, early)
+            judge = functools.partial(self._judged_in_child, case)
+            found = await (judge() if early is None else early.beside(judge))
             if case.spares(found):
                 return found
             found = dataclasses.replace(found, tier=case.tier)

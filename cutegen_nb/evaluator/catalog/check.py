@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from cutegen_nb.core.evaluation import Tier
 
+NO_MEMORY = "memory does not hold its inputs"
+"""Beginning of the note on a check that did not run, or made fewer calls, for want of memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:

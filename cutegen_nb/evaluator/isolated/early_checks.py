@@ -1,7 +1,8 @@
 """Checks of one candidate in other processes, while its own process compiles and compares.
 
 The isolated judgement and, on a GPU, another shape each compile the candidate anew. Nothing may run beside
-the candidate while it is timed: its process asks to be alone first.
+the candidate while it is timed: its process asks to be alone first. What fails for want of memory beside the
+others is done again alone: a reference may need far more than its inputs and outputs.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.errors import EvaluationLost, EvaluatorError
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.ports import Progress
+from cutegen_nb.evaluator.catalog.check import NO_MEMORY
 from cutegen_nb.evaluator.isolated import exchange, other_shapes
 from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled
 from cutegen_nb.evaluator.process.early_task import EarlyTask
@@ -56,6 +60,27 @@ class EarlyChecks:
             for item in self._tasks():
                 item.begin()
 
+    @property
+    def crowds(self) -> bool:
+        """True if the checks take memory of the GPU beside the candidate's own process."""
+        return self.at_once and self.shapes is not None
+
+    async def beside(self, judge: Callable[[EarlyChecks | None], Awaitable[Evaluation]]) -> Evaluation:
+        """Have `judge` judge a candidate in its own process beside these checks; again alone if that failed.
+
+        A failure is an error of the evaluator, or memory that ran out or kept a check from running.
+        """
+        try:
+            found = await judge(self)
+        except EvaluatorError as error:
+            if not self.crowds or isinstance(error, EvaluationLost):
+                raise
+        else:
+            if not self.crowds or not _lacked_memory(found):
+                return found
+        await self.close()
+        return await judge(None)
+
     async def settle(self) -> None:
         """Wait until no check runs; one that takes too long is ended and made later."""
         await asyncio.gather(*(item.settle(_LONGEST_WAIT_S) for item in self._tasks()))
@@ -67,7 +92,11 @@ class EarlyChecks:
         """
         for item in self._tasks():
             item.begin()
-        found = reconciled(passed, *await self.isolated.result())
+        outside, crash = await self.isolated.result()
+        if self.crowds and (outside.evaluation is None or outside.may_be_chance):
+            await self.isolated.close()
+            outside, crash = await self.isolated.result()
+        found = reconciled(passed, outside, crash)
         return found if self.shapes is None else other_shapes.merged(found, await self.shapes.result())
 
     async def close(self) -> None:
@@ -76,6 +105,11 @@ class EarlyChecks:
 
     def _tasks(self) -> tuple[EarlyTask[Any], ...]:
         return (self.isolated,) if self.shapes is None else (self.isolated, self.shapes)
+
+
+def _lacked_memory(found: Evaluation) -> bool:
+    out = found.outcome == Judged(verdict=Verdict.OUT_OF_MEMORY)
+    return out or any(NO_MEMORY in item.note for item in found.checks)
 
 
 def prepared(

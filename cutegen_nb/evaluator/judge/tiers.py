@@ -12,7 +12,7 @@ import torch
 from cutegen_nb.core.evaluation import Judged, Tier, Verdict
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.profile import LaunchProfile
-from cutegen_nb.evaluator.catalog.check import Check
+from cutegen_nb.evaluator.catalog.check import NO_MEMORY, Check
 from cutegen_nb.evaluator.catalog.correctness import (
     ADMISSION,
     EXACT,
@@ -143,5 +143,5 @@ def _unless_full(trial: Trial, check: Check, run: TierCheck) -> Ending | None:
         # The candidate ran before: memory is short now because of what the judge holds beside it.
         if fault.outcome != Judged(verdict=Verdict.OUT_OF_MEMORY):
             raise
-    trial.state.skipped(check, "memory does not hold its inputs beside the reference and the oracle")
+    trial.state.skipped(check, f"{NO_MEMORY} beside the reference and the oracle")
     return None

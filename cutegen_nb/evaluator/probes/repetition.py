@@ -8,6 +8,7 @@ from typing import Any
 
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.finding import Severity
+from cutegen_nb.evaluator.catalog.check import NO_MEMORY
 from cutegen_nb.evaluator.catalog.work import MANY_CALLS
 from cutegen_nb.evaluator.probes.probe import Expected, Probe, decide, expected_for, probe, unjudged
 from cutegen_nb.evaluator.trial.evidence import Ending
@@ -40,7 +41,7 @@ def many_calls(trial: Trial) -> Ending | None:
             sets.append(made)
         found = probe(trial, *secrets.choice(sets), f"call {done + 6}")
         if unjudged(found):
-            why = "no time left" if found.hurried else "memory does not hold its inputs"
+            why = "no time left" if found.hurried else NO_MEMORY
             break
         if found.ending is not None and _about_the_work(found):
             return decide(trial, MANY_CALLS, found, f"After {done} more calls")

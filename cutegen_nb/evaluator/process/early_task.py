@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
@@ -42,5 +41,5 @@ class EarlyTask(Generic[T]):
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await task
+            # `gather` keeps the task's error and the cancellation of the caller apart.
+            await asyncio.gather(task, return_exceptions=True)

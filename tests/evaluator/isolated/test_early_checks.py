@@ -10,8 +10,11 @@ from dataclasses import replace
 import pytest
 
 from cutegen_nb.core.device import Device, DeviceKind
-from cutegen_nb.core.evaluation import CheckState, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.core.errors import EvaluationLost, EvaluatorError
+from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Judged, Tier, Verdict
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.evaluator import evaluator as evaluators
+from cutegen_nb.evaluator.catalog.check import NO_MEMORY
 from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
 from cutegen_nb.evaluator.isolated import early_checks
 from cutegen_nb.evaluator.isolated.early_checks import EarlyChecks, has_room
@@ -134,3 +137,77 @@ def test_a_process_is_alone_once_they_have_ended(at_once):
 
 def test_a_process_without_such_checks_is_alone_at_once():
     assert asyncio.run(evaluators._alone(None)) == {}
+
+
+OUT = Evaluation(
+    outcome=Judged(verdict=Verdict.OUT_OF_MEMORY),
+    summary="full",
+    device="GPU",
+    findings=(Finding(kind="out-of-memory", message="full"),),
+)
+SKIPPED = replace(
+    PASSED,
+    checks=(
+        CheckResult(name="stress", tier=Tier.B, state=CheckState.NOT_RUN, note=f"{NO_MEMORY} beside it"),
+    ),
+)
+
+
+def beside(*results, at_once=True):
+    """Result of a candidate whose judgements end like this, one after the other, and those beside it or alone."""
+    left, seen = list(results), []
+
+    async def run():
+        made = checks([], at_once=at_once)
+
+        async def judge(early):
+            seen.append(early is made)
+            now = left.pop(0)
+            if isinstance(now, Exception):
+                raise now
+            return now
+
+        return await made.beside(judge)
+
+    return asyncio.run(run()), seen
+
+
+@pytest.mark.parametrize("short", [OUT, SKIPPED, EvaluatorError("the GPU's memory does not hold it")])
+def test_a_candidate_that_lacked_memory_beside_them_is_judged_again_alone(short):
+    assert beside(short, PASSED) == (PASSED, [True, False])
+
+
+@pytest.mark.parametrize("right", [PASSED, replace(PASSED, outcome=Judged(verdict=Verdict.WRONG_VALUES))])
+def test_any_other_verdict_stands(right):
+    assert beside(right) == (right, [True])
+
+
+def test_memory_that_runs_out_without_them_is_the_verdict():
+    assert beside(OUT, at_once=False) == (OUT, [True])
+    with pytest.raises(EvaluatorError):
+        beside(EvaluatorError("full"), at_once=False)
+    with pytest.raises(EvaluationLost):
+        beside(EvaluationLost("the template died"))
+
+
+@pytest.mark.parametrize("short", [OUT, None])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_isolated_judgement_that_failed_beside_others_is_made_again_alone(short, at_once):
+    made = [
+        IsolatedFinding(evaluation=short, note="full"),
+        IsolatedFinding(evaluation=PASSED, note="3 calls"),
+    ]
+
+    async def isolated():
+        return made.pop(0), None
+
+    async def shapes():
+        return PASSED
+
+    async def run():
+        early = EarlyChecks(at_once=at_once, isolated=EarlyTask(isolated), shapes=EarlyTask(shapes))
+        return await early.added_to(PASSED)
+
+    found = asyncio.run(run())
+    assert [item.note for item in found.checks if item.state is CheckState.RAN] == (["3 calls"] * at_once)
+    assert len(made) == 1 - at_once

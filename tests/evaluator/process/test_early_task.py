@@ -101,3 +101,24 @@ def test_closing_it_ends_what_runs():
         return work.began, work.cancelled
 
     assert asyncio.run(run()) == (1, 1)
+
+
+def test_a_caller_that_is_cancelled_while_it_closes_is_cancelled():
+    async def stubborn():
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)  # ending a process takes a while
+            raise
+
+    async def run():
+        task = EarlyTask(stubborn)
+        task.begin()
+        await a_moment()
+        closing = asyncio.create_task(task.close())
+        await a_moment()
+        closing.cancel()
+        await asyncio.wait({closing})
+        return closing.cancelled()
+
+    assert asyncio.run(run())
