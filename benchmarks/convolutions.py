@@ -5,7 +5,7 @@
 Its kernel for Hopper (``shifted-wgmma``) runs in turns with PyTorch's convolution (cuDNN, algorithms tried
 beforehand), without TF32 and with it, each call after a write of eight times the L2. Printed are the medians
 of CUDA events, the ratios to ours, above 1 where ours is faster, the relative errors of one image against
-float64, the share of the roof, and the time of each of our launches.
+float64, the share of an H200's roof, and the time of each of our launches.
 """
 
 from __future__ import annotations

@@ -177,3 +177,5 @@ SHAPES = Check(
 )
 FAULTED = "faults-at-another-shape"
 """Kind of the flag for a kernel that faults at a size it was not written for."""
+GUARD = "Guard the access, or have forward raise for shapes that it was not written for."
+"""Next step of that flag."""

@@ -12,7 +12,7 @@ from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import CheckResult, CheckState, Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
-from cutegen_nb.evaluator.catalog.correctness import FAULTED, SHAPES
+from cutegen_nb.evaluator.catalog.correctness import FAULTED, GUARD, SHAPES
 from cutegen_nb.evaluator.isolated.exchange import IsolatedRequest
 from cutegen_nb.evaluator.isolated.reconcile import with_check
 from cutegen_nb.evaluator.process.exit_report import STARTING, raise_reported_error, verdict_without_result
@@ -49,7 +49,7 @@ async def judge_shapes(order: IsolatedRequest, workers: Workers) -> Evaluation:
         return _noted(CheckState.NOT_RUN, str(error)[:_LONGEST_NOTE])
     run = replace(run, malformed=run.malformed or heard.forged)
     ended = verdict_without_result(run, limits, heard.stage or STARTING, "")
-    message = f"Right at the problem's own size; at another shape: {ended.summary}"
+    message = f"Right at the problem's own size; at another shape: {ended.summary} {GUARD}"
     line = ended.findings[0].line
     finding = Finding(kind=FAULTED, message=message, severity=Severity.FLAG, line=line)
     return replace(_noted(CheckState.FOUND, message), findings=(finding,))

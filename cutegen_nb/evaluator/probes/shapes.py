@@ -22,7 +22,7 @@ from cutegen_nb.core.errors import EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.problem import Rewrite
-from cutegen_nb.evaluator.catalog.correctness import FAULTED, SHAPES
+from cutegen_nb.evaluator.catalog.correctness import FAULTED, GUARD, SHAPES
 from cutegen_nb.evaluator.probes.probe import SILENT, Probe, decide, expected_for, flag, probe
 from cutegen_nb.evaluator.problem import inputs, trace
 from cutegen_nb.evaluator.problem.loader import load
@@ -164,8 +164,7 @@ def _fault(trial: Trial, size: ProblemSize, found: Probe, verdict: Verdict) -> N
     """Flag a kernel that faults at a size it was not written for, instead of refusing the size."""
     cause = found.evidence.findings[0]
     message = (
-        f"Right at the problem's own size; with {size.words}, {verdict.value}: {cause.message[:400]} Guard "
-        "the access, or have forward raise for shapes that it was not written for."
+        f"Right at the problem's own size; with {size.words}, {verdict.value}: {cause.message[:400]} {GUARD}"
     )
     trial.state.flag(
         SHAPES,

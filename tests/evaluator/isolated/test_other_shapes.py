@@ -58,6 +58,7 @@ def test_a_process_that_ends_there_is_a_flag(there):
     assert flag.message.startswith(
         "Right at the problem's own size; at another shape: The process ended with"
     )
+    assert flag.message.endswith("forward raise for shapes that it was not written for.")
     assert found.checks[0].state is CheckState.FOUND
 
 
