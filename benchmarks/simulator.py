@@ -87,6 +87,9 @@ def line(name: str) -> str:
 
 def main() -> None:
     """Print both sides and their ratio."""
+    unknown = [name for name in sys.argv[1:] if name not in CASES]
+    if unknown:
+        raise SystemExit(f"no case is called {unknown[0]}; there are {', '.join(CASES)}")
     print(f"{'case':<26}{'Triton interpreter':>20}{'our simulator':>16}{'ratio':>8}{'peak memory':>24}")
     for name in sys.argv[1:] or CASES:
         print(line(name), flush=True)
