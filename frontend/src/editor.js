@@ -9,7 +9,7 @@ import { tags } from "@lezer/highlight";
 import { alignment } from "./align.js";
 import { button, keepKeys, make, tell } from "./dom.js";
 import { hunkMarks, hunkReview } from "./hunks.js";
-import { failedMarks, goTo, showLine, startOf } from "./places.js";
+import { failedMarks, goTo, scrollsAlone, showLine, startOf } from "./places.js";
 import { editorTheme } from "./theme.js";
 
 // What hides or reorders text and is not in CodeMirror's own list.
@@ -38,7 +38,7 @@ function common(label, isEditable, onChange, { code, wraps }) {
     EditorState.readOnly.of(!isEditable),
     EditorView.editable.of(isEditable),
   ];
-  if (code) extensions.push(python(), syntaxHighlighting(highlighting), lineNumbers(), indentUnit.of("    "));
+  if (code) extensions.push(scrollsAlone, python(), syntaxHighlighting(highlighting), lineNumbers(), indentUnit.of("    "));
   if (wraps) extensions.push(EditorView.lineWrapping);
   if (isEditable) {
     extensions.push(

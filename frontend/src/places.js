@@ -45,23 +45,30 @@ export function failedMarks(failed, evaluated) {
 /** Brings a place into sight, wherever the editor is on the page, and puts the cursor there. */
 export function goTo(view, place, ...effects) {
   unfold(view, place);
+  alone.delete(view);
   view.dispatch({ selection: { anchor: place }, effects: [EditorView.scrollIntoView(place, { y: "center" }), ...effects] });
   const { node } = view.domAtPos(place);
   (node.nodeType === 1 ? node : node.parentElement)?.scrollIntoView({ block: "nearest" });
 }
 
-/** Scrolls the editor alone to a line: the page does not move. */
+// Views whose next scrolling leaves the page where it is.
+const alone = new WeakSet();
+
+/** Lets `showLine` scroll the editor's box in the place of CodeMirror, which would scroll the page too. */
+export const scrollsAlone = EditorView.scrollHandler.of((view, { head }) => {
+  if (!alone.delete(view)) return false;
+  const box = view.dom.closest(".cm-mergeView") ?? view.scrollDOM;
+  box.scrollTop = Math.max(0, view.lineBlockAt(head).top - box.clientHeight / 3);
+  return true;
+});
+
+/** Scrolls the editor alone to a line: the page does not move. The line is drawn before the editor is in sight. */
 export function showLine(view, number) {
   const place = startOf(view, number);
   unfold(view, place);
-  view.requestMeasure({
-    key: showLine,
-    read: () => view.lineBlockAt(place).top,
-    write: (top) => {
-      const box = view.dom.closest(".cm-mergeView") ?? view.scrollDOM;
-      box.scrollTop = Math.max(0, top - box.clientHeight / 3);
-    },
-  });
+  alone.add(view);
+  // CodeMirror keeps a place to scroll to until the editor has a height, and draws the lines around it.
+  view.dispatch({ effects: EditorView.scrollIntoView(place, { y: "center" }) });
 }
 
 /** The start of a line; of the last one for a number beyond it. */

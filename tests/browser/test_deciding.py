@@ -148,6 +148,19 @@ def test_the_line_at_which_an_edit_failed_is_marked_in_sight_and_the_verdict_lea
     session.notebook.until(lambda: in_box(failed), what="the line that the verdict names")
 
 
+def test_the_line_at_which_an_edit_failed_is_marked_while_the_editor_is_out_of_sight(sit):
+    session = sit()
+    session.ask(0)
+    session.add_to_source(0, "\ndef broken(:\n    pass\n")
+    session.notebook.page.set_viewport_size({"width": 1280, "height": 260})
+    session.click("Evaluate my edit")
+    failed = session.panel.locator(".cm-line.cgn-failed")
+    session.expect(failed).to_have_text("def broken(:")
+    session.expect(failed).not_to_be_in_viewport()
+    session.notebook.page.set_viewport_size({"width": 1280, "height": 900})
+    session.notebook.until(lambda: in_box(failed), what="the failed line in the editor's box")
+
+
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_a_failed_line_among_unchanged_ones_is_unfolded(sit, side_by_side):
     session = sit()
