@@ -2,7 +2,8 @@
 
 CTAs at the edges of the grid and inside it are sampled apart, since their numbers are known. Inside, groups
 of CTAs tell the error of the extrapolation; while it is large, the sample grows. Iterations of long loops are
-counted without being run.
+counted without being run, and tensor cores leave their sums as they were. Where a batch of CTAs takes long, as
+those of a persistent kernel do, fewer run and the error is larger.
 """
 
 from __future__ import annotations
@@ -43,12 +44,17 @@ _LARGE_GROUP = 16
 """Clusters that run side by side where CTAs differ."""
 _MOST_GROUPS = 8
 """Large groups drawn from a stratum at most."""
+_FIRST_LARGE = 2
+"""Large groups drawn from a stratum at least: one alone tells no error."""
 _SMALL_GRID = 1 << 13
 """Threads of a grid that runs whole, as one batch."""
 _SMALL_STRATUM = 0.02
 """Share of the grid up to which a stratum gets a single group: its error hardly matters."""
 _ERROR = 0.01
 """Standard error, as a share of the warp instructions, above which the sample grows."""
+_UNKNOWN_ERROR = 0.05
+"""Standard error of a sample of one batch, if no time was left to compare it with another: CTAs of a
+persistent kernel differ by a tile."""
 _MOST_RESIDENT = 1 << 18
 """Most threads of a cooperative launch, which runs whole: those of 128 SMs."""
 _SEED = 20260923
@@ -138,6 +144,8 @@ class _Drawn:
     """Part of the grid."""
     groups: list[_Group] = field(default_factory=list)
     """Batches that ran."""
+    others: int = 0
+    """Clusters of other strata that did not run, and count as those of this one."""
 
     @property
     def clusters(self) -> int:
@@ -147,14 +155,19 @@ class _Drawn:
     @property
     def scale(self) -> float:
         """Clusters of the stratum that a cluster that ran stands for."""
-        return self.stratum.size / self.clusters
+        return self.size / self.clusters
+
+    @property
+    def size(self) -> int:
+        """Clusters that those that ran stand for, themselves included."""
+        return self.stratum.size + self.others
 
     def variance(self) -> float:
         """Variance of the stratum's extrapolated warp instructions; 0 where all ran or it is not known."""
-        if self.clusters >= self.stratum.size or len(self.groups) < 2:  # noqa: PLR2004 - a variance needs two
+        if self.clusters >= self.size or len(self.groups) < 2:  # noqa: PLR2004 - a variance needs two
             return 0.0
         means = [one.each for one in self.groups]
-        return float(np.var(means, ddof=1)) / len(means) * self.stratum.size**2
+        return float(np.var(means, ddof=1)) / len(means) * self.size**2
 
 
 class _Sampler:
@@ -187,6 +200,9 @@ class _Sampler:
         self._near: dict[str, CtaLog] = {}
         self._longest = 0.0
         self._ctas = 0
+        self._slowest_s = 0.0
+        """Seconds of the slowest batch so far."""
+        self._least_error = 0.0
 
     # -- running --------------------------------------------------------------------------------------------
     def draw(self) -> None:
@@ -197,8 +213,14 @@ class _Sampler:
             return
         self._drawn = [_Drawn(one) for one in strata(self._launch)]
         largest = max(self._drawn, key=lambda one: one.stratum.size)
+        self._draw_first(largest, whole.size, logs=True)
         for drawn in self._drawn:
-            self._draw_first(drawn, whole.size, logs=drawn is largest)
+            if drawn is not largest and (
+                drawn.stratum.size > _SMALL_STRATUM * whole.size or self._affords(1)
+            ):
+                self._draw_first(drawn, whole.size, logs=False)
+        largest.others = sum(one.stratum.size for one in self._drawn if not one.groups)
+        self._drawn = [one for one in self._drawn if one.groups]
 
     def _draw_first(self, drawn: _Drawn, clusters: int, *, logs: bool) -> None:
         """Draw from a stratum until its error is small; the largest also gets a block of neighbours."""
@@ -206,14 +228,19 @@ class _Sampler:
         places = stratum.draw(self._chance, _GROUP) if stratum.size > _GROUP else stratum.places()
         drawn.groups.append(self._group([stratum.first, *places[1:]]))
         known = [drawn.groups[0].each]
-        if logs:
+        block = None
+        if logs and not self._affords(1):
+            self._least_error = _UNKNOWN_ERROR if drawn.clusters < stratum.size else 0.0
+        elif logs:
             block = self._block(places[-1])
-            known += [block.each] if block.clusters and drawn.clusters < stratum.size else []
+            known += [block.each] if drawn.clusters < stratum.size else []
         elif drawn.clusters < stratum.size and stratum.size > _SMALL_STRATUM * clusters:
             drawn.groups.append(self._group(stratum.draw(self._chance, _GROUP)))
             known.append(drawn.groups[-1].each)
-        if len(set(known)) > 1:
+        if len(set(known)) > 1 and self._affords(_FIRST_LARGE):
             self._grow(drawn)
+        elif len(set(known)) > 1 and block is not None:
+            drawn.groups.append(block)
 
     def _grow(self, drawn: _Drawn) -> None:
         """Draw large groups from a stratum whose CTAs differ, or run all of it if it is small."""
@@ -224,12 +251,15 @@ class _Sampler:
             for first in range(0, len(places), _LARGE_GROUP):
                 drawn.groups.append(self._group(places[first : first + _LARGE_GROUP]))
             return
-        half = self._began + (self._stop_at - self._began) / 2
         while len(drawn.groups) < _MOST_GROUPS:
             drawn.groups.append(self._group(stratum.draw(self._chance, _LARGE_GROUP)))
-            late = time.monotonic() > half
-            if len(drawn.groups) > 1 and (late or self._error() <= _ERROR):
+            if len(drawn.groups) >= _FIRST_LARGE and (not self._affords(1) or self._error() <= _ERROR):
                 break
+
+    def _affords(self, batches: int) -> bool:
+        """Return whether more batches, each as slow as the slowest, end in the first half of the time."""
+        half = self._began + (self._stop_at - self._began) / 2
+        return time.monotonic() + batches * self._slowest_s <= half
 
     def _block(self, place: tuple[int, int, int]) -> _Group:
         """Run a CTA and the next ones in x, y and z, and log what they load."""
@@ -251,9 +281,11 @@ class _Sampler:
         else:
             self._logs.extend(logged.values())
         self._ctas += len(numbers)
+        began = time.monotonic()
         counts, skipped = self._run(
             numbers, {at: logged[int(cta)] for at, cta in enumerate(numbers) if int(cta) in logged}
         )
+        self._slowest_s = max(self._slowest_s, time.monotonic() - began)
         self._longest = max(self._longest, counts.clock)
         return _Group(len(places), counts, self._reader.instructions(counts), skipped)
 
@@ -274,7 +306,8 @@ class _Sampler:
         total = sum(
             one.instructions * drawn.scale for drawn in self._drawn for one in drawn.groups
         )  # fmt: skip
-        return math.sqrt(sum(map(_Drawn.variance, self._drawn))) / total if total else 0.0
+        found = math.sqrt(sum(map(_Drawn.variance, self._drawn))) / total if total else 0.0
+        return max(found, self._least_error)
 
     def result(self) -> LaunchSample:
         """Extrapolate what was counted to the whole grid."""
@@ -305,7 +338,7 @@ class _Sampler:
 
     def _profile(self) -> LaunchProfile:
         launch, kernel = self._launch, self._program.kernel
-        whole = all(one.clusters >= one.stratum.size for one in self._drawn)
+        whole = all(one.clusters >= one.size for one in self._drawn)
         empty = LaunchProfile(
             kernel=kernel.name, grid=launch.grid, block=launch.block,
             dynamic_smem_bytes=launch.dynamic_smem_bytes, static_smem_bytes=kernel.static_smem_bytes,

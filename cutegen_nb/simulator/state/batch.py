@@ -257,6 +257,11 @@ class Batch:
         return mask.bits() != 0
 
     @property
+    def counts_only(self) -> bool:
+        """True in a sample, whose values nobody compares: tensor cores then leave their sums as they were."""
+        return self.loops is not None
+
+    @property
     def warp_of_lane(self) -> Array:
         """Number in the batch of each lane's warp, shape (ctas × threads,)."""
         if self._warp_of_lane is None:

@@ -1,15 +1,19 @@
 """Counts of a sample against those of the whole launch, and launches that cannot be sampled."""
 
 import ctypes
+import itertools
 import mmap
 import struct
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cutegen_nb.simulator.ops.warp import mma_batching
 from cutegen_nb.simulator.ptx.faults import BadLaunch, OutOfBounds
 from cutegen_nb.simulator.ptx.parser import parse
+from cutegen_nb.simulator.sampling import sample as sample_module
 from cutegen_nb.simulator.sampling.sample import SampleEnded, sample_launch
 from cutegen_nb.simulator.state.global_memory import GlobalMemory
 from cutegen_nb.simulator.state.launch import Launch
@@ -257,3 +261,48 @@ def test_a_cooperative_launch_runs_whole_or_not_at_all(machine, sampled):
     with pytest.raises(SampleEnded, match="a cooperative launch of 2000 CTAs") as refused:
         sampled(text.replace("%rd90", "%rd89"), grid=2000, block=256, cooperative=True)
     assert "512,000 threads are too many to run at once" in str(refused.value)
+
+
+PRODUCT = """mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 32, %r99; mul.wide.u32 %rd1, %r3, 4;
+add.u64 %rd2, %rd90, %rd1; mov.b32 %r5, 0x3c003c00; mov.b32 %r6, 0;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r10, %r11, %r12, %r13}, {%r5, %r5, %r5, %r5},
+{%r5, %r5}, {%r6, %r6, %r6, %r6}; st.global.b32 [%rd2], %r10;"""
+"""Each thread stores one of the sums of 16 ones."""
+
+
+def test_tensor_cores_are_counted_in_a_sample_and_compute_nothing(machine, monkeypatch, sampled, whole):
+    computed, sums = [], mma_batching.Group.__dict__["_sums"]
+    monkeypatch.setattr(mma_batching.Group, "_sums", lambda *given: computed.append(given) or sums(*given))
+    text = machine.kernel(PRODUCT, parameters=1)
+    sample = sampled(text, [32 * 1000], grid=1000, block=32)
+    assert not computed
+    oracle = whole(text, [32 * 1000], grid=1000, block=32)
+    assert computed
+    assert sample.profile.counters == oracle.counters
+    assert sample.profile.counters.flops == {"tensor.f16": 1000 * 2 * 16 * 8 * 16}
+
+
+PERSISTENT = """mov.u32 %r1, %ctaid.x; mul.lo.u32 %r2, %r1, %r1; rem.u32 %r2, %r2, 17; mov.b32 %r3, 0;
+AGAIN: ld.global.b32 %r9, [%rd90]; add.s32 %r3, %r3, 1; setp.le.s32 %p1, %r3, %r2; @%p1 bra AGAIN;"""
+"""Each CTA loads as often as its own number says, 1 to 17 times."""
+
+
+def test_batches_that_take_long_are_fewer_and_the_error_is_larger(machine, monkeypatch, sampled, whole):
+    """A batch takes half a second here, whatever it runs: the clock ticks when it is read."""
+    text = machine.kernel(PERSISTENT, parameters=1)
+    began = time.monotonic() + 1000  # later than the machine's own reading of the clock
+    ticks = itertools.count(began, 0.5)
+    monkeypatch.setattr(sample_module, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    oracle = whole(text, [64], grid=2001, block=64)
+    found = {}
+    for room in (2, 5, 40):
+        found[room] = sampled(text, [64], grid=2001, block=64, stop_at=next(ticks) + room)
+    assert [found[room].ctas for room in (2, 5)] == [4, 6]
+    assert found[40].ctas > 30
+    assert found[2].error_fraction == 0.05
+    assert found[5].error_fraction > found[40].error_fraction > 0
+    for one in found.values():
+        assert one.profile.ctas_run == one.ctas
+        assert one.profile.counters.warp_instructions == pytest.approx(
+            oracle.counters.warp_instructions, rel=0.6
+        )

@@ -127,6 +127,8 @@ class Group:
         """
         form = self._first.form
         require_whole_warps(lanes, mask, self._first.instruction)
+        if lanes.counts_only:
+            return
         warps = chosen_warps(lanes, mask)
         left = self._rows(lanes, warps)
         right = column_words(lanes, self._rights, form.b, warps)

@@ -156,6 +156,8 @@ class WarpgroupProduct:
             OutOfBounds: a descriptor leads outside shared memory.
         """
         require_whole_warps(lanes, mask, self._instruction)
+        if lanes.counts_only:
+            return
         warps = np.flatnonzero(np.broadcast_to(lanes.warps_of(mask), (lanes.ctas, lanes.warps_per_cta)))
         together = warps.reshape(-1, self._parts(lanes, warps))
         left, right = self._factors_a(lanes, together), self._factors_b(lanes, together)
