@@ -1,9 +1,9 @@
 """Sample of a launch: some CTAs of the real grid run without checkers, and their counts are extrapolated.
 
 CTAs at the edges of the grid and inside it are sampled apart, since their numbers are known. Inside, groups
-of CTAs tell the error of the extrapolation; while it is large, the sample grows. Iterations of long loops are
-counted without being run, and tensor cores leave their sums as they were. Where a batch of CTAs takes long, as
-those of a persistent kernel do, fewer run and the error is larger.
+of CTAs tell the error of the extrapolation; while it is large, the sample grows. Where a batch takes long, as
+that of a persistent kernel does, fewer CTAs run and the error is larger. Iterations of long loops are counted
+without being run, and tensor cores leave their sums as they were.
 """
 
 from __future__ import annotations
