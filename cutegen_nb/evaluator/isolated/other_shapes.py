@@ -15,6 +15,7 @@ from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.evaluator.catalog.correctness import FAULTED, GUARD, SHAPES
 from cutegen_nb.evaluator.isolated.exchange import IsolatedRequest
 from cutegen_nb.evaluator.isolated.reconcile import with_check
+from cutegen_nb.evaluator.process.evaluation_request import RUNNING_WITH
 from cutegen_nb.evaluator.process.exit_report import STARTING, raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.evaluator.process.transcript import RecordHandler
@@ -49,7 +50,11 @@ async def judge_shapes(order: IsolatedRequest, workers: Workers) -> Evaluation:
         return _noted(CheckState.NOT_RUN, str(error)[:_LONGEST_NOTE])
     run = replace(run, malformed=run.malformed or heard.forged)
     ended = verdict_without_result(run, limits, heard.stage or STARTING, "")
-    message = f"Right at the problem's own size; at another shape: {ended.summary} {GUARD}"
+    stage = heard.stage or ""
+    where = (
+        f"with {stage.removeprefix(RUNNING_WITH)}" if stage.startswith(RUNNING_WITH) else "at another shape"
+    )
+    message = f"Right at the problem's own size; {where}: {ended.summary} {GUARD}"
     line = ended.findings[0].line
     finding = Finding(kind=FAULTED, message=message, severity=Severity.FLAG, line=line)
     return replace(_noted(CheckState.FOUND, message), findings=(finding,))

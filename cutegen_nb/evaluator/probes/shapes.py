@@ -21,6 +21,7 @@ from cutegen_nb.analysis.problem.workload import count_flops
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Rewrite
 from cutegen_nb.evaluator.catalog.correctness import FAULTED, GUARD, SHAPES
 from cutegen_nb.evaluator.probes.probe import SILENT, Probe, decide, expected_for, flag, probe
@@ -55,6 +56,8 @@ _FAULTS = frozenset({
     Verdict.ASYNC_HAZARD, Verdict.NONDETERMINISTIC,
 })  # fmt: skip
 """Verdicts on invalid accesses and synchronisation, which are no refusal of a size and only raise a flag."""
+_Untried = tuple[ProblemSize, str]
+"""Size that was not judged, and why, in words that follow "because"."""
 _TOO_LARGE = "too large for the simulator"
 """Note on a size beyond `_LARGER`."""
 
@@ -65,12 +68,16 @@ def input_shapes(trial: Trial) -> list[Sequence[int]]:
     return [item.shape for item in (first.drawn if first else ()) if isinstance(item, torch.Tensor)]
 
 
-def shapes(trial: Trial, module: ModuleType, inputs_now: Sequence[Sequence[int]]) -> Ending | None:
+def shapes(
+    trial: Trial, module: ModuleType, inputs_now: Sequence[Sequence[int]], trying: Progress = lambda _: None
+) -> Ending | None:
     """Run the candidate, built from `module`, at other sizes; an ending only from a size that decides.
 
-    `inputs_now` holds the shapes of the tensor inputs at the size judged.
+    `inputs_now` holds the shapes of the tensor inputs at the size judged. `trying` is told of each size
+    before it is tried, in words: ``61 made 60``.
     """
     notes: list[str] = []
+    untried: list[_Untried] = []
     came_nearer = False
     others = 0
     for size in _sizes(trial, inputs_now):
@@ -82,15 +89,17 @@ def shapes(trial: Trial, module: ModuleType, inputs_now: Sequence[Sequence[int]]
             continue
         if not trial.state.time_left(SHAPES, decides=size.decides):
             notes.append(f"{size.words}: {_NO_TIME}")
-            _flag_threshold_not_tried(trial, size, "there was no time")
+            untried.append((size, "there was no time"))
             continue
-        note, ending = _one(trial, module, size)
+        trying(size.words)
+        note, ending = _one(trial, module, size, untried)
         if ending is not None:
             return ending
         came_nearer |= size.nearer and note != _TOO_LARGE
         notes.append(f"{size.words}: {note}")
         if note == _FAULTED and trial.ground.simulation is None:
             break  # an illegal access ends the context: nothing runs in this process any more
+    _flag_thresholds_not_tried(trial, untried)
     if not notes:
         trial.state.skipped(SHAPES, "no number in the problem's file is an extent of an input")
     elif all(note.endswith(_NO_TIME) for note in notes):
@@ -122,13 +131,18 @@ def _elements_at(trial: Trial, rewrites: tuple[Rewrite, ...]) -> int:
     return graph.inputs[0].spec.elements if graph.inputs else 0
 
 
-def _one(trial: Trial, module: ModuleType, size: ProblemSize) -> tuple[str, Ending | None]:
-    """Run the candidate at one size; return a note in words, and an ending if it decides."""
+def _one(
+    trial: Trial, module: ModuleType, size: ProblemSize, untried: list[_Untried]
+) -> tuple[str, Ending | None]:
+    """Run the candidate at one size; return a note in words, and an ending if it decides.
+
+    A size at which the kernel cannot be judged is added to `untried`.
+    """
     task = trial.task
     rewrites = rewrites_for(task.loaded.problem, task.loaded.rewrites, size.values)
     try:
         if trial.ground.simulation is not None and not _fits(trial, rewrites):
-            _flag_threshold_not_tried(trial, size, "the simulator does not reach so far")
+            untried.append((size, "the simulator does not reach so far"))
             return _TOO_LARGE, None
         found = _judged(trial, module, rewrites)
     except ProblemError:
@@ -150,7 +164,7 @@ def _one(trial: Trial, module: ModuleType, size: ProblemSize) -> tuple[str, Endi
                 SHAPES, Finding(kind="refused-at-own-length", message=words, severity=Severity.FLAG)
             )
         elif size.decides:
-            _flag_threshold_not_tried(trial, size, f"the kernel does not run there ({message[:120]})")
+            untried.append((size, f"the kernel does not run there ({message[:120]})"))
         return f"refused ({message[:100]})", None
     words = f"With {size.words}"
     if size.decides and (size.control is None or _right_with(trial, module, size.control)):
@@ -220,17 +234,24 @@ def _fits(trial: Trial, rewrites: tuple[Rewrite, ...]) -> bool:
     return elements <= _LARGER * budget.elements and count_flops(graph) <= _LARGER * budget.flops
 
 
-def _flag_threshold_not_tried(trial: Trial, size: ProblemSize, why: str) -> None:
-    """Flag a threshold in the source, between the size judged and the problem's own, that was not crossed.
+def _flag_thresholds_not_tried(trial: Trial, untried: Sequence[_Untried]) -> None:
+    """Flag, in one finding, thresholds in the source between the size judged and the problem's own.
 
     One extent that would cross a product of the source's numbers is no such threshold: the product may count
     elements, which have a size of their own here, or nothing at all.
     """
-    if not size.decides or size.nearer or size.control is not None or size.guessed:
+    crossed = [
+        (size.words, why)
+        for size, why in untried
+        if size.decides and not size.nearer and size.control is None and not size.guessed
+    ]
+    if not crossed:
         return
+    words, reasons = (list(dict.fromkeys(column)) for column in zip(*crossed, strict=True))
+    path = "That path was" if len(words) == 1 else "Those paths were"
     message = (
         "The source decides by size, and the problem's own size lies on the other side than the one that was "
-        f"judged: {size.words}. That path was not tried, because {why}. A GPU judges the full size."
+        f"judged: {'; '.join(words)}. {path} not tried, because {' or '.join(reasons)}. "
+        "A GPU judges the full size."
     )
-    finding = Finding(kind="threshold-not-tried", message=message, severity=Severity.FLAG)
-    trial.state.flag(SHAPES, finding)
+    trial.state.flag(SHAPES, Finding(kind="threshold-not-tried", message=message, severity=Severity.FLAG))

@@ -9,6 +9,9 @@ from cutegen_nb.core.graph import Value
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.core.tolerance import Tolerance
 
+RUNNING_WITH = "running with "
+"""Beginning of the stage at another shape; the size in words follows: ``61 made 60``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRequest:

@@ -24,6 +24,7 @@ from cutegen_nb.evaluator.observe.guard_bands import Guards
 from cutegen_nb.evaluator.probes.shapes import shapes
 from cutegen_nb.evaluator.problem import loader
 from cutegen_nb.evaluator.process.channel import Channel
+from cutegen_nb.evaluator.process.evaluation_request import RUNNING_WITH
 from cutegen_nb.evaluator.trial.candidate import import_candidate, write_source
 from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault
 from cutegen_nb.evaluator.trial.evidence import Evidence, Task
@@ -59,7 +60,6 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
         with ground.present_as_cuda(), torch.no_grad(), kept as harness:
             channel.send("stage", text="importing the candidate")
             module = import_candidate(path, task.digest)
-            channel.send("stage", text="running at another shape")
             trial = Trial(
                 task=task,
                 ground=ground,
@@ -69,7 +69,12 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
                 state=state,
                 harness=harness,
             )
-            shapes(trial, module, request["input_shapes"])
+            shapes(
+                trial,
+                module,
+                request["input_shapes"],
+                lambda words: channel.send("stage", text=RUNNING_WITH + words),
+            )
     except CandidateFault as fault:
         state.skipped(SHAPES, fault.finding.message)
     except (torch.OutOfMemoryError, MemoryError):

@@ -55,9 +55,7 @@ def test_a_process_that_ends_there_is_a_flag(there):
     found = there("import os\nos._exit(3)")
     (flag,) = found.findings
     assert (flag.kind, flag.severity) == ("faults-at-another-shape", Severity.FLAG)
-    assert flag.message.startswith(
-        "Right at the problem's own size; at another shape: The process ended with"
-    )
+    assert flag.message.startswith("Right at the problem's own size; with 61 made 60: The process ended with")
     assert flag.message.endswith("forward raise for shapes that it was not written for.")
     assert found.checks[0].state is CheckState.FOUND
 

@@ -111,6 +111,15 @@ def test_a_path_out_of_the_simulators_reach_is_a_flag(judge, make_candidate, mak
     assert "threshold-not-tried" in {item.kind for item in evaluation.findings}
 
 
+def test_several_paths_out_of_reach_are_one_flag(judge, make_candidate, make_problem):
+    twice = BY_SIZE.format(limit=10_000_000) + BY_SIZE.format(limit=12_000_000)
+    evaluation = judge(make_problem(LARGE), make_candidate(twice), Tier.B)
+    (flag,) = (item for item in evaluation.findings if item.kind == "threshold-not-tried")
+    assert "10000000" in flag.message
+    assert "12000000" in flag.message
+    assert "Those paths were not tried, because the simulator does not reach so far." in flag.message
+
+
 MEAN_OF_SOME = """
 import torch
 
