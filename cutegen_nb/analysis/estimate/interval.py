@@ -21,7 +21,7 @@ MOST_DEVIATION = 3.0
 NOT_SHARED = 0.25
 """Share of a kernel's error that another kernel of the same problem does not have, though the same terms
 bound both."""
-FARTHER = 0.12
+FARTHER = 0.3
 """Part of the logarithm of a ratio by which it may be wrong: of kernels far apart, less is alike."""
 
 
