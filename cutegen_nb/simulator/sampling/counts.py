@@ -102,6 +102,14 @@ class CountReader:
         for one, row in zip(self._tallies[rows], whole, strict=True):
             _assign(one, row)
 
+    def stretched(self, counts: Counts, factors: Array) -> Counts:
+        """Multiply the counts of each segment by a factor of its own, and the clock by the largest."""
+        by_row = np.repeat(factors, np.diff(self._starts))
+        return Counts(
+            counts.warps * factors, counts.threads * factors, counts.fields * by_row[:, None],
+            counts.clock * float(factors.max(initial=1.0)),
+        )  # fmt: skip
+
     def scattered_sectors(self) -> tuple[int, int]:
         """Return the sectors of scattered loads, and of scattered stores and atomics, as written last."""
         # A bulk copy is a request of one thread for many whole lines.

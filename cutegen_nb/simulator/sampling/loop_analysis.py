@@ -154,6 +154,24 @@ def _operand(operand: Operand, slots: dict[str, int]) -> tuple[int, int] | None:
     return None
 
 
+def exit_comparison(program: Program, target: int, at: int) -> SteeringComparison | None:
+    """Return the comparison of integers that ends a loop of these segments; None without a single one."""
+    segments = range(target, at + 1)
+    last = program.segments[at]
+    leaving = [at] if last.guard >= 0 else [one for one in segments if program.segments[one].target > at]
+    guards = {program.segments[one].guard for one in leaving}
+    found = [
+        item
+        for one in segments
+        for item, _ in program.segments[one].instructions
+        if any(program.lowering.register(name) in guards for name in registers_of(item)[1])
+    ]
+    if len(guards) != 1 or len(found) != 1 or found[0].opcode != "setp":
+        return None
+    names = {one.name for one in found[0].operands if isinstance(one, Register)}
+    return _comparison(found[0], {name: program.lowering.register(name) for name in names})
+
+
 # -- how long a comparison keeps its result ------------------------------------------------------------------
 def periods_left(
     comparison: SteeringComparison,
@@ -168,11 +186,9 @@ def periods_left(
     its result only for the next iteration, and lanes that cross one after the other look like a repetition.
     """
     dtype = DTYPES[comparison.kind]
-    difference, slope = S64.type(0), S64.type(0)
-    for sign, slot, constant in zip((1, -1), comparison.operands, comparison.constants, strict=True):
-        value: Value = S64.type(constant) if slot < 0 else plain(registers[slot]).view(dtype).astype(S64)
+    difference, slope = difference_of(comparison, registers), S64.type(0)
+    for sign, slot in zip((1, -1), comparison.operands, strict=True):
         step = UNCHANGED if slot < 0 else steps[slot]
-        difference = difference + sign * value
         if not isinstance(step, Unchanged):
             # A step is a difference: read as signed, whatever the type compared.
             slope = slope + sign * step.view(np.dtype(f"i{dtype.itemsize}")).astype(S64)
@@ -191,3 +207,13 @@ def periods_left(
         return np.inf
     left = np.abs(difference) / np.maximum(np.abs(slope), 1)
     return float(np.min(np.where(changing, left, np.inf)))
+
+
+def difference_of(comparison: SteeringComparison, registers: list[Value]) -> Value:
+    """Return the first operand less the second, as 64-bit numbers."""
+    dtype = DTYPES[comparison.kind]
+    difference: Value = S64.type(0)
+    for sign, slot, constant in zip((1, -1), comparison.operands, comparison.constants, strict=True):
+        value: Value = S64.type(constant) if slot < 0 else plain(registers[slot]).view(dtype).astype(S64)
+        difference = difference + sign * value
+    return difference

@@ -10,6 +10,8 @@ loops in which threads wait for others. Values accumulated over a skipped loop a
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -20,6 +22,7 @@ from cutegen_nb.simulator.numbers.values import Array, Value
 from cutegen_nb.simulator.sampling.access_log import AccessLog, LogMark
 from cutegen_nb.simulator.sampling.counts import CountReader, Counts
 from cutegen_nb.simulator.sampling.loop_analysis import LoopAnalysis, analysed, periods_left
+from cutegen_nb.simulator.sampling.open_loops import BatchCut, OpenLoops
 from cutegen_nb.simulator.sampling.steps import Unchanged, advanced, same_steps, step_of
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
@@ -91,17 +94,33 @@ class LoopSkipper:
         self._loops: dict[int, _Loop] = {}
         self._known: dict[tuple[int, ...], LoopAnalysis] = {}
         self._log: AccessLog | None = None
+        self._open = OpenLoops(program)
+        self._cut_at = math.inf
         self.skipped = 0.0
         """Warp instructions that were counted and not run since :meth:`begin`."""
 
-    def begin(self, log: AccessLog | None) -> None:
-        """Forget the loops of the batch before; accesses of the next one go to ``log``."""
+    def begin(self, log: AccessLog | None, cut_at: float = math.inf) -> None:
+        """Forget the loops of the batch before; accesses of the next one go to ``log``.
+
+        From ``cut_at`` on, a reading of ``time.monotonic``, the batch is ended where its loops are known.
+        """
         self._loops.clear()
+        self._open.begin()
+        self._cut_at = cut_at
         self._log = log
         self.skipped = 0.0
 
     def turned(self, at: int, target: int, lanes: Batch, mask: Mask | None) -> None:
-        """Look at a loop every few turns, and skip iterations once two periods were equal."""
+        """Look at a loop every few turns, and skip iterations once two periods were equal.
+
+        Raises:
+            BatchCut: time is up for the batch, and what its loops have left is known.
+        """
+        self._open.turned(at, target, lanes, mask)
+        if time.monotonic() > self._cut_at:
+            factors = self._open.factors(np.array(lanes.tally.warps, np.int64) * self._reader.lengths)
+            if factors is not None:
+                raise BatchCut(factors)
         # The loops inside this one have ended and begin anew.
         for inner in [one for one in self._loops if target <= one < at]:
             del self._loops[inner]

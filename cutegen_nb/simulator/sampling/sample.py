@@ -28,6 +28,7 @@ from cutegen_nb.simulator.sampling.access_log import AccessLog, CtaLog
 from cutegen_nb.simulator.sampling.counts import CountReader, Counts, SampleTally
 from cutegen_nb.simulator.sampling.load_rounds import rounds_by_segment
 from cutegen_nb.simulator.sampling.loop_skipper import LoopSkipper
+from cutegen_nb.simulator.sampling.open_loops import BatchCut
 from cutegen_nb.simulator.sampling.reuse import CtaReuse, reuse_of, sharing_of
 from cutegen_nb.simulator.sampling.strata import Stratum, cluster_of, clusters_of, ctas_of, neighbours, strata
 from cutegen_nb.simulator.sampling.unwritten import fill_unwritten
@@ -203,6 +204,8 @@ class _Sampler:
         self._slowest_s = 0.0
         """Seconds of the slowest batch so far."""
         self._least_error = 0.0
+        self._stretch = 1.0
+        """Largest factor by which the counts of a batch that was cut were multiplied."""
 
     # -- running --------------------------------------------------------------------------------------------
     def draw(self) -> None:
@@ -294,11 +297,21 @@ class _Sampler:
         before = self._reader.read(self._tally)
         lanes = Batch(self._setting, list(self._program.lowering.initial), numbers)
         log = AccessLog(logged) if logged else None
-        self._skipper.begin(log)
+        # Half of the time that is left: what comes then is sampled in the other half.
+        now = time.monotonic()
+        self._skipper.begin(log, now + (self._stop_at - now) / 2)
         lanes.loops, lanes.accesses = self._skipper, log
         for name, slot in self._program.lowering.specials():
             lanes.registers[slot] = special_value(name, lanes)
-        run_batch(self._program, lanes)
+        try:
+            run_batch(self._program, lanes)
+        except BatchCut as cut:
+            ran = self._reader.read(self._tally, lanes.clock) - before
+            counts = self._reader.stretched(ran, cut.factors)
+            more = self._reader.instructions(counts) - self._reader.instructions(ran)
+            self._stretch = max(self._stretch, float(cut.factors.max()))
+            self._least_error = _UNKNOWN_ERROR
+            return counts, self._skipper.skipped + more
         return self._reader.read(self._tally, lanes.clock) - before, self._skipper.skipped
 
     # -- extrapolating --------------------------------------------------------------------------------------
@@ -356,13 +369,18 @@ class _Sampler:
         starts = np.array([one.address for one in allocations], np.int64) // SECTOR_BYTES
         own = np.zeros(len(allocations))
         loaded = sum(one.total for one in reuses)
-        by_ctas = self._launch.ctas / max(1, len(reuses))
+        by_ctas = self._stretch * self._launch.ctas / max(1, len(reuses))
         by_loads = profile.counters.gmem_load_sectors / loaded if loaded else by_ctas
         for one in reuses:
             at = np.maximum(np.searchsorted(starts, one.fresh, side="right") - 1, 0)
             weights = one.fresh_weights * np.where(one.fresh_loads, by_loads, by_ctas)
             own += np.bincount(at, weights=weights, minlength=len(allocations))
         extents = [self._tally.extent(one) for one in allocations]
+        if self._stretch > 1:  # other CTAs and later turns touch the rest
+            extents = [
+                (one.end - one.address) // SECTOR_BYTES if extent else 0
+                for one, extent in zip(allocations, extents, strict=True)
+            ]
         # Atomics are not logged: where nothing else touches an allocation, each of their sectors counts.
         atomics = profile.counters.gmem_atomic_sectors
         distinct = sum(min(extent, round(each) or atomics) for extent, each in zip(extents, own, strict=True))
