@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, interval, share, times
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import EndKind, end_kind, ended_words
 from cutegen_nb.analysis.history.row_figures import counted_figures
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
@@ -79,10 +79,16 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     """Format the session's result in at most twelve lines: the best revision, or why there is none."""
     shown = shown_round(session)
     if shown is None or shown.candidate is None or shown.evaluation is None:
-        words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
-        words.append(f"report: {report or 'none'}")
+        words = [
+            outcome(session),
+            *_no_kernel(session),
+            *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else []),
+            f"report: {report or 'none'}",
+        ]
         if session.stopped and session.author == "offline":
             words.append(next_text(next_step(NotJudged(reason=NotJudgedReason.DECLINED))))
+        elif end_kind(session.stopped) is EndKind.BUDGET:
+            words.append("Next: the report shows each request and reply; try another model, or more rounds.")
         return fitted([VerdictLine(text=text) for text in words])
     evaluation = shown.evaluation
     setting = VerdictSetting(source=shown.candidate.source, facts=session.facts, device=session.device)
@@ -103,6 +109,14 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
             VerdictLine(text=next_text(next_step(evaluation.outcome) or export, VERBOSE)),
         ]
     )
+
+
+def _no_kernel(session: Session) -> list[str]:
+    """Say why the last round brought no kernel, unless the session ended for that reason."""
+    last = session.rounds[-1] if session.rounds else None
+    if last is None or not last.note or last.note == session.stopped:
+        return []
+    return [f"No kernel came in r{last.number}: {last.note.rstrip('.')}."]
 
 
 def shown_round(session: Session) -> Round | None:

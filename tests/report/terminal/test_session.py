@@ -32,3 +32,18 @@ def test_a_problem_that_the_offline_author_declines_ends_with_who_else_may_write
     asked = replace(SESSION.rounds[0], attempts=(refusal,), comparison=None, decisions=())
     lines = " ".join(ending_lines(replace(declined, rounds=(asked,)), None))
     assert "Next: use another author (--author manual, or openai with a model)" in lines
+
+
+def test_replies_without_a_kernel_end_with_what_was_wrong_with_them_and_a_next_step():
+    refused = replace(SESSION.rounds[0].attempts[0], candidate=None, evaluation=None)
+    note = "the last of 3 replies held words and no code"
+    asked = replace(SESSION.rounds[0], attempts=(refused,), comparison=None, decisions=(), note=note)
+    spent = replace(SESSION, rounds=(asked,), author="openai:m", stopped="the budget of 1 round is spent")
+    lines = ending_lines(spent, "relu.html")
+    assert f"No kernel came in r0: {note}." in lines
+    assert lines[-1].startswith("Next: the report shows each request and reply")
+    # A failure of the server ended the session: its reason and its advice are told once.
+    failed = replace(spent, rounds=(replace(asked, note="no answer: wait"),), stopped="no answer: wait")
+    text = "\n".join(ending_lines(failed, "relu.html"))
+    assert text.count("no answer: wait") == 1
+    assert "Next:" not in text
