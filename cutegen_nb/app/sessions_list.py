@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from markupsafe import Markup
 
@@ -18,6 +19,8 @@ from cutegen_nb.report.markup import visible
 from cutegen_nb.report.terminal.fitting import paragraph
 from cutegen_nb.store.sqlite import SqliteStore
 
+_WIDEST = 60
+"""Most characters of an end's reason: a server's error has hundreds, and `sessions NAME` tells it whole."""
 MOST_IN_NOTEBOOK = 200
 """Most sessions in the output of a cell, which is saved with the notebook: about 0.6 MB."""
 
@@ -39,7 +42,7 @@ def sessions_text(sessions: Sequence[SessionSummary], damaged: Mapping[str, str]
             *(["-" if item.epochs is None else str(item.epochs)] if epochs else []),
             "-" if item.best is None else f"r{item.best}",
             item.created_at,
-            ended_words(item.stopped) or "may go on",
+            shorten(ended_words(item.stopped), _WIDEST, placeholder=" …") or "may go on",
         )
         for item in sessions
     ]

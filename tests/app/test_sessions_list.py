@@ -29,6 +29,17 @@ def test_columns_for_policies_and_epochs_are_there_where_a_session_has_them():
     assert "epochs" in sessions_text([*summaries("relu"), summarise(evolved_session("gelu"))], {})
 
 
+def test_a_long_reason_of_an_end_is_shortened(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    reason = (
+        "http://127.0.0.1:8765/v1 refused the key (HTTP 401: Incorrect API key provided): check the variable"
+    )
+    (failed,) = summaries("relu")
+    shown = sessions_text([replace(failed, stopped=reason)], {})
+    assert "http://127.0.0.1:8765/v1 refused the key (HTTP 401: …" in shown
+    assert "check the variable" not in shown
+
+
 def test_a_damaged_session_is_told_below_and_an_empty_store_in_words():
     assert sessions_text([], {"gelu": "gelu cannot be read"}) == "gelu cannot be read"
     assert sessions_text([], {}) == "no sessions yet"

@@ -99,6 +99,11 @@ def _problem(source: str, *, path: str, shown: str, name: str) -> Problem:
                 "of tensors Model.forward takes"
             )
         return Problem(name=name, source=source, form=ProblemForm.KERNELBENCH, path=path)
+    if "ModelNew" in names:
+        raise ProblemError(
+            f"{shown} is a kernel, as it defines ModelNew and no Model; give the problem's file here, and "
+            "where a command takes both, the problem first"
+        )
     function = _reference_function(tree, shown)
     if not names & {"get_inputs", "example_inputs"}:
         raise ProblemError(

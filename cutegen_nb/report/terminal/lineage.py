@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.lineage_graph import Lineage, Revision, lineage, tree
 from cutegen_nb.analysis.history.summary import outcome, who
 from cutegen_nb.core.session import Session
@@ -29,7 +30,10 @@ def lineage_text(session: Session) -> str:
         for name, one in drawn
     ]
     key = "★ best   ● approved   ○ passed   × did not pass"
-    tail = [line for part in (missing(graph), key, outcome(session)) if part for line in paragraph(part)]
+    ended = f"Ended: {ended_words(session.stopped)}" if session.stopped else ""
+    tail = [
+        line for part in (missing(graph), key, outcome(session), ended) if part for line in paragraph(part)
+    ]
     shown = table_lines([heading, *body]) if body else []
     return visible("\n".join([*shown, "", *tail]).lstrip("\n"))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, interval, share, times
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import EndKind, end_kind, ended_words
 from cutegen_nb.analysis.history.row_figures import counted_figures
 from cutegen_nb.analysis.history.summary import (
     RoundSummary,
@@ -20,6 +22,8 @@ from cutegen_nb.analysis.history.summary import (
 )
 from cutegen_nb.analysis.population.summary import population_text
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
+from cutegen_nb.core.problem import WorkloadClass
+from cutegen_nb.core.profile import function_name
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.timing import BaselineTiming
@@ -35,6 +39,15 @@ from cutegen_nb.report.terminal.verdict import (
     verdict_rows,
 )
 
+_MANGLED = re.compile(r"\bkernel_cutlass_\w+")
+"""Name that the compiler gives a kernel."""
+_WITH_TENSOR_CORES = (
+    WorkloadClass.MATMUL,
+    WorkloadClass.CONVOLUTION,
+    WorkloadClass.ATTENTION,
+    WorkloadClass.FUSED,
+)
+"""Classes for which each architecture has instructions of its own."""
 _WIDEST = 28
 """Most characters of a name; the table has to fit 100 columns."""
 _DASH = "–"
@@ -79,10 +92,16 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     """Format the session's result in at most twelve lines: the best revision, or why there is none."""
     shown = shown_round(session)
     if shown is None or shown.candidate is None or shown.evaluation is None:
-        words = [outcome(session), *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else [])]
-        words.append(f"report: {report or 'none'}")
+        words = [
+            outcome(session),
+            *_no_kernel(session),
+            *([f"Ended: {ended_words(session.stopped)}"] if session.stopped else []),
+            f"report: {report or 'none'}",
+        ]
         if session.stopped and session.author == "offline":
             words.append(next_text(next_step(NotJudged(reason=NotJudgedReason.DECLINED))))
+        elif end_kind(session.stopped) is EndKind.BUDGET:
+            words.append("Next: the report shows each request and reply; try another model, or more rounds.")
         return fitted([VerdictLine(text=text) for text in words])
     evaluation = shown.evaluation
     setting = VerdictSetting(source=shown.candidate.source, facts=session.facts, device=session.device)
@@ -93,16 +112,53 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     export = (
         f"`cutegen-nb export {session.name} -o {session.name}_kernel.py` judges it at tier C and writes it"
     )
+    ended = f"{ended_words(session.stopped)}{_for_another_target(session)}"
     return fitted(
         [
             VerdictLine(text=said),
             VerdictLine(text=f"r{shown.number}: {head.text}"),
+            *_no_estimate(session),
             *rest,
-            *([VerdictLine(text=f"Ended: {ended_words(session.stopped)}")] if session.stopped else []),
+            *([VerdictLine(text=f"Ended: {ended}")] if session.stopped else []),
             VerdictLine(text=f"report: {report or 'none'}"),
             VerdictLine(text=next_text(next_step(evaluation.outcome) or export, VERBOSE)),
         ]
     )
+
+
+def _for_another_target(session: Session) -> str:
+    """Offer the strategies of the GPU that times were estimated for, where those of another were tried."""
+    target, compiled_for = roof_device(session), session.device.architecture
+    is_other = target.architecture != compiled_for.removesuffix("a")  # the sheet of an H200 says sm_90
+    has_more = session.facts.workload_class in _WITH_TENSOR_CORES
+    if not is_other or not has_more or end_kind(session.stopped) is not EndKind.EXHAUSTED:
+        return ""
+    name = shlex.quote(target.gpu_name.removeprefix("NVIDIA "))
+    return f", for {compiled_for}; `--target {name}` has others"
+
+
+def _no_estimate(session: Session) -> list[VerdictLine]:
+    """Name the kernels for which no time was estimated, with the reason for the last of them."""
+    rounds, reason = [], ""
+    for item in session.rounds:
+        sample = item.evaluation.full_size if item.evaluation else None
+        if item.candidate and sample and sample.missing and not sample.launches:
+            rounds.append(f"r{item.number}")
+            reason = _unmangled(sample.missing, item.candidate.source).partition(". ")[0].rstrip(".")
+    return [VerdictLine(text=f"No estimate in {', '.join(rounds)}: {reason}.")] if rounds else []
+
+
+def _unmangled(text: str, source: str) -> str:
+    """Return a text in which kernels have the names of their functions in `source`."""
+    return _MANGLED.sub(lambda name: function_name(name[0], source), text)
+
+
+def _no_kernel(session: Session) -> list[str]:
+    """Say why the last round brought no kernel, unless the session ended for that reason."""
+    last = session.rounds[-1] if session.rounds else None
+    if last is None or not last.note or last.note == session.stopped:
+        return []
+    return [f"No kernel came in r{last.number}: {last.note.rstrip('.')}."]
 
 
 def shown_round(session: Session) -> Round | None:

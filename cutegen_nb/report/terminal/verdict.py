@@ -102,13 +102,17 @@ def fitted(rows: Sequence[VerdictLine], most: int = MOST_LINES) -> list[str]:
 
 
 def _cut(lines: list[str], over: int, *, least: int) -> None:
-    """Remove `over` lines from the end, keeping at least `least`, with an ellipsis if some are left."""
+    """Remove `over` lines from the end, keeping at least `least`.
+
+    If some are left, the last one ends after a whole word, with an ellipsis.
+    """
     kept = max(len(lines) - max(over, 0), least)
     if kept >= len(lines):
         return
     del lines[kept:]
     if lines:
-        lines[-1] = f"{lines[-1][:-2].rstrip()} …"
+        words = lines[-1].rpartition(" ")[0].rstrip() or lines[-1][:-2]
+        lines[-1] = f"{words} …"
 
 
 def verdict_rows(

@@ -75,6 +75,10 @@ def test_a_syntax_error_names_its_line_and_text():
     ("source", "part"),
     [
         ("", "neither a class Model nor a function"),
+        (
+            "class ModelNew:\n    pass\ndef f(x):\n    return x\n",
+            "is a kernel, as it defines ModelNew and no Model",
+        ),
         (MODEL, "defines Model but no get_inputs"),
         ("def f(x): return x\n", "neither get_inputs nor example_inputs"),
         ("def f(x): return x\ndef g(x): return x\n" + INPUTS, "2 functions (f, g)"),

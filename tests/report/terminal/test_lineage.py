@@ -23,3 +23,8 @@ def test_rounds_without_a_candidate_are_named():
     session = session_of(Relation.FIRST, Relation.FASTER)
     silent = replace(session.rounds[1], attempts=(), note="no reply")
     assert "No candidate came of r1." in lineage_text(replace(session, rounds=(session.rounds[0], silent)))
+
+
+def test_the_reason_of_the_end_is_told_whole():
+    session = replace(session_of(Relation.FIRST), stopped="no answer: check that the server runs")
+    assert lineage_text(session).splitlines()[-1] == "Ended: no answer: check that the server runs"

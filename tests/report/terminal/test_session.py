@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cutegen_nb.core.estimate import FullSizeSample
+from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.terminal.session import ending_lines, rounds_lines
 from cutegen_nb.testing import examples
@@ -32,3 +34,49 @@ def test_a_problem_that_the_offline_author_declines_ends_with_who_else_may_write
     asked = replace(SESSION.rounds[0], attempts=(refusal,), comparison=None, decisions=())
     lines = " ".join(ending_lines(replace(declined, rounds=(asked,)), None))
     assert "Next: use another author (--author manual, or openai with a model)" in lines
+
+
+def test_replies_without_a_kernel_end_with_what_was_wrong_with_them_and_a_next_step():
+    refused = replace(SESSION.rounds[0].attempts[0], candidate=None, evaluation=None)
+    note = "the last of 3 replies held words and no code"
+    asked = replace(SESSION.rounds[0], attempts=(refused,), comparison=None, decisions=(), note=note)
+    spent = replace(SESSION, rounds=(asked,), author="openai:m", stopped="the budget of 1 round is spent")
+    lines = ending_lines(spent, "relu.html")
+    assert f"No kernel came in r0: {note}." in lines
+    assert lines[-1].startswith("Next: the report shows each request and reply")
+    # A failure of the server ended the session: its reason and its advice are told once.
+    failed = replace(spent, rounds=(replace(asked, note="no answer: wait"),), stopped="no answer: wait")
+    text = "\n".join(ending_lines(failed, "relu.html"))
+    assert text.count("no answer: wait") == 1
+    assert "Next:" not in text
+
+
+def test_a_kernel_without_an_estimate_ends_with_the_reason():
+    def ended(missing):
+        best = SESSION.best
+        evaluation = replace(best.evaluation, full_size=FullSizeSample(missing=missing))
+        attempt = replace(best.attempts[-1], evaluation=evaluation)
+        sampled = replace(best, attempts=(*best.attempts[:-1], attempt))
+        return ending_lines(replace(SESSION, rounds=(*SESSION.rounds[:-1], sampled)), None)
+
+    late = "The sample of kernel kernel_cutlass_relu_kernel_tensorptrf32_0 was not finished in time. It ran."
+    lines = ended(late)
+    assert "No estimate in r1: The sample of kernel relu_kernel was not finished in time." in lines
+    assert "No estimate" not in "\n".join(ended(""))
+
+
+def test_a_product_whose_strategies_were_all_tried_for_sm_80_ends_with_those_of_the_target():
+    def ended(workload_class, stopped="every strategy was tried on r1", architecture="sm_80"):
+        first, second = SESSION.rounds
+        device = replace(SESSION.device, architecture=architecture)
+        reason = replace(second.comparison, reason="Estimated for NVIDIA H200: 2.00× as fast.")
+        facts = replace(SESSION.facts, workload_class=workload_class)
+        rounds = (first, replace(second, comparison=reason))
+        session = replace(SESSION, facts=facts, rounds=rounds, stopped=stopped, device=device)
+        return "\n".join(ending_lines(session, None))
+
+    offered = "Ended: every strategy was tried on r1, for sm_80; `--target H200` has others"
+    assert offered in ended(WorkloadClass.MATMUL)
+    assert "--target" not in ended(WorkloadClass.ELEMENTWISE)
+    assert "--target" not in ended(WorkloadClass.MATMUL, "the budget of 2 rounds is spent")
+    assert "--target" not in ended(WorkloadClass.MATMUL, architecture="sm_90a")

@@ -11,7 +11,7 @@ from cutegen_nb.core.evaluation import Judged, NotJudged, NotJudgedReason, Verdi
 from cutegen_nb.core.finding import Exhibit, Finding, Severity
 from cutegen_nb.core.timing import BaselineTiming, Timing
 from cutegen_nb.report.terminal.next_steps import next_step
-from cutegen_nb.report.terminal.verdict import MOST_LINES, VerdictSetting, verdict_lines
+from cutegen_nb.report.terminal.verdict import MOST_LINES, VerdictLine, VerdictSetting, fitted, verdict_lines
 from cutegen_nb.testing import examples
 
 SOURCE = "import torch\n\n\ndef forward(x):\n    return torch.relu(x)\n"
@@ -124,3 +124,10 @@ def test_a_candidates_message_cannot_print_a_line_that_passes_for_the_verdict():
     assert not [line for line in lines if line.startswith("PASSED")]
     assert "\x1b" not in "\n".join(lines)
     assert "\r" not in "\n".join(lines)
+
+
+def test_a_row_that_is_cut_ends_after_a_whole_word(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    words = "seventeen eighteen nineteen twenty"
+    lines = fitted([VerdictLine(text=f"{words} {words} {words}"), VerdictLine(text="last")], most=3)
+    assert lines == ["seventeen eighteen", "  nineteen …", "last"]
