@@ -130,9 +130,9 @@ def test_killing_the_supervisor_is_a_verdict_and_leaves_nothing(judge):
 
 
 @pytest.fixture(scope="module")
-def hurried(judge_class):
-    """An evaluator with a short deadline, whose template a test may end."""
-    made = judge_class(device="simulator", deadline_s=4.0, memory_bytes=1 << 30)
+def hurried(judge_class, template):
+    """An evaluator with a short deadline, whose template a test may end: the next request starts another."""
+    made = judge_class(template=template, device="simulator", deadline_s=4.0, memory_bytes=1 << 30)
     yield made
     made.close()
 
