@@ -176,13 +176,13 @@ def test_the_program_is_main_in_its_own_folder_with_its_own_arguments_environmen
 ):
     (tmp_path / "beside.py").write_text("import sys\nhere = sys.argv\n")
     text = (
-        "import sys, os, beside, __main__, pickle, atexit, threading\n"
+        "import sys, os, beside, __main__, pickle, atexit, threading, gc\n"
         "class Mine: pass\n"
         "assert __name__ == '__main__' and __main__.Mine is Mine and pickle.loads(pickle.dumps(Mine)) is Mine\n"
         "assert __file__ == os.path.abspath('program.py') and sys.path[0] == os.path.dirname(__file__)\n"
         "assert not any(path.endswith('cutegen_nb') for path in sys.path)\n"
         "assert sys.argv == beside.here == ['program.py', '--json', '-x', '--', 'y'], sys.argv\n"
-        "assert sys.stdin.read() == ''\n"
+        "assert sys.stdin.read() == '' and gc.isenabled()\n"
         "assert os.environ['CUTE_DSL_ENABLE_TVM_FFI'] == '1'\n"
         "atexit.register(print, 'at its end')\n"
         "threading.Timer(0.2, print, ['in a thread']).start()\n"
