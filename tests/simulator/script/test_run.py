@@ -38,6 +38,8 @@ def line_of(beginning):
     return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(beginning))
 
 
+# By the command line these two run in `make test`: tests/cli/test_simulate.py.
+@pytest.mark.long
 def test_a_program_written_for_a_gpu_runs_unmodified_and_its_launches_are_counted_by_line():
     done, output = run(ADDS, "--n", 1000, "--repeat", 3)
     assert output.splitlines() == ["ran on cutegen simulator sm_80, cuda:0", "took 999999.00 us", "PASS"]
@@ -53,6 +55,7 @@ def test_a_program_written_for_a_gpu_runs_unmodified_and_its_launches_are_counte
     assert done.sources == {ADDS: Path(ADDS).read_text()}
 
 
+@pytest.mark.long
 def test_a_fault_is_a_finding_at_its_line_and_the_traceback_holds_the_program_s_frames_only():
     done, output = run(ADDS, "--shift", 1, "--n", 1000)
     (found,) = done.findings
