@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import gc
 import itertools
 import os
 import shutil
@@ -16,6 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from cutegen_nb.evaluator.process.fork_server import ForkServer
 
+gc.disable()
+"""Until the tests are collected: the modules and tests that are made until then stay."""
 os.environ.pop("COLUMNS", None)
 """pytest-xdist gives its workers one, by which our text is folded; a test that is about folding sets its own."""
 
@@ -36,10 +39,19 @@ def knowledge_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def templates() -> Iterator[dict[str, ForkServer]]:
     """Fork servers that outlive an evaluator, by architecture."""
+    os.environ["SOME_API_KEY"] = "secret"  # for the test that no candidate sees it
     servers: dict[str, ForkServer] = {}
     yield servers
     for server in servers.values():
         server.close()
+
+
+@pytest.fixture(scope="session")
+def template(templates: dict[str, ForkServer]) -> ForkServer:
+    """Fork server of the simulator's first architecture, for evaluators of this process."""
+    from cutegen_nb.evaluator.process.fork_server import ForkServer
+
+    return templates.setdefault("sm_80", ForkServer("simulator", "sm_80"))
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +83,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     _put_slow_files_first(items)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among what stays."""
+    gc.freeze()
+    gc.enable()
+
+
 def _mark_later_cases(items: list[pytest.Item]) -> None:
     cases: collections.Counter[str] = collections.Counter()
     for item in items:
@@ -86,6 +105,37 @@ def _put_slow_files_first(items: list[pytest.Item]) -> None:
     """Files of slow tests first: a long one at the end would keep one process busy and leave the others idle."""
     slow = {item.path for item in items if _is_slow(item)}
     items.sort(key=lambda item: item.path not in slow)
+
+
+SHARED = {
+    "sm_90a programs": (
+        "tests/simulator/ops/warpgroup/test_hopper_programs.py", "tests/simulator/ops/sync/test_pipeline_programs.py",
+        "tests/simulator/state/test_tensor_map", "tests/simulator/host/test_tensor_maps.py",
+    ),
+    "sm_80 programs": ("tests/simulator/host/", "tests/simulator/checkers/"),
+    "kernels on Hopper": (
+        "tests/authors/test_offline_attention.py", "tests/authors/offline/test_examples.py",
+        "tests/authors/offline/fused/test_residence.py",
+    ),
+    "kernels": (
+        "tests/authors/test_offline_kernels.py", "tests/authors/test_offline_random_graphs.py",
+        "tests/authors/offline/operators/", "tests/authors/offline/fused/", "tests/authors/offline/test_requests.py",
+    ),
+}  # fmt: skip
+"""Files, by the start of their path, whose tests ask one simulator process: each worker would start its own."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Keep files that share a process on one worker, with ``--dist=loadfile``."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            shared = (name for name, starts in SHARED.items() if nodeid.startswith(starts))
+            return next(shared, super()._split_scope(nodeid))
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _is_slow(item: pytest.Item) -> bool:

@@ -11,6 +11,7 @@ many as on a GPU. With ``threads``, convolutions and maxima over windows are tho
 each answer has its source.
 """
 
+import gc
 import importlib.util
 import json
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from cutegen_nb.simulator.host.simulation import install, prepare_environment
 
+gc.disable()  # almost all that the imports make stays
 ARCHITECTURE = sys.argv[1] if len(sys.argv) > 1 else "sm_80"
 os.environ.update(prepare_environment(ARCHITECTURE))
 
@@ -43,6 +45,8 @@ from cutegen_nb.evaluator.problem.trace import trace_facts  # noqa: E402
 
 torch.set_num_threads(1)
 SIMULATION = install(ARCHITECTURE)
+gc.freeze()
+gc.enable()
 COLUMNS_OF_A_THREAD = splits.COLUMNS_OF_A_THREAD
 HALF_OF_AN_SM, WHOLE_SM = residence.HALF_OF_AN_SM, residence.WHOLE_SM
 

@@ -40,6 +40,11 @@ def get_inputs():
 """
 
 
+def menu_of(source):
+    given = Problem(name="attention", source=source, form=ProblemForm.FUNCTION, function="reference")
+    return {item.name for item in OperatorsWriter().menu(trace_facts(given))}
+
+
 def check(offline_simulator, source, steps=None):
     answer = offline_simulator.ask("attention", source, steps=steps)
     assert "revisions" in answer, answer
@@ -73,15 +78,16 @@ def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulato
 
 
 HOPPER = {
-    "causal in bfloat16": (CAUSAL, ("1, 2", 200, 200, 128, 128), ".bfloat16()", "attention-wgmma"),
     "odd lengths, other columns": (ATTENTION, ("1, 2", 100, 200, 64, 72), ".half()", "attention-wgmma"),
-    "odd lengths in float32": (ATTENTION, ("1, 2", 100, 200, 64, 72), "", "attention-fp16x2"),
+    "odd lengths of one head in float32": (ATTENTION, ("1, 1", 100, 200, 64, 72), "", "attention-fp16x2"),
     "wide heads in float32": (ATTENTION, ("1, 2", 130, 256, 320, 384), "", "attention-products"),
 }
 LONG_HOPPER = {
     "whole blocks": (ATTENTION, ("1, 2", 256, 256, 64, 64), ".half()", "attention-wgmma"),
     "more tiles than multiprocessors": (ATTENTION, ("4, 40", 16, 16, 64, 64), ".half()", "attention-wgmma"),
     "three dimensions": (ATTENTION, (2, 128, 128, 64, 64), ".half()", "attention-wgmma"),
+    "causal in bfloat16": (CAUSAL, ("1, 2", 200, 200, 128, 128), ".bfloat16()", "attention-wgmma"),
+    "two heads in float32": (ATTENTION, ("1, 2", 100, 200, 64, 72), "", "attention-fp16x2"),
     "the widest heads": (ATTENTION, ("1, 1", 70, 150, 256, 192), ".half()", "attention-wgmma"),
     "whole blocks in float32": (ATTENTION, ("1, 2", 128, 256, 64, 64), "", "attention-fp16x2"),
     "causal in float32": (CAUSAL, ("1, 2", 200, 200, 128, 128), "", "attention-fp16x2"),
@@ -122,16 +128,22 @@ def test_hopper_kernels_add_a_mask(hopper_simulator, suffix, sizes, expected):
     assert revision["applied"] == [expected]
 
 
-def test_a_head_too_wide_for_hopper_tiles_or_not_of_whole_16_bytes_has_the_others(hopper_simulator):
-    for columns in (36, 320):
-        source = problem(ATTENTION, ("1, 1", 20, 30, columns, columns), ".half()")
-        (revision,) = check(hopper_simulator, source, steps=[1])
-        assert revision["applied"] == ["attention-tiles"]
+@pytest.mark.parametrize("columns", [36, 320])
+def test_a_head_too_wide_for_hopper_tiles_or_not_of_whole_16_bytes_has_the_others(columns):
+    names = menu_of(problem(ATTENTION, ("1, 1", 20, 30, columns, columns), ".half()"))
+    assert "attention-wgmma" not in names
+    assert "attention-tiles" in names
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("columns", [36, 320])
+def test_the_others_are_right_on_hopper(hopper_simulator, columns):
+    source = problem(ATTENTION, ("1, 1", 20, 30, columns, columns), ".half()")
+    (revision,) = check(hopper_simulator, source, steps=[1])
+    assert revision["applied"] == ["attention-tiles"]
 
 
 @pytest.mark.parametrize(("batch", "offered"), [("256, 16", True), ("1024, 16", False)])
 def test_hopper_tiles_are_offered_while_offsets_fit_in_32_bits(batch, offered):
-    source = problem(ATTENTION, (batch, 4096, 4096, 64, 64), ".half()")
-    given = Problem(name="large", source=source, form=ProblemForm.FUNCTION, function="reference")
-    names = {item.name for item in OperatorsWriter().menu(trace_facts(given))}
+    names = menu_of(problem(ATTENTION, (batch, 4096, 4096, 64, 64), ".half()"))
     assert ("attention-wgmma" in names) == offered

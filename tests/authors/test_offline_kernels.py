@@ -152,15 +152,15 @@ def get_init_inputs():
 
 MODULES = {
     "batch norm": {"init": "self.norm = nn.BatchNorm2d(features)", "value": "self.norm(x)"},
+    "a parameter of its own": {
+        "init": "self.scale = nn.Parameter(torch.rand(features, 1, 1))",
+        "value": "torch.tanh(x) * self.scale",
+    },
     "instance norm": {
         "init": "self.norm = nn.InstanceNorm2d(features, affine=True)",
         "value": "self.norm(x)",
     },
     "group norm": {"init": "self.norm = nn.GroupNorm(4, features)", "value": "self.norm(x)"},
-    "a parameter of its own": {
-        "init": "self.scale = nn.Parameter(torch.rand(features, 1, 1))",
-        "value": "torch.tanh(x) * self.scale",
-    },
 }
 
 
@@ -182,6 +182,7 @@ def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_simulator, name):
     source = MODULE.format(
@@ -196,9 +197,10 @@ def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_si
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("value", "counter"),
-    [("torch.relu(x)", "sectors"), ("torch.softmax(x, 1)", "sectors"), ("x.sum(0)", "instructions")],
+    [("torch.softmax(x, 1)", "sectors"), ("x.sum(0)", "instructions"), ("torch.relu(x)", "sectors")],
 )
 def test_every_revision_is_right_and_some_later_one_does_less_work_than_the_first(
     offline_simulator, value, counter
@@ -212,7 +214,8 @@ def test_every_revision_is_right_and_some_later_one_does_less_work_than_the_firs
     assert min(later) < first
 
 
-@pytest.mark.parametrize("value", ["torch.exp(x)", "torch.softmax(x, 1)", "torch.softmax(x, 0)", "x.sum()"])
+@pytest.mark.first(1)
+@pytest.mark.parametrize("value", ["torch.softmax(x, 1)", "torch.exp(x)", "torch.softmax(x, 0)", "x.sum()"])
 def test_offsets_of_64_bits_where_32_are_too_few(offline_simulator, value):
     source = (
         f"import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(700, 64)]\n"
@@ -248,6 +251,14 @@ BESIDE_PYTORCH = {
             given="features",
         ),
     ),
+    "a kernel before PyTorch's product": (
+        "matmul",
+        """
+import torch
+def reference(x): return torch.relu(x) @ x.T
+def get_inputs(): return [torch.randn(8, 12)]
+""",
+    ),
     "a linear layer and a softmax": (
         "matmul",
         MODULE.format(
@@ -258,14 +269,6 @@ BESIDE_PYTORCH = {
             shape="30, features",
             given="features",
         ),
-    ),
-    "a kernel before PyTorch's product": (
-        "matmul",
-        """
-import torch
-def reference(x): return torch.relu(x) @ x.T
-def get_inputs(): return [torch.randn(8, 12)]
-""",
     ),
     "two products that a kernel joins": (
         "matmul",
@@ -278,6 +281,7 @@ def get_inputs(): return [torch.rand(12, 20), torch.rand(20, 9)]
 }
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", BESIDE_PYTORCH)
 def test_kernels_beside_pytorchs_own_part_are_right(offline_simulator, name):
     family, source = BESIDE_PYTORCH[name]

@@ -28,7 +28,8 @@ def get_inputs():
 """
 
 PROGRAM = """
-import importlib.util, json, os, sys, types
+import gc, importlib.util, json, os, sys, types
+gc.disable()  # almost all that the imports make stays
 import torch
 import cuda.bindings.driver as cuda
 import cutlass
@@ -50,7 +51,8 @@ cute.compile(candidate.product_host, *fakes, *chosen, cuda.CUstream(0))
 (cubin,) = [name for name in os.listdir(folder) if name.endswith(".cubin")]
 with open(os.path.join(folder, cubin), "rb") as file:
     (found,) = resources_of(file.read(), "sm_90a").values()
-print("RESULT" + json.dumps([chosen[0], found.registers, found.spill_store_bytes, found.stack_bytes]))
+print("RESULT" + json.dumps([chosen[0], found.registers, found.spill_store_bytes, found.stack_bytes]), flush=True)
+os._exit(0)  # without the interpreter's own end, which takes a second
 """
 
 
@@ -95,7 +97,8 @@ def get_init_inputs():
 """
 
 CONVOLVING = """
-import importlib.util, json, os, sys, types
+import gc, importlib.util, json, os, sys, types
+gc.disable()  # almost all that the imports make stays
 import torch
 import cuda.bindings.driver as cuda
 import cutlass
@@ -118,16 +121,18 @@ def launch(host, tensors, *chosen):
     with open(os.path.join(folder, cubin), "rb") as file:
         found = resources_of(file.read(), "sm_90a")
     spilled = sum(one.spill_store_bytes + one.stack_bytes for one in found.values())
-    print("RESULT" + json.dumps([chosen[0], chosen[1], spilled]))
+    print("RESULT" + json.dumps([chosen[0], chosen[1], spilled]), flush=True)
 
 kind = getattr(torch, dtype)
 x = torch.empty((8, 64, 512, 512), dtype=kind, device="meta")
 candidate.conv(launch, x, torch.empty((int(filters), 64, 3, 3), dtype=kind, device="meta"))
+os._exit(0)
 """
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("filters", "dtype", "tile"), [
-    (64, "float32", [384, 64, 32]), (128, "float16", [384, 128, 64]),
+    (128, "float16", [384, 128, 64]), (64, "float32", [384, 64, 32]),
 ])  # fmt: skip
 def test_the_sums_of_a_convolution_fit_the_registers_of_three_warp_groups(filters, dtype, tile, tmp_path):
     source = CONVOLUTION.format(filters=filters, dtype=dtype)

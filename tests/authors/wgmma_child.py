@@ -60,6 +60,8 @@ def main():
     folder = Path(sys.argv[1])
     names = sorted(path.name.removesuffix(".kernel.py") for path in folder.glob("*.kernel.py"))
     sys.stdout.write(json.dumps({name: tried(folder, name) for name in names}) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # without the interpreter's own end, which takes a second
 
 
 if __name__ == "__main__":

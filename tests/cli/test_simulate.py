@@ -20,6 +20,12 @@ def command(*words):
     return [sys.executable, "-W", "ignore", "-m", "cutegen_nb", "simulate", *map(str, words)]
 
 
+def line_of(beginning):
+    """Line of the program that begins so."""
+    lines = ADDS.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(beginning))
+
+
 def simulate(*words, folder=ROOT):
     return subprocess.run(
         command(*words),
@@ -37,8 +43,7 @@ def test_stdout_is_the_program_s_and_the_report_goes_to_stderr_and_files(tmp_pat
     files = [tmp_path / "report.json", tmp_path / "report.html"]
     done = simulate("--json", files[0], "--html", files[1], ADDS, "--n", 1000, "--repeat", 12)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "PASS"
-    assert "simulate" not in done.stdout.replace("simulator", "")
+    assert done.stdout.splitlines() == ["ran on cutegen simulator sm_80, cuda:0", "took 999999.00 us", "PASS"]
     assert "12 launches were executed in full and checked: no finding" in done.stderr
     assert "A kernel was launched 12 times" in done.stderr
     has_one_name_in_every_table(done.stderr)
@@ -47,7 +52,12 @@ def test_stdout_is_the_program_s_and_the_report_goes_to_stderr_and_files(tmp_pat
     assert report["source"] == "simulated counts"
     assert report["arguments"] == ["--n", "1000", "--repeat", "12"]
     assert report["launches"][0]["times"] == 12
-    assert report["launches"][0]["counters"]["gmem_load_bytes"] == 12 * 8000
+    (launches,) = report["launches"]
+    assert launches["grid"] == [8, 1, 1]
+    assert launches["counters"]["gmem_load_bytes"] == 12 * 2 * 1000 * 4
+    line = next(item for item in launches["lines"] if item["line"] == line_of("c[i] ="))
+    assert line["file"] == str(ADDS)
+    assert line["counters"]["gmem_load_bytes"] + line["counters"]["gmem_store_bytes"] == 12 * 3 * 1000 * 4
     assert (report["ending"], report["exit_status"], report["findings"]) == ("finished", 0, [])
     page = files[1].read_text()
     assert "c[i]" in page
@@ -60,10 +70,14 @@ def test_a_finding_decides_the_status_and_json_goes_to_stdout_alone(tmp_path):
     done = simulate("--json", "-", ADDS, "--shift", 1)
     assert done.returncode == 3
     report = json.loads(done.stdout)
-    assert [item["kind"] for item in report["findings"]] == ["out-of-bounds"]
-    assert report["exit_status"] == 1
-    assert "FINDING adds.py:" in done.stderr
+    (found,) = report["findings"]
+    assert (found["kind"], found["line"], found["file"]) == ("out-of-bounds", line_of("c[i] ="), str(ADDS))
+    assert (report["ending"], report["exit_status"]) == ("raised", 1)
+    assert f"FINDING adds.py:{found['line']}" in done.stderr
     assert done.stderr.count("Traceback") == 1
+    frames = [line for line in done.stderr.splitlines() if line.startswith('  File "')]
+    assert len(frames) == 2
+    assert all(str(ADDS) in frame for frame in frames)
 
 
 @pytest.mark.slow

@@ -30,12 +30,12 @@ def cutegen(
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, timeout=120, check=False)
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("letters", "arguments"),
     [
-        ("ascii", ["checks"]),
         ("ascii", ["strategies"]),
+        ("ascii", ["checks"]),
         ("latin-1", ["layout", "--help"]),
         ("cp437", ["merge", "--help"]),
     ],
@@ -67,6 +67,7 @@ def test_a_reader_who_has_seen_enough_is_no_failure(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{\n", b"")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "arguments", [["sessions", "nobody"], ["run", "nowhere.py"], ["profiles", "check", "nobody"]]
 )
@@ -76,7 +77,7 @@ def test_a_refusal_is_one_json_object_too_where_json_was_asked_for(tmp_path, arg
     assert f"cutegen-nb: error: {json.loads(done.stdout)['error']}\n" == done.stderr.decode()
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "arguments", [["checks", "--nope"], ["chekcs"], ["evaluate"], ["run", "p", "--rounds", "x"]]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -80,11 +79,13 @@ def get_init_inputs():
 class Judge:
     """An evaluator driven from synchronous tests; each call has an event loop of its own.
 
-    Problems and candidates are given by the name of their file, or as source.
+    Problems and candidates are given by the name of their file, or as source. A template that is given stays
+    when the evaluator is closed.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, *, template=None, **settings):
         self.evaluator = KernelEvaluator(**settings)
+        self.given = self.evaluator._workers.server = template
         self.stages = []
 
     @staticmethod
@@ -122,6 +123,8 @@ class Judge:
         return self.evaluator._workers.server.process_id
 
     def close(self):
+        if self.given is not None:
+            self.evaluator._workers.server = None
         asyncio.run(self.evaluator.close())
 
 
@@ -144,9 +147,8 @@ def new_judge():
 
 
 @pytest.fixture(scope="session")
-def judge():
-    os.environ["SOME_API_KEY"] = "secret"  # for the test that no candidate sees it
-    made = Judge(device="simulator", deadline_s=20.0, memory_bytes=1 << 30)
+def judge(template):
+    made = Judge(template=template, device="simulator", deadline_s=20.0, memory_bytes=1 << 30)
     yield made
     made.close()
 

@@ -169,7 +169,7 @@ def look(reference, drawn, found, want, gate=None):
     )
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(2)
 @pytest.mark.parametrize("name", CASES)
 def test_it_passes_tier_b_with_no_other_flag(judge, name):
     answer, inputs, body, forward, flags = CASES[name]

@@ -44,8 +44,8 @@ SAMPLE = ("hangs", "relu", "fork_bomb", "reads_stdin", "hard_exit")
 
 
 @pytest.fixture(scope="module")
-def pool(judge_class):
-    made = judge_class(device="simulator", deadline_s=LATE_S, memory_bytes=1 << 30)
+def pool(judge_class, template):
+    made = judge_class(template=template, device="simulator", deadline_s=LATE_S, memory_bytes=1 << 30)
     yield made
     made.close()
 

@@ -7,6 +7,7 @@ A program has either ``check(simulation, *arguments)``, whose result is the answ
 the simulation that assert; the answer then says ``ok`` or the traceback for each by name.
 """
 
+import gc
 import importlib.util
 import json
 import os
@@ -65,10 +66,13 @@ def run(simulation, path, arguments):
 
 def main():
     architecture, answers = sys.argv[1], int(sys.argv[2])
+    gc.disable()  # almost all that the imports make stays
     os.environ.update(host.prepare_environment(architecture))
     simulation = host.install(architecture)
     import torch
 
+    gc.freeze()
+    gc.enable()
     torch.set_num_threads(1)
     os.set_inheritable(answers, False)
     for line in sys.stdin:

@@ -17,11 +17,13 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_nb.evaluator.process import process_tree
 from cutegen_nb.evaluator.process.supervisor import children_pipe, supervise
-from cutegen_nb.evaluator.worker import warmup
-from cutegen_nb.evaluator.worker.worker import WorkerContext, prepare, serve
+
+if TYPE_CHECKING:
+    from cutegen_nb.evaluator.worker.worker import WorkerContext
 
 _DESCRIPTORS = 2
 """Number of file descriptors sent with each request: the worker's channel and the supervisor's."""
@@ -29,6 +31,11 @@ _DESCRIPTORS = 2
 
 def main() -> int:
     """Serve requests until the evaluator closes the control socket."""
+    # Almost all that the imports make stays: to look through it again and again took a fifth of the start.
+    gc.disable()
+    from cutegen_nb.evaluator.worker import warmup  # noqa: PLC0415 - torch, after the line above
+    from cutegen_nb.evaluator.worker.worker import prepare  # noqa: PLC0415
+
     parser = argparse.ArgumentParser()
     parser.add_argument("--control", type=int, required=True)
     parser.add_argument("--device", choices=("cuda", "simulator"), required=True)
@@ -53,6 +60,7 @@ def main() -> int:
     # Objects made so far live for ever: keep the collector from touching their pages, which copies them.
     gc.collect()
     gc.freeze()
+    gc.enable()
     control.sendall(b"r")
     _serve(control, surroundings)
     # The evaluator has closed its end or was killed: leave no process and no file behind.
@@ -111,6 +119,8 @@ def _end_orphans(supervisors: set[int]) -> None:
 
 def _supervise(descriptors: list[int], surroundings: WorkerContext) -> None:
     """Run as a supervisor, and in its fork as the worker; never returns."""
+    from cutegen_nb.evaluator.worker.worker import serve  # noqa: PLC0415 - imported by the template
+
     os.setsid()
     worker_fd, supervisor_fd = descriptors
     supervise(
@@ -122,4 +132,6 @@ def _supervise(descriptors: list[int], surroundings: WorkerContext) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    # Not by sys.exit: to take torch and the DSL apart takes a second, and the evaluator waits for it.
+    os._exit(status)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import gc
 import json
 import mmap
 import os
@@ -155,11 +156,13 @@ def main() -> None:
     order = decode(ScriptRequest, json.loads(sys.argv[1]))
     _end_with_parent()
     records = Records(order.record_fd)
+    gc.disable()  # almost all that the imports make stays
     try:
         simulation = bridge.install(order.architecture)
     except ConfigurationError as error:
         records.write("unusable", message=str(error))
         sys.exit(_UNUSABLE)
+    gc.enable()
     _limit_memory()
     watch = _Watch(simulation, records)
     layouts = LayoutCollector()

@@ -123,18 +123,19 @@ MATRICES, VECTOR = "torch.rand(40, 36), torch.rand(36, 50)", "torch.rand(40, 102
 
 
 @pytest.mark.slow
+@pytest.mark.first(5)
 @pytest.mark.parametrize(
     ("source", "step", "words"),
     [
         (ONE.format(value="torch.relu(x)"), -1, "64 threads, unroll by 3, float2"),
-        (ONE.format(value="torch.relu(x)"), -1, "1024 threads, unroll by 16, scalar loads"),
-        (ONE.format(value="torch.softmax(x, 1)"), 0, "32 threads, unroll by 5"),
         (ONE.format(value="torch.softmax(x, 1)"), -1, "32 threads, vectors of 2"),
         (ONE.format(value="x.sum(0)"), -1, "64 threads, unroll by 3, 64-bit loads"),
-        (ONE.format(value="x.mean()"), -1, "512 threads, unroll by 7"),
         (PAIR.format(value="x @ y", inputs=MATRICES), 1, "tiles of 8"),
-        (PAIR.format(value="x @ y", inputs=MATRICES), 1, "tiles of 32"),
         (PAIR.format(value="x @ y", inputs=VECTOR), -1, "64 threads, unroll by 3"),
+        (ONE.format(value="torch.relu(x)"), -1, "1024 threads, unroll by 16, scalar loads"),
+        (ONE.format(value="torch.softmax(x, 1)"), 0, "32 threads, unroll by 5"),
+        (ONE.format(value="x.mean()"), -1, "512 threads, unroll by 7"),
+        (PAIR.format(value="x @ y", inputs=MATRICES), 1, "tiles of 32"),
     ],
     ids=lambda item: item.partition("return ")[2].partition("\n")[0] if str(item).startswith("import") else None,
 )  # fmt: skip

@@ -63,9 +63,9 @@ def right(judge, then="return y"):
 
 
 @pytest.fixture(scope="module")
-def quick(judge_class):
+def quick(judge_class, template):
     """An evaluator whose checks above tier A take no time, but this one."""
-    made = judge_class(device="simulator", deadline_s=15.0, memory_bytes=1 << 30)
+    made = judge_class(template=template, device="simulator", deadline_s=15.0, memory_bytes=1 << 30)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "cutegen_nb.evaluator.evaluation_case.HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 0.0)

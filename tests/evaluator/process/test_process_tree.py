@@ -130,9 +130,9 @@ def test_killing_the_supervisor_is_a_verdict_and_leaves_nothing(judge):
 
 
 @pytest.fixture(scope="module")
-def hurried(judge_class):
-    """An evaluator with a short deadline, whose template a test may end."""
-    made = judge_class(device="simulator", deadline_s=4.0, memory_bytes=1 << 30)
+def hurried(judge_class, template):
+    """An evaluator with a short deadline, whose template a test may end: the next request starts another."""
+    made = judge_class(template=template, device="simulator", deadline_s=4.0, memory_bytes=1 << 30)
     yield made
     made.close()
 
@@ -242,10 +242,11 @@ def test_a_killed_parent_leaves_neither_process_nor_folder_but_the_templates_byt
     assert {"supervisor", "worker"} <= cached
 
 
-def test_what_a_candidate_imports_is_not_cached(judge):
-    found = judge("relu", _with(judge, "import sys; print('writes', not sys.dont_write_bytecode)"))
+def test_what_a_candidate_imports_is_not_cached_and_its_garbage_is_collected(judge):
+    told = "import gc, sys; print('writes', not sys.dont_write_bytecode, 'collects', gc.isenabled())"
+    found = judge("relu", _with(judge, told))
     assert found.passed, found.summary
-    assert "writes False" in found.log
+    assert "writes False collects True" in found.log
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from cutegen_nb.core.errors import EvaluatorError, UsageError
 from cutegen_nb.evaluator.evaluator import KernelEvaluator
 from cutegen_nb.evaluator.worker.remote_call import RemoteCall, ServedModule, pack, unpack_outputs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_template")]
 
 PROBLEM = problem_from_string(
     """import torch
@@ -45,7 +45,7 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.fixture(scope="module")
-def call() -> Iterator:
+def call(one_template: None) -> Iterator:
     loop = asyncio.new_event_loop()
     evaluator = KernelEvaluator(device="simulator", deadline_s=10)
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-# pytest's importlib mode puts no test folder on the path.
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from notebook_kernels import Kernel
 
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import (
@@ -43,7 +37,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine():
+def engine(one_template):
     made = EventLoopThread()
     yield made
     made.close()
@@ -91,19 +85,6 @@ def test_a_cheat_of_a_file_is_judged_and_its_deepest_result_stays_on_the_scorebo
 def test_a_shipped_cheat_is_judged_and_leaves_no_score(engine):
     assert judge_shipped(engine, "event_patch").caught_by == ("harness unchanged",)
     assert "No cheat of yours was judged yet" in scoreboard_text()
-
-
-@pytest.mark.slow
-def test_the_commands_are_magics_of_a_kernel(tmp_path):
-    kernel = Kernel(tmp_path, attended=False)
-    try:
-        assert "class Model" in kernel.run("%cutegen cheat row_max --show").plain
-        ran = kernel.run("found = %cutegen cheat event_patch\nfound.verdict")
-        assert "CHEATED" in ran.plain
-        assert "No cheat of yours was judged yet" in kernel.run("%cutegen scoreboard").plain
-        assert "there is no exploit 'nothing'" in kernel.run("%cutegen cheat nothing").error
-    finally:
-        kernel.close()
 
 
 def test_sources_of_cheats_and_problems_are_shown():

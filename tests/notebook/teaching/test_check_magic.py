@@ -1,4 +1,7 @@
-"""`%%cutegen check` in a real kernel: one sentence for a wrong request, and an interrupt that leaves it usable."""
+"""`%%cutegen check` in a real kernel: one sentence for a wrong request, and an interrupt that leaves it usable.
+
+The commands of cheats run in the same kernel, which has its template by then.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,14 @@ def test_an_answer_is_marked_and_leaves_no_variable(kernel: Kernel):
     broken = kernel.run("%%cutegen check threads/3\nx = = 1")
     assert broken.status == "ok", "what a student gets wrong is a mark, not an error"
     assert "Line 2 is not Python: invalid syntax." in broken.plain
+
+
+def test_cheats_and_their_scoreboard_are_magics_too(kernel: Kernel):
+    assert "class Model" in kernel.run("%cutegen cheat row_max --show").plain
+    ran = kernel.run("found = %cutegen cheat event_patch\nfound.verdict")
+    assert "CHEATED" in ran.plain
+    assert "No cheat of yours was judged yet" in kernel.run("%cutegen scoreboard").plain
+    assert "there is no exploit 'nothing'" in kernel.run("%cutegen cheat nothing").error
 
 
 def test_a_check_that_is_interrupted_says_so_and_the_next_one_works(kernel: Kernel):

@@ -83,7 +83,8 @@ print(json.dumps([[one.kernel for one in collector.found()], pipelines]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["", "--enable-tvm-ffi"])
+@pytest.mark.first(1)
+@pytest.mark.parametrize("options", ["--enable-tvm-ffi", ""])
 def test_what_is_compiled_for_a_gpu_is_kept_with_its_lines_and_no_folder_is_left(tmp_path, options):
     script, temporary = tmp_path / "program.py", tmp_path / "temporary"
     script.write_text(PROGRAM)

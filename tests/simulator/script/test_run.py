@@ -38,6 +38,8 @@ def line_of(beginning):
     return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(beginning))
 
 
+# By the command line these two run in `make test`: tests/cli/test_simulate.py.
+@pytest.mark.long
 def test_a_program_written_for_a_gpu_runs_unmodified_and_its_launches_are_counted_by_line():
     done, output = run(ADDS, "--n", 1000, "--repeat", 3)
     assert output.splitlines() == ["ran on cutegen simulator sm_80, cuda:0", "took 999999.00 us", "PASS"]
@@ -53,6 +55,7 @@ def test_a_program_written_for_a_gpu_runs_unmodified_and_its_launches_are_counte
     assert done.sources == {ADDS: Path(ADDS).read_text()}
 
 
+@pytest.mark.long
 def test_a_fault_is_a_finding_at_its_line_and_the_traceback_holds_the_program_s_frames_only():
     done, output = run(ADDS, "--shift", 1, "--n", 1000)
     (found,) = done.findings
@@ -176,13 +179,13 @@ def test_the_program_is_main_in_its_own_folder_with_its_own_arguments_environmen
 ):
     (tmp_path / "beside.py").write_text("import sys\nhere = sys.argv\n")
     text = (
-        "import sys, os, beside, __main__, pickle, atexit, threading\n"
+        "import sys, os, beside, __main__, pickle, atexit, threading, gc\n"
         "class Mine: pass\n"
         "assert __name__ == '__main__' and __main__.Mine is Mine and pickle.loads(pickle.dumps(Mine)) is Mine\n"
         "assert __file__ == os.path.abspath('program.py') and sys.path[0] == os.path.dirname(__file__)\n"
         "assert not any(path.endswith('cutegen_nb') for path in sys.path)\n"
         "assert sys.argv == beside.here == ['program.py', '--json', '-x', '--', 'y'], sys.argv\n"
-        "assert sys.stdin.read() == ''\n"
+        "assert sys.stdin.read() == '' and gc.isenabled()\n"
         "assert os.environ['CUTE_DSL_ENABLE_TVM_FFI'] == '1'\n"
         "atexit.register(print, 'at its end')\n"
         "threading.Timer(0.2, print, ['in a thread']).start()\n"
