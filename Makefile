@@ -49,7 +49,8 @@ pictures: $(READY) ## The pictures of README and documentation, from a real Jupy
 # One process more than the machine has cores: a test often waits for the processes that it starts.
 PROCESSES := --numprocesses=$(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)') --maxprocesses=4
 # A file of tests stays on one process, for its fixtures' sake, in the order of tests/conftest.py: slow files first.
-PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder
+# nbmake takes 2 s in each process, and the few tests that run notebooks start a pytest of their own for it.
+PARALLEL := $(PROCESSES) --dist=loadfile --no-loadscope-reorder -p no:nbmake
 
 # Folders whose tests are fast but for those marked slow: no evaluation in a process of its own.
 FAST := $(addprefix tests/,core analysis prompting loop store report app cli)
