@@ -55,6 +55,11 @@ def in_the_folder(folder, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+def test_the_floor_of_a_problem_without_a_gpu_is_that_of_the_gpu_times_are_estimated_for(capsys):
+    assert main(["problem", "add.py", "--device", "simulator"]) == 0
+    assert "on NVIDIA H200 memory allows no kernel under" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.fixture(scope="module")
 def offline_run(folder) -> dict[str, object]:
     """One run of the offline author, shared by the tests that look at what it left."""

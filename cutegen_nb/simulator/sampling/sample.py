@@ -112,7 +112,7 @@ def sample_launch(  # noqa: PLR0913 - a launch has this many parts
                 fill_unwritten(memory)
             return sample
     except OutOfTime as late:
-        raise SampleEnded(f"The sample of kernel {kernel_name} was not finished in time. {late}") from late
+        raise SampleEnded(f"The sample of kernel {kernel_name} was not finished in time.") from late
     finally:
         for array, _ in program.own_memory:
             memory.forget(int(array.ctypes.data))
