@@ -53,6 +53,8 @@ _SMALL_STRATUM = 0.02
 """Share of the grid up to which a stratum gets a single group: its error hardly matters."""
 _ERROR = 0.01
 """Standard error, as a share of the warp instructions, above which the sample grows."""
+_FOR_NEIGHBOURS = 0.8
+"""Share of the time within which CTAs beside each other may run: what they share matters most."""
 _UNKNOWN_ERROR = 0.05
 """Standard error of a sample of one batch, if no time was left to compare it with another: CTAs of a
 persistent kernel differ by a tile."""
@@ -232,7 +234,7 @@ class _Sampler:
         drawn.groups.append(self._group([stratum.first, *places[1:]]))
         known = [drawn.groups[0].each]
         block = None
-        if logs and not self._affords(1):
+        if logs and not self._affords(1, _FOR_NEIGHBOURS):
             self._least_error = _UNKNOWN_ERROR if drawn.clusters < stratum.size else 0.0
         elif logs:
             block = self._block(places[-1])
@@ -259,10 +261,10 @@ class _Sampler:
             if len(drawn.groups) >= _FIRST_LARGE and (not self._affords(1) or self._error() <= _ERROR):
                 break
 
-    def _affords(self, batches: int) -> bool:
-        """Return whether more batches, each as slow as the slowest, end in the first half of the time."""
-        half = self._began + (self._stop_at - self._began) / 2
-        return time.monotonic() + batches * self._slowest_s <= half
+    def _affords(self, batches: int, share: float = 0.5) -> bool:
+        """Return whether more batches, each as slow as the slowest, end within a share of the time."""
+        end = self._began + share * (self._stop_at - self._began)
+        return time.monotonic() + batches * self._slowest_s <= end
 
     def _block(self, place: tuple[int, int, int]) -> _Group:
         """Run a CTA and the next ones in x, y and z, and log what they load."""

@@ -295,12 +295,12 @@ def test_batches_that_take_long_are_fewer_and_the_error_is_larger(machine, monke
     monkeypatch.setattr(sample_module, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
     oracle = whole(text, [64], grid=2001, block=64)
     found = {}
-    for room in (2, 7, 40):
+    for room in (2, 6, 40):
         found[room] = sampled(text, [64], grid=2001, block=64, stop_at=next(ticks) + room)
-    assert [found[room].ctas for room in (2, 7)] == [4, 6]
+    assert [found[room].ctas for room in (2, 6)] == [4, 6]
     assert found[40].ctas > 30
     assert found[2].error_fraction == 0.05
-    assert found[7].error_fraction > found[40].error_fraction > 0
+    assert found[6].error_fraction > found[40].error_fraction > 0
     for one in found.values():
         assert one.profile.ctas_run == one.ctas
         assert one.profile.counters.warp_instructions == pytest.approx(
