@@ -14,7 +14,7 @@ from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddr
 from cutegen_nb.simulator.state.batch import WARP, Batch
 
 MOST_SECTORS = 1 << 20
-"""Most sectors logged of a CTA: 32 MiB of traffic. A CTA that does more is judged by its first."""
+"""Most sectors logged of a CTA: 32 MiB of traffic. Accesses after them are not logged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class CtaLog:
             self.clock += len(sectors)
 
     def repeats(self, first: int, middle: int) -> bool:
-        """Return whether the accesses from ``middle`` on are those before, moved by whole sectors."""
+        """Return whether the accesses from ``middle`` on repeat those before it, moved by whole sectors."""
         if self.full:
             return True
         if self.instructions[first:middle] != self.instructions[middle:]:

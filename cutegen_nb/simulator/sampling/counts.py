@@ -59,7 +59,7 @@ class Counts:
         )  # fmt: skip
 
     def same(self, other: Counts) -> bool:
-        """Return whether two counts agree in every number but the clock, which readings advance too."""
+        """Return whether two counts agree in every number but the clock, which advances at each reading."""
         return (
             np.array_equal(self.warps, other.warps)
             and np.array_equal(self.threads, other.threads)
@@ -111,7 +111,7 @@ class CountReader:
         )  # fmt: skip
 
     def scattered_sectors(self) -> tuple[int, int]:
-        """Return the sectors of scattered loads, and of scattered stores and atomics, as written last."""
+        """Return the sectors of scattered loads, and of scattered stores and atomics, as last written."""
         # A bulk copy is a request of one thread for many whole lines.
         by_threads = [one for one in self._tallies if not one.access.startswith("bulk")]
         loads = sum(_scattered(one.requests, one.load_sectors) for one in by_threads)

@@ -1,8 +1,8 @@
 """Rounds of loads: the number of times that a warp waits for global memory in each basic block.
 
-Loads that need no other load's value are under way together and count once; a chain of loads counts its
-length. A wait for asynchronous copies counts once. The assembler moves no load up over a store that may go to
-the same place, so loads behind a store wait for those before it.
+Loads that do not depend on one another are in flight together and count once; a chain of dependent loads
+counts its length. A wait for asynchronous copies counts once. The assembler moves no load ahead of a store
+that may write to the same address, so loads after a store wait for the loads before it.
 """
 
 from __future__ import annotations

@@ -27,16 +27,16 @@ from cutegen_nb.simulator.sampling.steps import Unchanged, advanced, same_steps,
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
 _STRIDE = 12
-"""Turns between looks at a loop that has run for a while: a multiple of 2, 3, 4 and 6 stages."""
+"""Turns between two checks of a loop for a repeating period: a multiple of 2, 3, 4 and 6 stages."""
 _EARLY_LOOKS = frozenset({1, 3, 5, 7, 9, 13, 17, 25, 33})
-"""Turns at which a loop is looked at besides: ends of periods of 2, 4, 8 and 16."""
+"""Early turns at which a loop is checked too: the ends of periods of 2, 4, 8 and 16 turns."""
 _LONGEST = 8 * _STRIDE
 """Longest period. Its 96 iterations hold 8 or 16 stages, and filters of 3 × 3 elements."""
 _MARGIN = 4 / 3
 """Least number of periods executed before a comparison in the loop changes its result. Within a period a
 register may run ahead of its steady advance."""
 _LEAST_LAST = 4
-"""Least number of iterations executed before that."""
+"""Least number of iterations executed before a comparison in the loop changes its result."""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
 """Loops in progress: how far they have come, and what they have left to do.
 
-A CTA of a persistent kernel walks over hundreds of tiles, and no batch of them ends in time. A batch may be
-ended before; the counts of each outermost loop are then multiplied by its turns in all ÷ those that ran. What
-comes after such a loop is left out. Threads that wait for nobody may have run while others had not begun, so
-loops of a part of the lanes must wait for others.
+A CTA of a persistent kernel works on hundreds of tiles, so a batch of such CTAs does not end in time. The
+batch may then be cut short, and the counts of each outermost loop are multiplied by the number of all its
+turns ÷ the number of turns that ran. Code after such a loop is not counted. A loop that only some lanes
+execute is extrapolated only if it waits for other threads: without a wait these lanes may have run far ahead
+of lanes that have not begun.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from cutegen_nb.simulator.sampling.loop_analysis import (
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
 _LEAST_TURNS = 8
-"""Turns that tell what the others do: the last of them is only begun."""
+"""Fewest turns from which the remaining turns are extrapolated. The last of them may have only begun."""
 _SMALL = 0.02
-"""Share of the warp instructions up to which a loop need not be known."""
+"""Share of the warp instructions up to which a loop may stay without a known number of turns."""
 
 
 class BatchCut(Exception):
@@ -52,7 +53,7 @@ class _Open:
     now: Array | None
     """Difference at its latest turn."""
     step: Array | None = None
-    """Change of the difference in a turn; None before the second of these lanes."""
+    """Change of the difference in one turn; None until these lanes have turned twice."""
 
     def turns(self) -> tuple[float, float] | None:
         """Return the turns that ran and those that are left, in the mean of the lanes; None if unknown."""
@@ -120,7 +121,7 @@ class OpenLoops:
     def factors(self, instructions: Array) -> Array | None:
         """Return the factor of each segment's counts if the batch ends now.
 
-        None where that is not known, and where nothing is left.
+        Returns None where the number of turns of a loop that matters is unknown, and where no turn is left.
 
         ``instructions`` are the warp instructions of each segment so far.
         """

@@ -1,9 +1,8 @@
 """Sample of a launch: some CTAs of the real grid run without checkers, and their counts are extrapolated.
 
-CTAs at the edges of the grid and inside it are sampled apart, since their numbers are known. Inside, groups
-of CTAs tell the error of the extrapolation; while it is large, the sample grows. Where a batch takes long, as
-that of a persistent kernel does, fewer CTAs run and the error is larger. Iterations of long loops are counted
-without being run, and tensor cores leave their sums as they were.
+CTAs at the edges of the grid and inside it are sampled separately, because the number of each is known. The
+sample grows while groups of CTAs differ much and time is left. Iterations of long loops are counted without
+being run, and tensor-core instructions without computing their sums.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _LARGE_GROUP = 16
 _MOST_GROUPS = 8
 """Large groups drawn from a stratum at most."""
 _FIRST_LARGE = 2
-"""Large groups drawn from a stratum at least: one alone tells no error."""
+"""Large groups drawn from a stratum at least: a single group gives no estimate of the error."""
 _SMALL_GRID = 1 << 13
 """Threads of a grid that runs whole, as one batch."""
 _SMALL_STRATUM = 0.02
@@ -54,10 +53,9 @@ _SMALL_STRATUM = 0.02
 _ERROR = 0.01
 """Standard error, as a share of the warp instructions, above which the sample grows."""
 _FOR_NEIGHBOURS = 0.8
-"""Share of the time within which CTAs beside each other may run: what they share matters most."""
+"""Share of the time in which neighbouring CTAs may run: no other batch shows which sectors they share."""
 _UNKNOWN_ERROR = 0.05
-"""Standard error of a sample of one batch, if no time was left to compare it with another: CTAs of a
-persistent kernel differ by a tile."""
+"""Standard error assumed for one batch or a cut one: CTAs of a persistent kernel differ by a tile."""
 _MOST_RESIDENT = 1 << 18
 """Most threads of a cooperative launch, which runs whole: those of 128 SMs."""
 _SEED = 20260923
@@ -148,7 +146,7 @@ class _Drawn:
     groups: list[_Group] = field(default_factory=list)
     """Batches that ran."""
     others: int = 0
-    """Clusters of other strata that did not run, and count as those of this one."""
+    """Clusters of strata that were not sampled; they are counted as if they were clusters of this stratum."""
 
     @property
     def clusters(self) -> int:
@@ -157,12 +155,12 @@ class _Drawn:
 
     @property
     def scale(self) -> float:
-        """Clusters of the stratum that a cluster that ran stands for."""
+        """Number of clusters that each cluster that ran represents."""
         return self.size / self.clusters
 
     @property
     def size(self) -> int:
-        """Clusters that those that ran stand for, themselves included."""
+        """Number of clusters that the sample represents: those of the stratum and `others`."""
         return self.stratum.size + self.others
 
     def variance(self) -> float:
@@ -209,7 +207,6 @@ class _Sampler:
         self._stretch = 1.0
         """Largest factor by which the counts of a batch that was cut were multiplied."""
 
-    # -- running --------------------------------------------------------------------------------------------
     def draw(self) -> None:
         """Run the sample; it grows while its error is large and half of the time is left."""
         whole = Stratum(first=(0, 0, 0), extents=clusters_of(self._launch))
@@ -299,7 +296,7 @@ class _Sampler:
         before = self._reader.read(self._tally)
         lanes = Batch(self._setting, list(self._program.lowering.initial), numbers)
         log = AccessLog(logged) if logged else None
-        # Half of the time that is left: what comes then is sampled in the other half.
+        # A batch may use half of the remaining time; the other half is for the batches after it.
         now = time.monotonic()
         self._skipper.begin(log, now + (self._stop_at - now) / 2)
         lanes.loops, lanes.accesses = self._skipper, log
@@ -316,7 +313,6 @@ class _Sampler:
             return counts, self._skipper.skipped + more
         return self._reader.read(self._tally, lanes.clock) - before, self._skipper.skipped
 
-    # -- extrapolating --------------------------------------------------------------------------------------
     def _error(self) -> float:
         total = sum(
             one.instructions * drawn.scale for drawn in self._drawn for one in drawn.groups

@@ -29,7 +29,7 @@ def step_of(first: Value, middle: Value, last: Value, active: Array | None) -> V
         active: lanes that count, bool of shape (1 or ctas, threads); None for all.
 
     Returns:
-        The change modulo 2**bits, unsigned, of the narrowest shape; None if the periods changed it unlike.
+        The change modulo 2**bits, unsigned, of the narrowest shape; None if the two changes differ.
     """
     if first is middle and middle is last:
         return UNCHANGED

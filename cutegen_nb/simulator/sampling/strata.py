@@ -1,7 +1,7 @@
-"""Strata of a grid: its edges apart from its inside, and draws of CTAs from each.
+"""Strata of a grid: its inside and each of its edges, and random draws of CTAs from each.
 
-The last CTAs in x, y and z often have less to do, because extents are no multiple of a tile. Their number is
-known exactly. A CTA of a cluster needs the others, so clusters are drawn instead of CTAs.
+The last CTAs in x, y and z often have less to do, because extents are not multiples of a tile. Their number
+is known exactly. A CTA of a cluster needs the others, so clusters are drawn instead of CTAs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Stratum:
 
 
 def _drawn(chance: np.random.Generator, index: int, low: int, high: int) -> int:
-    """Draw a number from a part; that of a large part has the remainder of its index."""
+    """Draw a number from a part. In a large part its remainder modulo `_PERIOD` follows from the index."""
     number = int(chance.integers(low, high))
     if high - low < 2 * _PERIOD:
         return number

@@ -26,7 +26,8 @@ class Sweep:
     since: int
     """Accesses logged when the repetitions had happened."""
     until: float
-    """Accesses logged when a further loop was skipped, whose sweep takes this one's place; else infinity."""
+    """Accesses logged when a further loop was skipped; that loop's sweep then replaces this one. Infinity
+    if no further loop was skipped."""
 
     def found(self, sectors: Array) -> Array:
         """Return the time at which each sector was last touched in skipped iterations; NaN if it was not."""

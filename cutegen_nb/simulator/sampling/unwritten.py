@@ -1,7 +1,7 @@
 """Contents of small tensors that a sampled launch leaves partly unwritten.
 
-Later launches of the call read what earlier ones wrote: a scale, a mean, an index. Where no sampled CTA wrote
-they would read zeros, and take branches that a whole launch never makes them take.
+Later launches of the call read what earlier ones wrote: a scale, a mean, an index. Where no sampled CTA
+wrote, they would read zeros and take branches that they never take after a whole launch.
 """
 
 from __future__ import annotations
