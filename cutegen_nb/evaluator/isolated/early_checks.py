@@ -1,8 +1,8 @@
 """Checks of one candidate in other processes, while its own process compiles and compares.
 
 The isolated judgement and, on a GPU, another shape each compile the candidate anew. Nothing may run beside
-the candidate while it is timed: its process asks to be alone first. What fails for want of memory beside the
-others is done again alone: a reference may need far more than its inputs and outputs.
+the candidate while it is timed, so its process asks to be alone first. A check that runs out of memory while
+others run is repeated alone, because a reference may need far more memory than its inputs and outputs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class EarlyChecks:
         return self.at_once and self.shapes is not None
 
     async def beside(self, judge: Callable[[EarlyChecks | None], Awaitable[Evaluation]]) -> Evaluation:
-        """Have `judge` judge a candidate in its own process beside these checks; again alone if that failed.
+        """Have `judge` judge a candidate in its own process beside these checks; if that fails, alone.
 
         A failure is an error of the evaluator, or memory that ran out or kept a check from running.
         """
@@ -82,7 +82,7 @@ class EarlyChecks:
         return await judge(None)
 
     async def settle(self) -> None:
-        """Wait until no check runs; one that takes too long is ended and made later."""
+        """Wait until no check runs; a check that takes too long is ended and repeated later."""
         await asyncio.gather(*(item.settle(_LONGEST_WAIT_S) for item in self._tasks()))
 
     async def added_to(self, passed: Evaluation) -> Evaluation:

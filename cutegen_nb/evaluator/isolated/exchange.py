@@ -75,7 +75,7 @@ class IsolatedRequest:
     gates: list[dict[str, Any]]
     """Encoded tolerance gates from the problem's admission; empty where there are none."""
     added_inputs: tuple[str, ...] = ()
-    """Kinds of inputs that tell wrong answers from right ones where the problem's own do not."""
+    """Kinds of inputs on which wrong answers fail that pass on the problem's own inputs."""
     shared: bool = False
     """True if tensors travel in GPU memory that both processes see, False for files."""
 
@@ -151,7 +151,7 @@ class _Calling(RecordHandler):
         if record.get("kind") != "imported":
             return RecordHandler.__call__(self, record)
         if self.given:
-            return None  # an answer may be very long, and asking again costs a candidate nothing
+            return None  # inputs may be large, and a candidate could ask for them endlessly
         self.given = True
         try:
             for name in self.drawn["files"]:
@@ -260,7 +260,7 @@ def _ended(calling: _Calling, run: WorkerRun, limits: ProcessLimits) -> Evaluati
     if kind == "outputs" and not malformed and run.end is not None:
         return None
     if record and kind not in {"outputs", "refused"}:
-        malformed = malformed or f"a record of kind {str(kind)[:40]!r}, which none but a judge sends"
+        malformed = malformed or f"a record of kind {str(kind)[:40]!r}, which only a judge sends"
     return verdict_without_result(replace(run, malformed=malformed), limits, calling.stage or STARTING, "")
 
 

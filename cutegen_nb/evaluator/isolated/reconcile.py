@@ -61,7 +61,7 @@ def reconciled(
     if found.evaluation is not None:
         return _refused(passed, found.evaluation)
     if found.by_machine:
-        # A verdict from the candidate's own process may be forged, and a full disk may be its doing.
+        # The candidate may have forged the verdict of its own process, and may have filled the disk itself.
         message = f"Its values were not judged in a process of its own: {found.note}"
         passed = _flagged(passed, "outside-not-run", message)
     return _noted(passed, CheckState.NOT_RUN, found.note)
@@ -71,8 +71,8 @@ def _refused(passed: Evaluation, failed: Evaluation) -> Evaluation:
     """Evaluation with the isolated judgement's verdict and the evidence of both."""
     message = f"It passed beside the judge and not in a process of its own: {failed.summary}"
     statement = (
-        f"{message} A kernel that depends on what it finds in its process does this; so does one with a race "
-        "or one that reads memory which nobody wrote."
+        f"{message} Possible causes: the kernel depends on other objects in its process, it has a race, or "
+        "it reads memory that was never written."
     )
     cause = failed.findings[0]
     shown = failed.exhibits[0] if failed.exhibits else Exhibit(kind=cause.kind, statement=statement)

@@ -146,7 +146,7 @@ def _tighten(
     left, added = list(passing), list[str]()
     for variant in VARIANTS if left else ():
         still = _still_passing(reference, sets, variant, longest_sum) if left and variant.decides else None
-        # A kind that refuses none of the answers still left is of no use.
+        # Skip a kind that refuses none of the wrong answers that still pass.
         if still is None or still >= set(left):
             continue
         added.append(variant.name)

@@ -98,8 +98,9 @@ def _blocks(trial: Trial, drawn: Sequence[Any]) -> tuple[int, str, Ending | None
 def _widened(reference: torch.nn.Module, drawn: Sequence[Any], expected: Expected) -> Expected:
     """Widen the tolerances to a 64th of the distance that the larger block moves the exact answer.
 
-    They then tell whether the block was read, not how exactly. A margin between two distances, both thirty
-    times as large, loses more digits than the reference happens to show. Unchanged without an oracle.
+    The widened tolerances show whether the block was read, not how exact the answer is. A margin is the
+    difference of two distances that are both thirty times as large, so it loses more digits than the
+    reference's own error suggests. Without an oracle the tolerances stay unchanged.
     """
     truth, reason = compare.oracle(reference, drawn, expected.answers.wanted)
     if reason:

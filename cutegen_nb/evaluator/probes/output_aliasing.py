@@ -1,7 +1,7 @@
 """Outputs that do not belong to the caller: reused buffers, expanded or lazily negated tensors, input memory.
 
 A caller may write to an output, and may keep it through the next call. An output that is expanded, or that
-PyTorch negates whenever it is read, leaves to others what the kernel should have written.
+PyTorch negates at each read, holds fewer or other values than the kernel should have written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cutegen_nb.evaluator.trial.evidence import Ending
 from cutegen_nb.evaluator.trial.trial import Trial
 
 _LEAN_CALLS = 1
-"""`_MORE_CALLS` if calls are dear."""
+"""The same number of calls where each call takes long."""
 _MORE_CALLS = 4
 """Calls after the one whose outputs are kept. A ring of up to that many buffers is detected."""
 
@@ -114,8 +114,8 @@ def _aliases(
     for position, output in enumerate(outputs):
         if output.numel() and _addresses([output]) & inputs:
             message = (
-                f"Output {position} lies in the memory of an input, the reference's does not: whoever writes "
-                "to one changes the other."
+                f"Output {position} lies in the memory of an input, and the reference's does not: a write to "
+                "one changes the other."
             )
             finding = Finding(kind="output-is-input", message=message, severity=Severity.FLAG)
             trial.state.flag(OWN_OUTPUTS, finding)

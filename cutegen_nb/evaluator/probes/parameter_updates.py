@@ -85,13 +85,13 @@ def _parameters(trial: Trial, drawn: list[Any], pairs: list[Pair]) -> None:
     if not wrong or found is None or found.ending is None:
         return
     what = (
-        "it gives the answer to the old ones: it keeps what it made of them"
+        "the candidate returns the answer for the old ones: it keeps a result computed from them"
         if stale
-        else f"it is wrong, as one that keeps a part of them would be: {found.ending[1]}"
+        else f"the candidate is wrong; it may keep a result computed from the old ones: {found.ending[1]}"
     )
     message = (
         f"With parameters changed in place between two calls, as load_state_dict and an optimiser do, "
-        f"{what}. For inference alone that may be meant; the time to prepare them is in no call."
+        f"{what}. For inference this may be intended; no timed call then includes preparing the parameters."
     )
     trial.state.flag(STATE, Finding(kind="kept-parameters", message=message, severity=Severity.FLAG))
 
@@ -129,7 +129,8 @@ def _buffers(trial: Trial, drawn: list[Any], own: dict[str, torch.Tensor]) -> No
     if left:
         message = (
             f"The reference changes {', '.join(left[:4])} at each call (running statistics, say), and the "
-            "candidate leaves it: its outputs are right, and a model in evaluation would not be."
+            "candidate does not. Its outputs are right here, but a model that uses these buffers in "
+            "evaluation mode would be wrong."
         )
         trial.state.flag(STATE, Finding(kind="buffers-left", message=message, severity=Severity.FLAG))
 

@@ -64,5 +64,5 @@ def _answered(trial: Trial) -> _Answered | str:
 
 
 def _about_the_work(found: Probe) -> bool:
-    # Flags alone end nothing: a deciding finding is needed.
+    # A flag alone does not end the trial; a deciding finding does.
     return any(item.severity is Severity.DECIDES for item in found.evidence.findings)

@@ -45,7 +45,7 @@ _LEAST_STRETCH = 4.0
 _MOST_ELEMENTS = 1 << 26
 """Elements of the first input on a GPU (64 Mi) above which the other extents are made smaller."""
 _LEAN = 1
-"""Sizes without a say in the verdict that are tried on a GPU, or if calls are dear. Each compiles the kernel
+"""Sizes that do not decide the verdict and are tried on a GPU, or if calls are dear. Each compiles the kernel
 once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
 _FAULTED = "faulted"
 """Note on a size at which the candidate faulted."""
@@ -118,10 +118,10 @@ def _sizes(trial: Trial, inputs_now: Sequence[Sequence[int]]) -> list[ProblemSiz
     elements = math.prod(inputs_now[0])
     # The full size is only needed to tell on which side of a threshold it lies: tracing costs time.
     full = _elements_at(trial, ()) if loaded.rewrites and limits else elements
-    # A loop over the extent executes instructions in proportion to it. 0 steps: a GPU, without a bound.
+    # Instructions grow with the extent that a loop runs over. On a GPU `steps` is 0, and there is no bound.
     steps = trial.state.instructions_a_warp
     stretch = max(_LEAST_STRETCH, _MOST_STEPS / steps) if steps else math.inf
-    # Without rewrites this is the full size, at which nothing decides: a smaller one tells as much.
+    # On a GPU no size decides, so a smaller one shows as much and takes less memory.
     room = math.inf if trial.ground.simulation is not None else _MOST_ELEMENTS
     return list(sizes(found, (full, elements), limits, stretch, room))
 

@@ -66,9 +66,9 @@ def spiked(
 ) -> Spiked | str:
     """Make a few secret elements of input `index` large enough that each decides the answer.
 
-    Of several one is the last element (unless it is zero), because tails are what gets dropped. Each keeps
-    its sign at first; where that does not show (a minimum), the sign is turned. At most `tries` magnitudes
-    are tried, None for all. If none is of use, the reason is returned.
+    One of several is the last element (unless it is zero), because kernels most often drop the tail. Each
+    keeps its sign at first; where a large element then decides nothing (a minimum), the sign is turned. At
+    most `tries` magnitudes are tried, None for all. If none is of use, the reason is returned.
     """
     reason = "no element that counts was found"
     found = _places(drawn[index])

@@ -35,7 +35,7 @@ def ties(trial: Trial) -> Ending | None:
     drawn = varied(trial.draw(trial.secret_seed()), ROUNDED.change)
     wanted = None if drawn is None else _places(trial, drawn)
     if drawn is None or wanted is None:
-        trial.state.skipped(TIES, "the answer names no places, or any of several equal ones will do")
+        trial.state.skipped(TIES, "no output holds indices, or ties may come in any order")
         return None
     try:
         leaves = trial.caller(guarded(drawn)).leaves

@@ -40,7 +40,7 @@ FEWEST_BLOCKS = 10
 _FEWEST_LONG_BLOCKS = 5
 """Fewest blocks where this many single turns would take up the whole sampling time."""
 _FIRST_FRACTION = 0.25
-"""Share of the sampling time in which the fewest blocks of long calls are to fit."""
+"""Largest share of the sampling time that the fewest blocks of long calls may take."""
 _CYCLES_A_SECOND = 2e9
 """Highest clock of a GPU in Hz; a slower clock only lengthens the head start."""
 _FEWEST_CYCLES = 100_000
@@ -61,7 +61,8 @@ _LOOK_EVERY = 1.3
 
 _STREAM_LEFT = Finding(
     kind="stream-left",
-    message="A timed call left another stream as the current one, on which a clock would go on; put back.",
+    message="A timed call left another stream as the current one, on which later events would be recorded; "
+    "the stream was put back.",
     severity=Severity.FLAG,
 )
 

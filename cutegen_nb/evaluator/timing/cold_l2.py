@@ -52,7 +52,7 @@ class ColdCache:
         if self._driver is None:
             return
         size = _limit(self._driver)
-        # Not what was last left here: a candidate has set another limit.
+        # A limit other than the expected one was set by a candidate.
         if size != self._expected_bytes:
             self.set_aside_bytes = max(self.set_aside_bytes, size)
         if size:
@@ -94,7 +94,7 @@ def persisting_l2_bytes() -> int:
 
     Before a candidate's import that is the driver's own choice: 11,796,480 in every new context on an H200.
     """
-    torch.empty(1, device="cuda")  # makes a context, whose limit it is
+    torch.empty(1, device="cuda")  # creates the context that has the limit
     driver = _driver()
     return 0 if driver is None else _limit(driver)
 

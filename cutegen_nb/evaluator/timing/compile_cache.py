@@ -64,7 +64,7 @@ class CompileCache:
             await asyncio.wait(under_way)
 
     async def close(self) -> None:
-        """Cancel what was begun and is under way, so that it starts no process after the others' end."""
+        """Cancel compilations in progress, so that none starts a process after all others have ended."""
         under_way = [task for task in self._begun if task.cancel()]
         await asyncio.gather(*under_way, return_exceptions=True)
 

@@ -145,7 +145,7 @@ def _disagreeing(task: TimingTask, timing: Timing, traces: Traces | None, bench:
 def _beside_the_baseline(bench: Bench, own: KernelTrace) -> Finding | None:
     """Finding for kernels of the candidate that run while the first baseline is called."""
     name = next((name for name in bench.calls if name not in {CANDIDATE, AGAIN}), None)
-    if name is None or name == RIVAL:  # a rival's own kernels are the DSL's as well
+    if name is None or name == RIVAL:  # a rival's kernels are compiled by the DSL too
         return None
     traces = trace_calls(lambda: bench.calls[name](*bench.pool[0]))
     return None if traces is None else beside_the_baseline(name, own.names, *traces)

@@ -165,7 +165,7 @@ class TimedOutputs:
             self._found(self._timed_elements_differ(kept, outputs))
 
     def settle_all(self) -> None:
-        """Settle every set of inputs."""
+        """Compare the kept elements of every set of inputs; see `settle`."""
         for entry in range(len(self.pool)):
             self.settle(entry)
 
@@ -260,9 +260,9 @@ def _timed_elements_differ(  # noqa: PLR0913, PLR0917 - what a sentence is made 
     seen, usual = got.reshape(bad.shape)[row, column].item(), want.reshape(bad.shape)[row, column].item()
     message = (
         f"Of {count} timed calls {calls} left wrong elements in output {index}: {int(bad.sum())} of "
-        f"{bad.numel()} that were looked at, {seen:.7g} where the same call gives {usual:.7g} when it is not "
-        "timed. Outputs were written over after each call: less is done in timed calls, or an earlier result "
-        "is handed out again."
+        f"{bad.numel()} that were compared, {seen:.7g} where the same call gives {usual:.7g} when it is not "
+        "timed. Outputs were overwritten after each call: timed calls do less work, or they return an "
+        "earlier result."
     )
     return Finding(kind="wrong-when-timed", message=message)
 

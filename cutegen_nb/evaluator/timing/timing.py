@@ -138,12 +138,13 @@ def _flags(bench: Bench, more_threads: int) -> tuple[Finding, ...]:
     kept = bench.flush.kept()
     found = tuple(bench.changed.values()) + (() if kept is None else (kept,))
     if bench.outputs.too_large:
-        message = "No timed call was compared on changed contents: memory does not hold the copies."
+        message = "No timed call was compared on changed contents: the copies do not fit into memory."
         found = (*found, Finding(kind="not-examined", message=message, severity=Severity.FLAG))
     if more_threads <= 0:
         return found
     message = (
-        f"{more_threads} thread(s) were started while it was timed, and still run: work outside the clock?"
+        f"{more_threads} thread(s) were started while it was timed and still run: they may work outside the "
+        "timed calls."
     )
     return (*found, Finding(kind="threads", message=message, severity=Severity.FLAG))
 
@@ -180,7 +181,7 @@ def _input_pool(task: TimingTask) -> list[list[Any]]:
 def _calls(
     task: TimingTask, order: TimingRequest, pool: list[list[Any]], compiler: Configuration
 ) -> tuple[dict[str, Call], tuple[Finding, ...]]:
-    """Baselines and rival to time beside the candidate, with a flag for each that cannot be had."""
+    """Baselines and rival to time beside the candidate, with a flag for each that cannot be made or run."""
     calls, found = prepare(order.baselines, task.reference, pool[0], compiler)
     rival = task.rival() if task.rival_digest else ""
     if isinstance(rival, str):

@@ -30,7 +30,8 @@ _WIDEST = 16.0
 _MOST_EXCUSED = 1 / 8
 """Largest share of an output's elements that may be excused; an output drawn at random would need more."""
 _MAX_UNEXPLAINED = 1 / 50
-"""Largest share of the excused elements that may lie outside the answers to moved inputs, which are few."""
+"""Largest share of the excused elements that may lie outside the range of the answers to moved inputs.
+The range comes from few moved inputs, so it may miss a possible answer."""
 _STEPS = 4
 """Largest move of an input, in units in the last place."""
 _DRAWS = 16

@@ -164,7 +164,7 @@ class Evidence:
     call_s: float = 0.0
     """Seconds of the latest call after the first."""
     doubts: list[Finding] = field(default_factory=list)
-    """Reads of memory that nothing wrote. They change what a launch leaves, and perhaps an output."""
+    """Reads of memory that nothing wrote, which may or may not change an output."""
     doubts_settled: bool = False
     """True if equal calls over different memory have been compared."""
     threads: int = 0
@@ -213,7 +213,7 @@ class Evidence:
         if differ:
             return self.ends(UNWRITTEN, Verdict.UNINITIALISED_READ, doubts[0])
         for item in doubts:
-            message = f"{item.message} The outputs are the same all the same."
+            message = f"{item.message} The outputs are nevertheless the same."
             self.flag(UNWRITTEN, replace(item, message=message, severity=Severity.FLAG))
         return None
 

@@ -25,8 +25,8 @@ def judge_library(
     """
     found = None if state.took_part else library_only(called, which, only_library=only_library)
     if found is None:
-        # A tail in place changes nothing on some inputs (ReLU of positive values): one call that it changed
-        # shows that it runs.
+        # A kernel that works in place may leave its input unchanged (ReLU of positive values). One call in
+        # which it changed something shows that it runs.
         state.took_part = state.took_part or bool(called.library)
         return None
     outputs = [leaf for leaf in called.leaves if isinstance(leaf, torch.Tensor)]

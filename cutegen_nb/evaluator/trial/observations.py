@@ -63,7 +63,7 @@ class History:
     def release(self) -> None:
         """Release what only the calls so far needed: at 1.6e9 elements each tensor takes 6 GiB.
 
-        Kept of the first run are the memory of its inputs, the outputs' forms and a sample of their elements.
+        The first run keeps the memory of its inputs, the forms of its outputs and a sample of their elements.
         """
         self.latest = None
         first = self.first

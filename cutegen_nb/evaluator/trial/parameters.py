@@ -40,8 +40,8 @@ def judge_parameters(trial: Trial, shared: StateTransfer) -> Ending | None:
     message = (
         f"ModelNew has no parameter{'s' if several else ''} {names}{more}; Model's "
         f"{'are' if several else 'is'} redrawn, so that its answer depends on {'them' if several else 'it'}: "
-        "keep Model's parameters by name. They are redrawn after construction; what folds them in does so "
-        "in forward or in a first call."
+        "keep Model's parameters by name. They are redrawn after construction, so fold them into other "
+        "tensors in forward or in its first call, not in __init__."
     )
     finding = Finding(kind="missing-parameter", message=message)
     return trial.state.ends(PARAMETERS, Verdict.WRONG_VALUES, finding)

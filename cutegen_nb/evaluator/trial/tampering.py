@@ -5,8 +5,8 @@ are right, whatever was replaced here. It does not show that later calls are, no
 
 - A kernel that is right for its first calls only is refused by this package's own comparison, and timed by
   its own code. So all of the package that is loaded belongs to the harness.
-- Speedups compare with the reference, which runs in PyTorch. A candidate that replaces ``torch.relu``, leaves
-  a hook on every module or a mode entered can make it slow.
+- Speedups are relative to the reference, which runs in PyTorch. A candidate can slow the reference down
+  by replacing ``torch.relu``, by a hook on every module, or by a function or dispatch mode that it leaves on.
 """
 
 from __future__ import annotations

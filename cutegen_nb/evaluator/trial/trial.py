@@ -181,7 +181,8 @@ class Trial:
         more = threads() - state.threads
         if more > 0:
             message = (
-                f"{more} thread(s) were started after the first call and still run: work outside the clock?"
+                f"{more} thread(s) were started after the first call and still run: they may work outside "
+                "the timed calls."
             )
             state.flag(THREADS, Finding(kind="threads", message=message, severity=Severity.FLAG))
         else:
@@ -195,7 +196,7 @@ class Trial:
                 continue
             if old.shape != new.shape or old.dtype != new.dtype:
                 return guarded(drawn)
-            # `data` leaves the version counter as it is, which a cache of results may go by.
+            # A write through `data` does not advance the version counter, on which a cache may rely.
             old.data.copy_(new)
         return [old if isinstance(old, torch.Tensor) else new for old, new in zip(held, drawn, strict=True)]
 

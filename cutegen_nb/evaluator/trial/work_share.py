@@ -23,7 +23,7 @@ def of_call(called: CallRecord) -> WorkShare | None:
         + _SECTOR_BYTES * one.counters.gmem_atomic_sectors
         for one in called.launches
     )
-    # Stores of the copy engine are in no counter: the outputs that kernels made are the least they wrote.
+    # Counters miss the stores of the copy engine, so count at least the outputs that kernels made.
     own = max(counted, made) if called.launches else 0
     return shares(
         own,
