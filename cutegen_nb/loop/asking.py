@@ -130,7 +130,7 @@ def limit_lines(
         f"At the full size, which counts, it is bound by {estimated.bound}: estimated "
         f"{duration(estimated.seconds)} on {estimated.target}. The counts below show the lines that cause it."
     )
-    # One bound only: that of the smaller size may be another.
+    # The bound at the smaller size may differ and is left out.
     return (first, f"Counts ({found.source}): {found.because[:1].upper()}{found.because[1:]}", *lines[1:])
 
 

@@ -51,9 +51,9 @@ def offered(
     counters are known and do not call for it. TUNE offers numbers only. Untried strategies come before those
     that were tried on another revision.
 
-    With an estimate of the parent's time for `target`, strategies that lower no term of weight are left out,
-    and the rest come in the order of the time that they could save. TUNE leaves out numbers that were
-    estimated slower than the best by more than the estimates' error.
+    With an estimate of the parent's time for `target`, strategies are left out that lower only terms below a
+    tenth of that time. The rest come in the order of the time that they could save. TUNE leaves out numbers
+    that were estimated slower than the best by more than the estimates' error.
     """
     return of_stage(session, untried(session, menu, parent), parent, stage, target)
 
@@ -158,7 +158,7 @@ def obstacles(session: Session, menu: Sequence[Strategy], parent: Round) -> tupl
 def without_hope(
     session: Session, menu: Sequence[Strategy], parent: Round, target: EstimateTarget | None = None
 ) -> tuple[str, ...]:
-    """Names of the untried strategies that lower no term of weight in the estimate of the parent's time."""
+    """Names of the untried strategies that lower only small terms of the parent's estimated time."""
     found = parent_estimate(session, parent, target)
     if found is None:
         return ()
@@ -190,7 +190,7 @@ def _fits(strategy: Strategy, facts: ProblemFacts, device: Device) -> bool:
 
 
 def _promises_time_alone(strategy: Strategy) -> bool:
-    """Return whether the strategy promises nothing that counts show.
+    """Return whether the strategy promises a shorter time and no lower count, except fewer barriers.
 
     On a device that is not timed such a strategy would cost a round and be rejected.
     """
@@ -231,7 +231,7 @@ def _by_evidence(session: Session, left: Sequence[Strategy], parent: Round) -> t
     counted = evaluation is not None and evaluation.profile is not None
     stages = {Stage.STRUCTURE, Stage.PROFILE}
     if session.plan.schedule is Schedule.PAPER:
-        stages.add(Stage.TUNE)  # its last resort, within one stage
+        stages.add(Stage.TUNE)  # the paper's schedule has no TUNE stage: numbers come last in PROFILE
     usable = [
         s
         for s in left

@@ -1,4 +1,4 @@
-"""Note on a round that brought no kernel, or whose repair brought none, for a person."""
+"""Note for a person on a round without a kernel, or on a repair without one."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from cutegen_nb.loop.lineage import parent_evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Strategy to try, with the part that records of like problems had in its turn."""
+    """Strategy to try, and whether records of like problems changed its place in the order."""
 
     strategy: Strategy
     """The strategy."""
@@ -44,7 +44,7 @@ def chosen(
 ) -> Choice | None:
     """Choose the strategy to try next, the first of `ordered`; None where none is offered.
 
-    Its sentence says why it takes the place of the one that a stage put first; empty where it is that one.
+    `Choice.because` says why the strategy was preferred to the first of `offered`; empty if it is the first.
     """
     found = ordered(offered, records, session, parent)
     if not found:

@@ -243,5 +243,5 @@ def _steps(session: Session, recorded: Round) -> tuple[Step, ...]:
         for attempt in asked
         if attempt.ended
     )
-    # Where no strategy followed, the last that was ended is the round's own.
+    # If the last attempt ended its strategy too, that strategy is in `before` already.
     return before if asked and recorded.attempts[-1].ended else (*before, last)

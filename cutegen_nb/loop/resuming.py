@@ -101,7 +101,7 @@ class _KeptReplies:
         return self._author.menu(facts, library)
 
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
-        # With the author's name: the reply of one model is no answer of another.
+        # The question holds the author's name, so that a reply is not reused after the model was changed.
         question = f"reply {self.name} {prompt.digest}"
         reply = self._kept.take(question, Reply)
         if reply is not None:
@@ -202,7 +202,7 @@ class _KeptDecisions:
         return self.kept.take(question, Decision)
 
     def _keep(self, question: str, decision: Decision) -> Decision:
-        # A session that was stopped and goes on must not stop there again.
+        # A decision to stop is not kept: the resumed session would stop at the same gate again.
         if decision.by.startswith("person:") and decision.action is not Action.STOP:
             self.kept.keep(question, decision)
         return decision

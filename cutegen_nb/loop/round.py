@@ -298,8 +298,8 @@ def _flagged(first: Attempt, repaired: Attempt) -> Attempt:
 async def _diagnosis(session: Session, effects: Effects, prompt: Prompt, *, in_words: bool) -> Attempt:
     """Ask for a diagnosis; a reply that holds the repaired kernel has it as its candidate.
 
-    Code that changes nothing is a quotation of the kernel that failed, and code that cannot be read is asked
-    for by the repair: both stay words, as everything does with `in_words`.
+    The reply counts as words alone if its code equals the failed kernel, which is a quotation, or if its code
+    cannot be read, because the repair asks for code again. With `in_words` every reply counts as words.
     """
     effects.progress(f"{effects.author.name} writes: a diagnosis")
     try:

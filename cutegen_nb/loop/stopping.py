@@ -171,7 +171,7 @@ def _ended_text(session: Session, parent: Round) -> str:
 
 
 def _obstacles_text(session: Session, menu: Sequence[Strategy], parent: Round) -> str:
-    """Tell which strategies of the menu were never tried: done already, or with the figure against them."""
+    """Tell which strategies were never tried: carried out already, or excluded, with the figure behind it."""
     found = obstacles(session, menu, parent)
     done = ", ".join(item.strategy for item in found if item.done)
     unfit = "; ".join(f"{item.strategy} ({item.reason})" for item in found if not item.done)

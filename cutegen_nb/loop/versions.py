@@ -37,7 +37,7 @@ def earlier_version(attempts: Sequence[Attempt], source: str) -> Attempt | None:
 
 
 def judged_before(session: Session, attempts: Sequence[Attempt], candidate: Candidate) -> Evaluation | None:
-    """Return the verdict on an earlier candidate with the same source, which says so; None for a new one.
+    """Return the evaluation of an earlier candidate with the same source, named in its summary; else None.
 
     `attempts` are those of the round before it. An outcome without a verdict is not taken over.
     """
@@ -48,15 +48,15 @@ def judged_before(session: Session, attempts: Sequence[Attempt], candidate: Cand
         return None
     name = "the version before" if there else f"r{item.number}" if item else ""
     said = f"{same_kernel(name).capitalize()}: {stands(candidate)}"
-    _, marker, first = found.summary.partition(f"{_STANDS} ")  # the third of its kind says it once
+    _, marker, first = found.summary.partition(f"{_STANDS} ")  # say it once if the summary says it already
     summary = f"{said} {first if marker else found.summary}"
     return replace(found, summary=summary, duration_s=0.0, stage_seconds=())
 
 
 def same_as(session: Session, candidate: Candidate) -> str:
-    """Return the revision with the same source that a candidate is no step from; empty for none.
+    """Return the revision that has the same source as a candidate, such as ``r3``; empty for none.
 
-    One that a person rejected although it was better does not count: the candidate may take its place.
+    A revision that was better and still rejected does not count: the candidate may take its place.
     """
     item = session.round_of(candidate.digest)
     if item is None or item.comparison is None:

@@ -139,7 +139,7 @@ class PanelApprover:
         self.gate: Gate | None = None
         """Open gate; None while no decision is pending."""
         self.sent = ""
-        """Confirmation of the request sent last; it is out of date once its revision is there."""
+        """Confirmation of the latest request; out of date once the revision of that request has arrived."""
 
     @property
     def latest(self) -> Decision | None:

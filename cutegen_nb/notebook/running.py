@@ -233,7 +233,7 @@ class RunningSession:
             return
         ended, self._ended_strategy = self._ended_strategy, ""
         if ended and gate.prompt:
-            # Else the same question seems to come again for no reason.
+            # Without this notice the same question would seem to be asked twice.
             self._change(
                 notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
             )
@@ -386,7 +386,7 @@ class _Person:
 
 
 def _without_kernel(gate: Gate) -> str:
-    """Tell why the round before a request was asked and has no kernel; empty where it has one."""
+    """Tell why the round before a request brought no kernel; empty where it brought one."""
     last = gate.session.rounds[-1] if gate.session.rounds else None
     if last is None or not last.attempts or last.candidate is not None:
         return ""

@@ -107,7 +107,7 @@ class Screen:
         kind = message.get("action")
         if kind == "select":
             number = message.get("round")
-            # The round that waits is not held on to: the next question is shown in its place.
+            # A round that waits at its gate is not kept as selected: the next question replaces it.
             session = self._running.session
             finished = len(session.rounds) if session else 0
             self._selected = number if isinstance(number, int) and 0 <= number < finished else None

@@ -36,9 +36,9 @@ class PromptContext:
     ceilings: tuple[str, ...] = ()
     """Lines on the device's peaks at the problem's precision, and on the limits of a multiprocessor."""
     extents: Mapping[str, int] = field(default_factory=lambda: defaultdict(int))
-    """Extents at full size that the advice reckons with, by the names in `analysis/problem/extents.py`."""
+    """Extents at full size that the advice uses, by the names in `analysis/problem/extents.py`."""
     steering: str = ""
-    """The person's words for this round; they outrank its strategy."""
+    """The person's words for this round; they take precedence over its strategy."""
     diagnosis: tuple[str, ...] = ()
     """Lines on the parent's limit and its cause; shown from PROFILE on."""
     resources: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ _IN_WORDS = {
 }
 """Faults as the end of a sentence about a reply, for a person. `Unusable.reason` is for the author."""
 _QUOTED = frozenset({ReplyFault.PROSE, ReplyFault.REFUSED})
-"""Faults of replies whose words say more than the fault."""
+"""Faults after which the beginning of the reply is quoted, because its words say more than the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ def fault_of_refusal(text: str, form: ReplyForm) -> Unusable | None:
 
 
 def told(fault: ReplyFault, reply: Reply, asked: int) -> str:
-    """Tell a person the fault of the last of `asked` unusable replies, with words that say more than it."""
+    """Tell a person the fault of the last of `asked` unusable replies; some faults quote the reply."""
     subject = "the reply" if asked == 1 else f"the last of {asked} replies"
     words = split_thoughts(reply.text)[1].strip()
     quoted = f" (“{excerpt(words)}”)" if fault in _QUOTED and words else ""

@@ -42,7 +42,7 @@ class MemberEvidence:
     lacking: tuple[str, ...] = ()
     """Optimisations that the kernel does not carry out, each with its figure."""
     not_told: tuple[str, ...] = ()
-    """Names of optimisations that its author claims, and of which nothing tells."""
+    """Names of optimisations that its author claims, and that no count, code or source shows or refutes."""
     evaluation: str = ""
     """Counts, registers and occupancy."""
     diagnosis: tuple[str, ...] = ()
@@ -139,8 +139,8 @@ def align_prompt(
 ) -> Prompt:
     """Ask what the code of a candidate that passed really does; without `parent` it is a first kernel.
 
-    Only optimisations of which `shown` tells something are asked for, all without it. The request passes no
-    words of a person on: it asks for facts.
+    The request asks about the optimisations that `shown` knows, or about all without it. A person's words are
+    not part of it, because it asks for facts.
     """
     user = background.library.render(
         "align",

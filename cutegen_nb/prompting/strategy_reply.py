@@ -1,6 +1,6 @@
 """Parser of replies in words: a strategy that an author states, and a strategy restated from the code.
 
-Both are labelled lines. Their dress is free: bold labels, headings, bullets, a code fence around them.
+Both are labelled lines. Markup around a label is ignored: bold type, headings, bullets, a code fence.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _SIMILAR = 0.8
 _DRESS = " \t>*_`#\"'{[(•·|-–—"
 """Characters that may stand before a label or a name."""
 _MARK = r"[\s*_`\"'#]*(?:[:：=—–](?:[*_`\"']+(?=\s|$))?|$)"
-"""Rest of a label: a colon with closing dress before or after it, or the end of the line."""
+"""Rest of a label: a colon with closing markup before or after it, or the end of the line."""
 _NUMBER = re.compile(r"\A\d{1,2}[.)]\s*")
 _FENCE = ("```", "~~~")
 _RULE = re.compile(r"(-{3,}|\*{3,}|_{3,}|={3,})")
 _NAME_END = re.compile(r"\s+[–—-]\s+|:\s+|\s*\(|\.\s|,\s")
-"""End of a name that its explanation follows on the same line."""
+"""End of a name, where an explanation follows on the same line."""
 _ITEMS = re.compile(r"[,;\n]|\s(?:and|as well as|plus)\s|\s[+&]\s")
 """Separators of a list."""
 _NONE = frozenset({"", "none", "nothing", "n-a", "na", "no", "neither", "not-applicable", "empty"})
@@ -214,7 +214,7 @@ def _values(text: str, labels: tuple[str, ...]) -> dict[str, list[str]]:
     current: list[str] | None = None
     begun = False
     for line in text.split("\n"):
-        # Stripped step by step: a regular expression over the dress takes hours on a repeated character.
+        # Stripped step by step: a regular expression for the markup takes hours on a repeated character.
         bare = _NUMBER.sub("", line.lstrip(_DRESS), count=1).lstrip(_DRESS)
         match = pattern.match(bare)
         if match:
@@ -246,14 +246,14 @@ def _cut_at_blank_line(lines: list[str]) -> None:
 
 
 def _plain(line: str) -> str:
-    """Line without the dress around it and without characters that do not show."""
+    """Line without the markup around it and without invisible characters."""
     bare = " ".join(UNPRINTED.sub("", line).split())
     bare = bare.removeprefix("- ").removeprefix("* ").removeprefix("• ")
     return bare.strip(' \t*_"{}[]').removesuffix('",').strip()
 
 
 def _last(found: dict[str, list[str]], label: str) -> str:
-    """Last value of a label on one line; lists keep their lines as items, and no more than fits one."""
+    """Last value of a label on one line. A list keeps its lines, up to `_STATEMENT_CHARACTERS` characters."""
     value = found.get(label, [""])[-1]
     if label in {"brings", "moves", "carries", "combines"}:
         return value[:_STATEMENT_CHARACTERS]

@@ -1,4 +1,4 @@
-"""View of an author for a slot, whose own session ends at the start of its epoch."""
+"""Author of a slot of a population that is given the whole session instead of the slot's own."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def member_evidence(session: Session, item: Round, target: EstimateTarget | None
         line=line_to(session, item),
         in_force=carried_out,
         lacking=lacking,
-        # Later counters may tell of a claim.
+        # Counters that were measured later may confirm or refute a claim.
         not_told=tuple(name.value for name in claims if in_force(name, here.traits) is None),
         evaluation=_counts(session.facts, device, evaluation) if evaluation else "",
         diagnosis=limit_lines(session, item, device, target),

@@ -21,7 +21,8 @@ _SETTINGS = ("epochs", "population")
 class MemberApprover:
     """Policy inside an epoch: approve every kernel that passed without an accusing flag.
 
-    Selection decides who goes on. A kernel slower than the best may still be the better half of a crossover.
+    Selection decides later which kernels go on: a crossover may use the strategies of a kernel that is slower
+    than the best.
     """
 
     _BY = "policy:population"
@@ -98,7 +99,7 @@ def _best_pinned(found: Sequence[Member], best: str) -> list[Member]:
 
 
 def _restarts(session: Session, draft: Epoch) -> bool:
-    """Return whether the epochs up to `draft` gained nothing for long enough, and none restarted before."""
+    """Return whether the epoch restarts: no gain for `Plan.stagnant_epochs` epochs, and no restart before."""
     after = replace(session, epochs=(*session.epochs, draft))
     stale = stagnant_epochs(after) >= session.plan.stagnant_epochs
     return stale and not any(epoch.restarted for epoch in session.epochs)

@@ -53,7 +53,7 @@ class PlannedSlot:
     stage: Stage = Stage.STRUCTURE
     """Stage of the request for code."""
     because: str = ""
-    """Sentence on the records of like problems that decided on its turn; empty where none did."""
+    """Sentence on the records of like problems that moved the strategy up or down; empty where none did."""
     others: tuple[tuple[Strategy, Stage], ...] = ()
     """For EXTEND: strategies that follow in this slot where the author ends one with a reason, each with its
     stage."""
@@ -83,7 +83,7 @@ def plan_epoch(
     shares = quotas(session, free) if session.epochs else {MoveKind.EXTEND: free}
     crossovers = list(_crossovers(session, members))
     crossed = crossovers[: shares.get(MoveKind.CROSS, 0)]
-    # Not what a crossover beside them comes to.
+    # Leave out an extension that would give the same kernel as a crossover of this epoch.
     left_out = {step for item in crossed for step in _single_steps(session, item)}
     extensions = _extensions(session, members, menu, records, target)
     offers = {
@@ -278,7 +278,7 @@ def _step(planned: PlannedSlot) -> tuple[int, str]:
 
 
 def _single_steps(session: Session, crossover: PlannedSlot) -> set[tuple[int, str]]:
-    """Return the extensions of either parent by one strategy that come to what a crossover combines."""
+    """Return the extensions of a parent by one strategy that would give the same kernel as the crossover."""
     found = set()
     for one, two in ((crossover.base, crossover.other), (crossover.other, crossover.base)):
         if one is not None and two is not None:

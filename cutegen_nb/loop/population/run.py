@@ -172,7 +172,8 @@ class _Run:
         """Reason to stop where no slot of an epoch that this run ended had a candidate evaluated."""
         rounds, number = self.session.rounds, len(self.session.epochs)
         last = [item for item in rounds if item.slot and item.slot.epoch == number]
-        # An epoch of an earlier run stops no session that goes on; slots that one left do count.
+        # An epoch that ended in an earlier run does not stop a resumed session. Where this run finished an
+        # epoch that an earlier run began, the slots of both count.
         has_ended = any(item.slot and item.slot.epoch == number for item in rounds[self._since :])
         if not has_ended or any(item.evaluation is not None for item in last):
             return ""

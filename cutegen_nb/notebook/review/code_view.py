@@ -48,7 +48,8 @@ def code_view(
 def _listing(listing: CodeListing, name: str) -> dict[str, object]:
     """Return the rows of a listing by member, which is smaller as JSON than row by row.
 
-    The kernel has its name in the source: the compiler's has up to 180 characters, in each parameter again.
+    The kernel has its name in the source. The compiler's name has up to 180 characters and recurs in each
+    parameter.
     """
     note = listing.note
     try:

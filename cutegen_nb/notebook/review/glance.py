@@ -19,7 +19,7 @@ _LEAST = 0.05
 _CHANGES = 5
 """Counts shown at most; the tab Counts has all of them."""
 _REPEATED = frozenset({"Global sectors of loads", "Global sectors of stores", "Sectors ÷ ideal"})
-"""Counts that mostly say again what the global sectors say."""
+"""Counts that mostly repeat the count of global sectors."""
 
 
 def glance(
@@ -93,7 +93,7 @@ def _changes(
 def _time(item: Round, base: Round, evaluation: Evaluation, before: Evaluation) -> list[CountChange]:
     """Return the measured or estimated times of both; empty where one has none.
 
-    Two times are no verdict: which is faster is decided in paired turns, and told above.
+    Two times do not decide which kernel is faster: paired turns do, and the comparison above says so.
     """
     if evaluation.timing and before.timing:
         return [_two_times("Latency", before.timing.median_ms / 1e3, evaluation.timing.median_ms / 1e3)]

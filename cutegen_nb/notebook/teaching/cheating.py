@@ -1,4 +1,4 @@
-"""Exploit lab: a cheat is judged, what caught it is told, and a scoreboard keeps how far one's own got."""
+"""Exploit lab: judges a cheat, names the checks that caught it, and keeps a scoreboard of a person's own."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def judge_shipped(engine: EventLoopThread, name: str) -> JudgedCheat:
 def judge_own(engine: EventLoopThread, problem: str, path: str) -> JudgedCheat:
     """Judge the candidate of a file on a problem of the library and keep it on the scoreboard."""
     stated = problem_of(problem)
-    _read()  # a scoreboard that cannot be read is told before a minute is spent
+    _read()  # report an unreadable scoreboard before the evaluation, which takes a minute
     try:
         source = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -46,7 +46,7 @@ def predict(name: str, answer: object = ..., because: str = "") -> None:
 
 
 def compare(name: str, seen: object) -> None:
-    """Print what came beside the prediction of that name; from then on the prediction stays as it is.
+    """Print a figure beside the prediction of that name; from then on the prediction cannot change.
 
     Of two numbers their ratio is told, or that they are close. Without a prediction the figure stands alone.
     """
@@ -69,7 +69,7 @@ def compare(name: str, seen: object) -> None:
 
 
 def _same(answer: Any, came: str) -> bool:  # noqa: ANN401 - any value that JSON keeps
-    """Return whether an answer reads like what came; of numbers 1 is 1.0, of words case does not matter."""
+    """Return whether an answer equals the figure as text; 1 equals 1.0, and case does not matter."""
     if isinstance(answer, int | float) and not isinstance(answer, bool):
         return came in {_shown(answer), _shown(float(answer))}
     return _shown(answer).strip().lower() == came.lower()
@@ -101,7 +101,7 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - any value that JSON keeps
 
 
 def _read() -> dict[str, Any]:
-    """Read the predictions. Raises UsageError; a damaged file is kept under another name, and told."""
+    """Read the predictions; a damaged file is renamed, with a notice. Raises UsageError."""
     path = _path()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
