@@ -24,8 +24,8 @@ from cutegen_nb.core.session import WITH_COUNTERS, Budget, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.asking import PromptSources, background_of, prompt_of_step
+from cutegen_nb.loop.knowledge_order import chosen, earlier_records
 from cutegen_nb.loop.menu import offered
-from cutegen_nb.loop.remembered import chosen, earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.prompting.memory import steering_text, tokens_of

@@ -31,9 +31,9 @@ from cutegen_nb.core.round import Prompt, Round
 from cutegen_nb.core.search.knowledge import Recall, no_knowledge
 from cutegen_nb.core.session import PromptPart, Session
 from cutegen_nb.core.strategy import Bound
+from cutegen_nb.loop.knowledge_order import earlier_records
 from cutegen_nb.loop.lineage import parent_evaluation
 from cutegen_nb.loop.menu import parent_estimate
-from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step
 from cutegen_nb.prompting.context import ParentRevision, PromptContext, no_guide
 from cutegen_nb.prompting.library import PromptLibrary

@@ -14,9 +14,9 @@ from cutegen_nb.core.round import Round
 from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.session import WITH_COUNTERS, Session
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.knowledge_order import chosen
 from cutegen_nb.loop.lineage import parent_digest, parent_evaluation
 from cutegen_nb.loop.menu import offered
-from cutegen_nb.loop.remembered import chosen
 from cutegen_nb.loop.stages import Step
 
 

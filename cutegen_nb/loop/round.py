@@ -20,8 +20,8 @@ from cutegen_nb.loop.asking import background_of, prompt_of_step
 from cutegen_nb.loop.counters import count_parent
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.judging import comparison_with_best, evaluate_attempt
+from cutegen_nb.loop.knowledge_order import earlier_records
 from cutegen_nb.loop.notes import round_note
-from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.loop.versions import earlier_version

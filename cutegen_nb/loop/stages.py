@@ -17,9 +17,9 @@ from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.loop.knowledge_order import chosen
 from cutegen_nb.loop.lineage import parent_of_next, since_branch
 from cutegen_nb.loop.menu import of_stage, untried
-from cutegen_nb.loop.remembered import chosen
 
 PAPER_LAST_DEPTH = 10
 """Number of optimisation rounds after which CuTeGen's chain ends (``MAX_DEPTH``)."""

@@ -19,9 +19,9 @@ from cutegen_nb.core.search.population import MoveKind, Slot
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy, StrategySource
+from cutegen_nb.loop.knowledge_order import Choice, ordered
 from cutegen_nb.loop.lineage import line_of
 from cutegen_nb.loop.menu import of_stage, untried
-from cutegen_nb.loop.remembered import Choice, ordered
 
 SHARES = {MoveKind.EXTEND: 2.0, MoveKind.CROSS: 2.0, MoveKind.INVENT: 1.0}
 """Share of the slots of each move before any has gained; `benchmarks/population.py` compares others."""

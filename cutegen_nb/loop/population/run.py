@@ -20,13 +20,13 @@ from cutegen_nb.core.search.population import Duel
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
+from cutegen_nb.loop.knowledge_order import earlier_records
 from cutegen_nb.loop.learning import records_of
 from cutegen_nb.loop.population.author_view import AuthorOfWhole
 from cutegen_nb.loop.population.gate import MemberApprover, agree_on_epoch, with_changed_budget
 from cutegen_nb.loop.population.planning import PlannedSlot, plan_epoch, strategies_beside
 from cutegen_nb.loop.population.slot_progress import OnSlots, SlotBoard, SlotState
 from cutegen_nb.loop.population.slot_round import aligned_first, run_slot
-from cutegen_nb.loop.remembered import earlier_records
 from cutegen_nb.loop.resuming import resumable
 from cutegen_nb.loop.round import run_round
 from cutegen_nb.loop.session import OnEpoch, OnRound, run_session, stopped

@@ -13,7 +13,7 @@ from cutegen_nb.analysis.history.ledger import (
     said,
 )
 from cutegen_nb.analysis.history.prediction import STRATEGY, round_claims
-from cutegen_nb.analysis.tables.ledger import predictor
+from cutegen_nb.analysis.tables.ledgers import predictor
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
 from cutegen_nb.report.markup import visible

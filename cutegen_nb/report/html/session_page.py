@@ -10,7 +10,7 @@ from markupsafe import Markup
 from cutegen_nb.analysis.figures.quantity import count, moment, scaled
 from cutegen_nb.analysis.history.summary import floor, hardware, outcome, roof_device, rows, simulated
 from cutegen_nb.analysis.problem.admission import admission_text
-from cutegen_nb.analysis.tables.ledger import ledger_tables
+from cutegen_nb.analysis.tables.ledgers import ledger_tables
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.library import library_option
 from cutegen_nb.core.session import Session

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from cutegen_nb.core.errors import ConfigurationError
-from cutegen_nb.simulator.host.tvm_ffi.symbols import Symbols
+from cutegen_nb.simulator.host.tvm_ffi.callbacks import Symbols
 
 PACKAGE = "nvidia-cutlass-dsl"
 """Name of the DSL's distribution on the package index."""

@@ -1,7 +1,7 @@
 """Symbol names of the CUDA runtime that host code may call, from ``nm`` on the DSL's libraries (4.8.1).
 
 Symbols with their own implementation are in :mod:`~cutegen_nb.simulator.host.runtime` and
-:mod:`~cutegen_nb.simulator.host.tvm_ffi.symbols`.
+:mod:`~cutegen_nb.simulator.host.tvm_ffi.callbacks`.
 """
 
 from __future__ import annotations

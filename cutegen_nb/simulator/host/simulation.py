@@ -30,7 +30,7 @@ from cutegen_nb.simulator.host.environment import prepare_environment
 from cutegen_nb.simulator.host.runtime import CudaRuntime, RecordedLaunch
 from cutegen_nb.simulator.host.torch_memory.reads import Read, Reads
 from cutegen_nb.simulator.host.torch_memory.writes import StorageWrite, Writes
-from cutegen_nb.simulator.host.tvm_ffi.symbols import Symbols
+from cutegen_nb.simulator.host.tvm_ffi.callbacks import Symbols
 from cutegen_nb.simulator.machine import machine
 from cutegen_nb.simulator.ptx.faults import SimulatorFault
 from cutegen_nb.simulator.sampling.sample import SampleEnded, sample_launch

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cutegen_nb.simulator.host.tvm_ffi.arguments import AnyValue, Arguments
-from cutegen_nb.simulator.host.tvm_ffi.symbols import RaisedError, Symbols
+from cutegen_nb.simulator.host.tvm_ffi.callbacks import RaisedError, Symbols
 
 error_kinds: dict[str, Callable[[str], Exception]] = {}
 """Exceptions of the DSL's own for errors of host code, by the kind's name."""

@@ -15,8 +15,8 @@ from typing import Any
 
 from cutegen_nb.simulator.host import exported_modules
 from cutegen_nb.simulator.host.tvm_ffi import stand_in
+from cutegen_nb.simulator.host.tvm_ffi.callbacks import CUDA_ERROR
 from cutegen_nb.simulator.host.tvm_ffi.function import HostFunction, HostRunner, error_kinds
-from cutegen_nb.simulator.host.tvm_ffi.symbols import CUDA_ERROR
 
 
 def install(caller: HostRunner) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.analysis.tables.ledger import ledger_tables
+from cutegen_nb.analysis.tables.ledgers import ledger_tables
 from cutegen_nb.core.round import Action, Decision, Prediction
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction

@@ -10,7 +10,7 @@ from cutegen_nb.analysis.problem.problem_key import problem_key
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.knowledge import StrategyRecord
 from cutegen_nb.core.strategy import Alignment, Optimisation, Strategy
-from cutegen_nb.loop.remembered import chosen, earlier_records, ordered
+from cutegen_nb.loop.knowledge_order import chosen, earlier_records, ordered
 from cutegen_nb.testing import examples
 
 SESSION = examples.session_of(Relation.FIRST)
