@@ -349,7 +349,7 @@ class _Sampler:
 
     def _profile(self) -> LaunchProfile:
         launch, kernel = self._launch, self._program.kernel
-        whole = all(one.clusters >= one.size for one in self._drawn)
+        whole = self._stretch == 1 and all(one.clusters >= one.size for one in self._drawn)
         empty = LaunchProfile(
             kernel=kernel.name, grid=launch.grid, block=launch.block,
             dynamic_smem_bytes=launch.dynamic_smem_bytes, static_smem_bytes=kernel.static_smem_bytes,
