@@ -107,6 +107,7 @@ def test_an_exported_kernel_is_a_module_that_verifies_itself_and_notices_an_edit
     assert json.loads(again.stdout)["edited"] is True
 
 
+@pytest.mark.long
 def test_a_session_for_a_named_gpu_is_exported_and_verified_for_it(here):
     done = cutegen(
         here, "run", "small.py", "--rounds", "1", "--device", "simulator", "--target", "H200", "--store", "h"

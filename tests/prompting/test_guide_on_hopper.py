@@ -29,7 +29,9 @@ def test_there_is_a_program_for_hopper():
     assert len(PROGRAMS) == 3
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program", [PROGRAMS[0], *(pytest.param(one, marks=pytest.mark.long) for one in PROGRAMS[1:])]
+)
 def test_it_is_right_and_clean_on_the_simulator(program, tmp_path):
     path = tmp_path / "program.py"
     path.write_text(program)

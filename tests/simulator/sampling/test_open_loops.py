@@ -18,22 +18,22 @@ PART: mul.lo.u32 %r3, %r2, %r6; rem.u32 %r3, %r3, 101; mul.wide.u32 %rd1, %r3, 2
 add.u64 %rd3, %rd90, %rd1; add.u64 %rd3, %rd3, %rd2; ld.global.b32 %r5, [%rd3]; add.s32 %r6, %r6, 1;
 setp.lt.s32 %p1, %r6, 6; @%p1 bra PART;
 st.global.b32 [%rd3], %r7; {};
-add.s32 %r7, %r7, 1; add.s32 %r1, %r1, 40; setp.lt.s32 %p2, %r1, {}; @%p2 bra TILE;"""
-"""CTA n walks over the tiles n, n + 40, …; of each it loads six parts at places that no step tells."""
+add.s32 %r7, %r7, 1; add.s32 %r1, %r1, 12; setp.lt.s32 %p2, %r1, {}; @%p2 bra TILE;"""
+"""CTA n walks over the tiles n, n + 12, …; of each it loads six parts at places that no step tells."""
 WHOLE = "mov.b32 %r8, 0"
 ROLES = """setp.lt.u32 %p3, %r99, 32; @%p3 bra OTHERS;
 {walk} bra DONE;
 OTHERS: mov.b32 %r10, 0; mul.wide.u32 %rd6, %r99, 128; add.u64 %rd5, %rd90, %rd6;
 NEXT: ld.global.b32 %r11, [%rd5]; {meet}; add.s32 %r10, %r10, 1; mul.lo.u32 %r13, %r10, %r10; rem.u32 %r13, %r13, 31;
 mul.wide.u32 %rd4, %r13, 256; add.u64 %rd5, %rd90, %rd4; add.u64 %rd5, %rd5, %rd6;
-setp.ne.s32 %p4, %r10, 50; @%p4 bra NEXT; DONE:"""
+setp.ne.s32 %p4, %r10, 32; @%p4 bra NEXT; DONE:"""
 """The first warp of a CTA has a loop of its own that loads much, as the warp that copies has."""
 MEET = "bar.sync 1, 64"
 
 
 def roles(meet):
-    """Both roles of a CTA, which `meet` in each turn; the other one walks over tiles of 20 parts."""
-    walk = WALK.format(meet, 40 * 50).replace("%r6, 6;", "%r6, 20;")
+    """Both roles of a CTA, which `meet` in each turn; the other one walks over tiles of eight parts."""
+    walk = WALK.format(meet, 12 * 32).replace("%r6, 6;", "%r6, 8;")
     return ROLES.format(walk=walk, meet=meet)
 
 
@@ -57,41 +57,41 @@ def assert_near(sample, oracle, share):
 
 @pytest.mark.parametrize(
     ("body", "parts"),
-    [(WALK.format(WHOLE, 40 * 50), 6), (roles(MEET), 20)],
+    [(WALK.format(WHOLE, 12 * 32), 6), (roles(MEET), 8)],
     ids=["one loop", "roles that meet"],
 )
 def test_the_counts_of_a_batch_that_was_cut_are_those_of_all_its_turns(machine, cut, whole, body, parts):
     text = machine.kernel(body, parameters=1)
-    sample = cut(text, [64 * 104], grid=40, block=64, turns=25 * parts)
-    oracle = whole(text, [64 * 104], grid=40, block=64)
+    sample = cut(text, [64 * 104], grid=12, block=64, turns=16 * parts)
+    oracle = whole(text, [64 * 104], grid=12, block=64)
     assert sample.skipped_fraction > 0.4
     assert sample.error_fraction == 0.05
-    assert sample.profile.ctas_run == 40
+    assert sample.profile.ctas_run == 12
     assert_near(sample, oracle, 0.15)
-    assert sample.longest_warp_instructions == pytest.approx(50 * parts * 11, rel=0.6)
+    assert sample.longest_warp_instructions == pytest.approx(32 * parts * 11, rel=0.6)
 
 
 def test_roles_that_wait_for_nobody_are_not_cut(machine, cut, whole):
     """One of them may have run to its end before the other has begun."""
     text = machine.kernel(roles(WHOLE), parameters=1)
-    sample, oracle = (take(text, [64 * 104], grid=40, block=64) for take in (cut, whole))
+    sample, oracle = (take(text, [64 * 104], grid=12, block=64) for take in (cut, whole))
     assert sample.skipped_fraction == 0
     assert_near(sample, oracle, 1e-9)
 
 
 def test_a_batch_runs_on_while_its_outer_loop_has_not_turned_often(machine, cut, whole):
     """Of seven tiles the first three tell little, so that all of them run."""
-    text = machine.kernel(WALK.format(WHOLE, 40 * 7), parameters=1)
-    sample, oracle = (take(text, [64 * 104], grid=40, block=64) for take in (cut, whole))
+    text = machine.kernel(WALK.format(WHOLE, 12 * 7), parameters=1)
+    sample, oracle = (take(text, [64 * 104], grid=12, block=64) for take in (cut, whole))
     assert sample.skipped_fraction == 0
     assert_near(sample, oracle, 1e-9)
 
 
 def test_a_loop_that_no_single_comparison_ends_is_not_cut(machine, cut, whole):
-    walk = WALK.format(WHOLE, 40 * 30)
+    walk = WALK.format(WHOLE, 12 * 30)
     body = walk.replace("; @%p2 bra", "; setp.lt.s32 %p3, %r7, 900; and.pred %p2, %p2, %p3; @%p2 bra")
     text = machine.kernel(body, parameters=1)
-    sample, oracle = (take(text, [64 * 104], grid=40, block=64) for take in (cut, whole))
+    sample, oracle = (take(text, [64 * 104], grid=12, block=64) for take in (cut, whole))
     assert sample.skipped_fraction == 0
     assert_near(sample, oracle, 1e-9)
 
