@@ -87,6 +87,14 @@ def test_a_batch_runs_on_while_its_outer_loop_has_not_turned_often(machine, cut,
     assert_near(sample, oracle, 1e-9)
 
 
+def test_a_batch_is_not_cut_in_the_first_turn_of_an_outer_loop(machine, cut, whole):
+    """The inner loop is known then, and how often the outer one begins it anew is not."""
+    text = machine.kernel(WALK.format(WHOLE, 12 * 3).replace("%r6, 6;", "%r6, 60;"), parameters=1)
+    sample, oracle = (take(text, [64 * 104], grid=12, block=64) for take in (cut, whole))
+    assert sample.skipped_fraction == 0
+    assert_near(sample, oracle, 1e-9)
+
+
 def test_a_loop_that_no_single_comparison_ends_is_not_cut(machine, cut, whole):
     walk = WALK.format(WHOLE, 12 * 30)
     body = walk.replace("; @%p2 bra", "; setp.lt.s32 %p3, %r7, 900; and.pred %p2, %p2, %p3; @%p2 bra")
