@@ -50,10 +50,8 @@ async def judge_shapes(order: IsolatedRequest, workers: Workers) -> Evaluation:
         return _noted(CheckState.NOT_RUN, str(error)[:_LONGEST_NOTE])
     run = replace(run, malformed=run.malformed or heard.forged)
     ended = verdict_without_result(run, limits, heard.stage or STARTING, "")
-    stage = heard.stage or ""
-    where = (
-        f"with {stage.removeprefix(RUNNING_WITH)}" if stage.startswith(RUNNING_WITH) else "at another shape"
-    )
+    size = heard.stage.removeprefix(RUNNING_WITH)
+    where = f"with {size}" if size != heard.stage else "at another shape"
     message = f"Right at the problem's own size; {where}: {ended.summary} {GUARD}"
     line = ended.findings[0].line
     finding = Finding(kind=FAULTED, message=message, severity=Severity.FLAG, line=line)

@@ -2,9 +2,9 @@
 
 A CTA of a persistent kernel works on hundreds of tiles, so a batch of such CTAs does not end in time. The
 batch may then be cut short, and the counts of each outermost loop are multiplied by the number of all its
-turns ÷ the number of turns that ran. Code after such a loop is not counted. A loop that only some lanes
-execute is extrapolated only if it waits for other threads: without a wait these lanes may have run far ahead
-of lanes that have not begun.
+turns ÷ the number of turns that ran. Straight code after such a loop is not counted; a batch is not cut while
+another loop may follow. A loop that only some lanes execute is extrapolated only if it waits for other
+threads: without a wait these lanes may have run far ahead of lanes that have not begun.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from cutegen_nb.simulator.state.batch import Batch, Mask
 
 _LEAST_TURNS = 8
 """Fewest turns from which the remaining turns are extrapolated. The last of them may have only begun."""
+_SPINNING = frozenset({"mbarrier", "bra", "nanosleep"})
+"""Opcodes of a loop that only waits for an mbarrier; it may never turn."""
 _SMALL = 0.02
 """Share of the warp instructions up to which a loop may stay without a known number of turns."""
 
@@ -84,6 +86,7 @@ class OpenLoops:
             for at, segment in enumerate(program.segments)
             if segment.end is not None and segment.end.opcode == "bra" and segment.target <= at
         ]
+        self._working = [edge for edge in self._edges if not self._opcodes(edge) <= _SPINNING]
 
     def begin(self) -> None:
         """Forget the loops of the batch before."""
@@ -125,6 +128,8 @@ class OpenLoops:
 
         ``instructions`` are the warp instructions of each segment so far.
         """
+        if self._others_may_follow():
+            return None
         found = np.ones(len(instructions))
         total = max(1.0, float(instructions.sum()))
         for target, at in self._outermost():
@@ -155,6 +160,17 @@ class OpenLoops:
     def _is_inside_another(self, target: int, at: int) -> bool:
         """Return whether a loop around this one has not turned yet, so that its turns are not known."""
         return any(_holds(edge, (target, at)) for edge in self._edges)
+
+    def _others_may_follow(self) -> bool:
+        """Return whether a loop has not turned that is no part of one that has: it may come later."""
+        turned = {(one.target, one.at) for one in self._open.values()}
+        return any(
+            edge not in turned and not any(_holds(one, edge) for one in turned) for edge in self._working
+        )
+
+    def _opcodes(self, edge: tuple[int, int]) -> set[str]:
+        segments = self._program.segments[edge[0] : edge[1] + 1]
+        return {item.opcode for segment in segments for item, _ in segment.instructions}
 
     def _waiting(self, target: int, at: int) -> bool:
         """Return whether threads wait for others in a loop."""

@@ -87,6 +87,15 @@ def test_a_batch_runs_on_while_its_outer_loop_has_not_turned_often(machine, cut,
     assert_near(sample, oracle, 1e-9)
 
 
+def test_a_batch_is_not_cut_in_the_first_of_two_loops(machine, cut, whole):
+    """What the second one will count is not known yet."""
+    first = WALK.format(WHOLE, 12 * 32)
+    second = first.replace("TILE", "TILE2").replace("PART", "PART2")
+    text = machine.kernel(f"{first} {second}", parameters=1)
+    sample, oracle = (take(text, [64 * 104], grid=12, block=64) for take in (cut, whole))
+    assert_near(sample, oracle, 0.15)
+
+
 def test_a_batch_is_not_cut_in_the_first_turn_of_an_outer_loop(machine, cut, whole):
     """The inner loop is known then, and how often the outer one begins it anew is not."""
     text = machine.kernel(WALK.format(WHOLE, 12 * 3).replace("%r6, 6;", "%r6, 60;"), parameters=1)
