@@ -134,7 +134,7 @@ def _for_another_target(session: Session) -> str:
     if not is_other or not has_more or end_kind(session.stopped) is not EndKind.EXHAUSTED:
         return ""
     name = shlex.quote(target.gpu_name.removeprefix("NVIDIA "))
-    return f", for {compiled_for}; `--target {name}` has others"
+    return f", for {compiled_for}; `--target {name}` may have others"
 
 
 def _no_estimate(session: Session) -> list[VerdictLine]:
