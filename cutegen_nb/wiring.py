@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cutegen_nb import __version__
-from cutegen_nb.analysis.estimate.targets import find_target
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, find_target
 from cutegen_nb.authors.manual import ManualAuthor
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.authors.offline.examples import worked_example
@@ -119,6 +119,11 @@ class Settings:
 
     session_architecture: str = ""
     """Architecture that a stored session's kernels were compiled for; empty without one."""
+
+    @property
+    def estimate_target(self) -> EstimateTarget | None:
+        """GPU that was named for estimates; None without one. Raises UsageError for an unknown GPU."""
+        return find_target(self.target) if self.target else None
 
     @property
     def architecture(self) -> str | None:
@@ -350,7 +355,7 @@ def make_effects(settings: Settings, person: Person, evaluator: Evaluator) -> Ef
         learn=history.learn if history else learn_nothing,
         environment=versions(),
         server=settings.server.address if settings.author == "openai" else "",
-        target=find_target(settings.target) if settings.target else None,
+        target=settings.estimate_target,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cutegen_nb.analysis.campaign.problem_result import ProblemResult, label, result_of
-from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of, with_figures
 from cutegen_nb.app.budgets import budget_of, campaign_budget_of, plan_of
 from cutegen_nb.app.campaign_output import campaign_json
 from cutegen_nb.app.campaign_setup import (
@@ -145,7 +145,7 @@ async def _run(  # noqa: PLR0913, PLR0917 - what the command has read
     progress = _Progress(terminal=terminal, problems=problems)
     try:
         effects = make_effects(settings, terminal, evaluator)
-        device = await evaluator.device()
+        device = with_figures(await evaluator.device(), effects.target)
         with contextlib.ExitStack() as stack:
             runs = []
             for variant in variants:

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cutegen_nb.analysis.estimate.targets import target_of
+from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.analysis.figures.quantity import duration, scaled
 from cutegen_nb.analysis.figures.spending import usage_words
 from cutegen_nb.analysis.hardware.roofline import place
@@ -35,7 +35,7 @@ from cutegen_nb.cli.evaluated import evaluated_text, everything_text
 from cutegen_nb.cli.settings import read_source, settings_of
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.candidate import Candidate
-from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.device import Device
 from cutegen_nb.core.errors import ConfigurationError, UsageError
 from cutegen_nb.core.evaluation import Tier
 from cutegen_nb.core.problem import Problem, ProblemFacts
@@ -241,15 +241,14 @@ def _write_report(session: Session, path: Path, whole: str = "") -> str:
 async def problem(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
     """Report the facts of a problem before any kernel exists, and which wrong answers are refused."""
     given = read_problem(options.problem)
-    evaluator = make_evaluator(settings_of(options))
+    settings = settings_of(options)
+    evaluator = make_evaluator(settings)
     try:
         facts = await evaluator.facts(given, terminal.progress)
-        device = await evaluator.device()
+        device = with_figures(await evaluator.device(), settings.estimate_target)
     finally:
         await evaluator.close()
         terminal.clear()
-    if device.kind is DeviceKind.SIMULATOR:
-        device = target_of(device).device  # the GPU that `run` estimates times for
     if options.json:
         return CommandResult(status=PASSED, text=json.dumps(problem_json(given.name, facts), indent=2))
     refused = len(facts.admission.refused) if facts.admission else 0

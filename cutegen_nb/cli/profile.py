@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cutegen_nb.analysis.bottleneck.diagnose import Diagnosis, diagnose, diagnose_launches
+from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.analysis.hardware import devices
 from cutegen_nb.analysis.problem.problem_text import read_problem
 from cutegen_nb.app.output import evaluation_json
@@ -97,10 +98,11 @@ async def _evaluated(
     """Return the counters of a candidate that passes, else the answer that reports its evaluation."""
     problem = read_problem(options.file, library=options.library)
     candidate = Candidate(source=read_source(options.kernel), author="person")
-    evaluator = make_evaluator(settings_of(options))
+    settings = settings_of(options)
+    evaluator = make_evaluator(settings)
     try:
         facts = await evaluator.facts(problem, terminal.progress)
-        device = await evaluator.device()
+        device = with_figures(await evaluator.device(), settings.estimate_target)
         found = await evaluator.evaluate(problem, candidate, terminal.progress)
         if found.passed and isinstance(evaluator, KernelEvaluator) and device.kind is DeviceKind.GPU:
             detail = Detail(options.detail)

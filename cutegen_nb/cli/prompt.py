@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from cutegen_nb.analysis.estimate.targets import find_target
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, with_figures
 from cutegen_nb.analysis.problem.problem_text import read_problem
 from cutegen_nb.app.arguments import FAILURE_REQUESTS, REQUESTS
 from cutegen_nb.cli.answer import PASSED, CommandResult
@@ -56,9 +56,9 @@ async def prompt(options: argparse.Namespace, terminal: Terminal) -> CommandResu
         library=library_of(settings),
         guide=make_guide(settings),
         knowledge=history.recall if history else no_knowledge,
-        target=find_target(settings.target) if settings.target else None,
+        target=settings.estimate_target,
     )
-    session = await _session(options, settings, terminal)
+    session = await _session(options, settings, terminal, words.target)
     made, stage, because = _request_and_stage(session, words, options)
     if options.json:
         found = {
@@ -76,7 +76,9 @@ async def prompt(options: argparse.Namespace, terminal: Terminal) -> CommandResu
     return CommandResult(status=PASSED, text=f"{made.system.rstrip()}\n\n---\n\n{made.user.rstrip()}")
 
 
-async def _session(options: argparse.Namespace, settings: Settings, terminal: Terminal) -> Session:
+async def _session(
+    options: argparse.Namespace, settings: Settings, terminal: Terminal, target: EstimateTarget | None
+) -> Session:
     """Load the stored session, or make one from the problem and the kernel if one is given."""
     if options.session:
         if options.kernel:
@@ -96,11 +98,16 @@ async def _session(options: argparse.Namespace, settings: Settings, terminal: Te
     if not options.problem:
         message = "no problem: give PROBLEM.py, or --session NAME for a stored one"
         raise UsageError(message)
-    return await _fresh(read_problem(options.problem, library=options.library), options, settings, terminal)
+    problem = read_problem(options.problem, library=options.library)
+    return await _fresh(problem, options, settings, terminal, target)
 
 
 async def _fresh(
-    problem: Problem, options: argparse.Namespace, settings: Settings, terminal: Terminal
+    problem: Problem,
+    options: argparse.Namespace,
+    settings: Settings,
+    terminal: Terminal,
+    target: EstimateTarget | None,
 ) -> Session:
     evaluator = make_evaluator(settings)
     try:
@@ -108,7 +115,7 @@ async def _fresh(
             name=problem.name,
             problem=problem,
             facts=await evaluator.facts(problem, terminal.progress),
-            device=await evaluator.device(),
+            device=with_figures(await evaluator.device(), target),
             author="",
             budget=Budget(),
             created_at="",

@@ -7,6 +7,7 @@ import json
 import math
 from pathlib import Path
 
+from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.analysis.knowledge.record_summary import StrategySummary
 from cutegen_nb.analysis.problem.problem_text import read_problem
 from cutegen_nb.app.strategies import (
@@ -81,10 +82,11 @@ def _json(item: StrategySummary) -> dict[str, object]:
 
 async def _ranked(known: KnownStrategies, options: argparse.Namespace, terminal: Terminal) -> CommandResult:
     problem = read_problem(options.problem)
-    evaluator = make_evaluator(settings_of(options))
+    settings = settings_of(options)
+    evaluator = make_evaluator(settings)
     try:
         facts = await evaluator.facts(problem, terminal.progress)
-        device = await evaluator.device()
+        device = with_figures(await evaluator.device(), settings.estimate_target)
     finally:
         await evaluator.close()
         terminal.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.ports import Store
 from cutegen_nb.core.problem import Problem
@@ -42,7 +43,7 @@ async def open_session(  # noqa: PLR0913 - a session is all of these
     the name, or a `fresh` session is asked for, a number is appended (``softmax_2``). `plan` changes the
     stored plan or the default one. Raises ProblemError, EvaluatorError, StoreError.
     """
-    device = await effects.evaluator.device()
+    device = with_figures(await effects.evaluator.device(), effects.target)
     chosen, stored = find_session(problem, device.name, store, fresh=fresh)
     if stored is not None:
         store.stop(chosen, "")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.authors.offline.author import OfflineAuthor
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.evaluation import Evaluation
@@ -69,7 +70,7 @@ _INNERMOST = {"columns-across-threads": "the reduced dimension is the innermost"
 _NO_WALK = {"tune-grid": "no loop walks the grid"}
 _NO_SHARED = {"pad-or-swizzle": "shared memory is not used"}
 _FUSED = {"fuse-one-pass": "no intermediate tensor is stored"}
-_ROWS = {"split-reduction": "4,096 rows for 108 multiprocessors"}
+_ROWS = {"split-reduction": "4,096 rows for 132 multiprocessors"}
 _IN_REGISTERS = {"row-in-shared-memory": "a row of 16,384 bytes, registers for 131,072"}
 _READ_ONCE = dict.fromkeys(
     ("row-in-registers", "row-in-shared-memory", "online-one-pass"), "rows are read once"
@@ -88,7 +89,7 @@ OFFERS = {
         profile="coalesced-access vectorise-128 several-vectors-in-flight",
         tune=_NUMBERS,
         done=_FUSED | _NO_SHARED,
-        unfit={"more-ctas": "65,536 CTAs for 108 multiprocessors"} | _NO_WALK,
+        unfit={"more-ctas": "65,536 CTAs for 132 multiprocessors"} | _NO_WALK,
         hopeless=f"grid-stride {_FEW_TERMS}",
     ),
     # A thread a row, read three times.
@@ -122,7 +123,7 @@ OFFERS = {
         unfit=_INNERMOST
         | _ROWS
         | _NO_WALK
-        | {"grid-stride": "16 CTAs, of which the device holds 864 at once"},
+        | {"grid-stride": "16 CTAs, of which the device holds 1,056 at once"},
         hopeless=_FEW_TERMS,
     ),
     # One sum, split over CTAs in two launches, whose threads take neighbouring elements.
@@ -139,7 +140,7 @@ OFFERS = {
             "pad-or-swizzle": "1.00 × the least wavefronts",
             "split-reduction": "CTAs share sums",
         },
-        unfit={"more-ctas": "1,056 CTAs for 108 multiprocessors"},
+        unfit={"more-ctas": "1,056 CTAs for 132 multiprocessors"},
         hopeless="",
     ),
     # A thread an output, from global memory: tiles come first, and what builds on them is not offered yet.
@@ -149,11 +150,11 @@ OFFERS = {
         tune="tune-values-per-thread tune-tile-shape tune-unrolling tune-cta-size",
         done={"fused-epilogue": "no intermediate tensor is stored"} | _NO_SHARED,
         unfit={
-            "more-ctas": "16,384 CTAs for 108 multiprocessors",
+            "more-ctas": "16,384 CTAs for 132 multiprocessors",
             "one-cta-an-output": "no rows are reduced",
             "vectors-along-k": "no rows are reduced",
             "skip-empty-tiles": "the reference masks nothing",
-            "split-k": "256 tiles of 128 × 128 for 108 multiprocessors",
+            "split-k": "256 tiles of 128 × 128 for 132 multiprocessors",
             "stream-k": "no product runs on tensor cores",
             "tune-stages": "nothing is loaded ahead of a barrier",
         }
@@ -173,7 +174,7 @@ WIDER = Offer(
         "one-cta-a-row": "a CTA reduces a row",
         "pad-or-swizzle": "1.00 × the least wavefronts",
     },
-    unfit={"more-ctas": "4,096 CTAs for 108 multiprocessors"} | _IN_REGISTERS | _ROWS | _NO_WALK,
+    unfit={"more-ctas": "4,096 CTAs for 132 multiprocessors"} | _IN_REGISTERS | _ROWS | _NO_WALK,
     hopeless="",
 )
 """Softmax after the strategy `cta-per-row`."""
@@ -235,7 +236,7 @@ def session_of() -> Callable[[str], Session]:
             name=name,
             problem=problem,
             facts=await evaluator.facts(problem, lambda _: None),
-            device=await evaluator.device(),
+            device=with_figures(await evaluator.device()),
             author="offline",
             budget=Budget(),
             created_at="",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.targets import find_target
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import NotJudgedReason, Verdict
 from cutegen_nb.core.library import LibraryFamily
@@ -306,20 +307,19 @@ def test_cancelling_keeps_the_finished_rounds(stage, reply_with):
     [
         ({}, "relu"),
         ({"fresh": True}, "relu_2"),
-        ({"device": replace(examples.simulated_device(), name="NVIDIA H200")}, "relu_2"),
+        ({"target": find_target("L4")}, "relu_2"),
         ({"problem": replace(examples.relu_problem(), library=(LibraryFamily.CONV,))}, "relu_2"),
         ({"problem": replace(examples.relu_problem(), source="# another\n")}, "relu_2"),
     ],
 )
-def test_the_session_of_the_same_problem_policy_and_device_is_resumed_unless_a_fresh_one_is_wanted(
+def test_the_session_of_the_same_problem_policy_and_target_is_resumed_unless_a_fresh_one_is_wanted(
     stage, reply_with, changed, name
 ):
     first = stage([reply_with("first")], {"first": passed(1000)}, menu=()).run(rounds=1)
-    loop = stage([], {}, menu=(), device=changed.get("device"))
+    loop = stage([], {}, menu=())
+    effects = replace(loop.effects, target=changed.get("target"))
     problem = changed.get("problem", examples.relu_problem())
-    opening = open_session(
-        problem, loop.effects, loop.store, Budget(rounds=3), fresh=changed.get("fresh", False)
-    )
+    opening = open_session(problem, effects, loop.store, Budget(rounds=3), fresh=changed.get("fresh", False))
     session = asyncio.run(opening)
     assert session.name == name
     assert session.rounds == (first.rounds if name == "relu" else ())

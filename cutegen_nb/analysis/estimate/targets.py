@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.hardware.devices import SHEETS, DataSheet, find_data_sheet, total_clocks_per_s
-from cutegen_nb.core.device import Device, DeviceKind
+from cutegen_nb.core.device import SIMULATED_SUFFIX, Device, DeviceKind
 from cutegen_nb.core.errors import UsageError
 
 DEFAULT_TARGET = "H200"
@@ -152,9 +152,17 @@ def target_named_in(text: str) -> EstimateTarget | None:
 
 
 def target_of(device: Device) -> EstimateTarget:
-    """Return the target of a session that named none: its GPU where it has a data sheet, else the default."""
-    is_known = device.kind is DeviceKind.GPU and find_data_sheet(device.name) is not None
-    return find_target(device.name if is_known else DEFAULT_TARGET)
+    """Return the target of a session that named none: the GPU of its figures, else the default."""
+    is_known = find_data_sheet(device.gpu_name) is not None
+    return find_target(device.gpu_name if is_known else DEFAULT_TARGET)
+
+
+def with_figures(device: Device, target: EstimateTarget | None = None) -> Device:
+    """Give the simulator the figures of the GPU that times are estimated for; a real GPU keeps its own."""
+    if device.kind is DeviceKind.GPU:
+        return device
+    gpu = (target or find_target(DEFAULT_TARGET)).device
+    return replace(gpu, kind=device.kind, name=gpu.name + SIMULATED_SUFFIX, architecture=device.architecture)
 
 
 def _plain(name: str) -> str:

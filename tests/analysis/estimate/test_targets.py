@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.estimate.targets import find_target, target_of
+from cutegen_nb.analysis.estimate.targets import find_target, target_of, with_figures
 from cutegen_nb.analysis.hardware.devices import SHEETS
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import UsageError
@@ -34,12 +34,25 @@ def test_every_data_sheet_gives_a_target_with_all_figures():
         assert target.device.kind is DeviceKind.GPU
 
 
-def test_a_session_on_a_known_gpu_is_estimated_for_it_and_any_other_for_the_default():
+def test_a_session_is_estimated_for_the_gpu_of_its_figures_and_for_the_default_where_that_is_unknown():
     simulated = examples.simulated_device()
     gpu = replace(simulated, kind=DeviceKind.GPU)
     assert target_of(gpu).name == "NVIDIA A100"
-    assert target_of(simulated).name == "NVIDIA H200"
+    assert target_of(simulated).name == "NVIDIA A100"
     assert target_of(replace(gpu, name="NVIDIA Unheard Of")).name == "NVIDIA H200"
+
+
+def test_the_simulator_takes_the_figures_of_the_target_and_keeps_its_own_architecture():
+    simulated = examples.simulated_device()
+    for target in (None, find_target("RTX 4090")):
+        made = with_figures(simulated, target)
+        gpu = (target or find_target("H200")).device
+        assert made.label == "simulator (sm_80)"
+        assert made.gpu_name == gpu.name
+        assert (made.bandwidth_bytes_per_s, made.sm_count) == (gpu.bandwidth_bytes_per_s, gpu.sm_count)
+        assert target_of(made).name == gpu.name
+    gpu = replace(simulated, kind=DeviceKind.GPU)
+    assert with_figures(gpu, find_target("H200")) is gpu
 
 
 def test_a_board_for_graphics_has_few_double_precision_units():

@@ -73,5 +73,5 @@ def test_below_the_least_likeness_a_record_weighs_nothing(record, softmax_key):
 
 def test_on_the_simulator_times_are_of_the_gpu_that_they_are_estimated_for(h200):
     assert timed_architecture(h200) == "sm_90a"
-    simulated = replace(h200, kind=DeviceKind.SIMULATOR, architecture="sm_80", name="NVIDIA A100")
+    simulated = replace(h200, kind=DeviceKind.SIMULATOR, architecture="sm_80")
     assert timed_architecture(simulated) == "sm_90"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.estimate.targets import find_target
+from cutegen_nb.analysis.estimate.targets import find_target, with_figures
 from cutegen_nb.core.batch import Measurement
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
@@ -17,6 +17,7 @@ from cutegen_nb.loop.population.evidence import line_to, member_evidence, shown_
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.examples import passed
 
+SIMULATOR = with_figures(examples.simulated_device())
 GPU = replace(examples.simulated_device(), kind=DeviceKind.GPU)
 
 
@@ -64,7 +65,7 @@ def test_a_kernel_that_was_timed_stands_against_the_first_and_against_eager(sess
 
 
 def test_a_kernel_that_was_estimated_says_so_and_for_which_gpu(session):
-    made = session(sampled(8_000_000), sampled(4_000_000))
+    made = session(sampled(8_000_000), sampled(4_000_000), device=SIMULATOR)
     standing = member_evidence(made, made.rounds[1]).standing
     assert standing.startswith("Estimated ")
     assert " on NVIDIA H200 (" in standing
