@@ -84,12 +84,11 @@ def epoch_words(session: Session) -> str:
 
 
 def round_words(item: Round) -> str:
-    """Return a round in one line: strategy, verdict, time, relation, note and origin of its evaluation."""
+    """Return a round in one line: strategy, verdict, time, relation and note."""
     strategy = f"{item.slot.move.value}: {item.title}" if item.slot else item.title
     compared = f", {item.comparison.words}" if item.comparison else ""
-    recorded = item.evaluation.recorded if item.evaluation else ""
     note = f" ({item.note})" if item.note else ""
     became = item.evaluation.verdict_words if item.evaluation else round_label(item)
     timing = item.evaluation.timing if item.evaluation else None
     time = f", {duration(timing.median_ms / 1e3)} measured" if timing else ""
-    return f"r{item.number}  {strategy}: {became}{time}{compared}{note}  [{recorded or 'no evaluation'}]"
+    return f"r{item.number}  {strategy}: {became}{time}{compared}{note}"

@@ -74,7 +74,7 @@ def test_a_round_and_an_epoch_are_a_line_each():
     )
     assert (
         round_words(session.rounds[3])
-        == "r3  invent: no strategy stated: no candidate (the only one with tiles)  [no evaluation]"
+        == "r3  invent: no strategy stated: no candidate (the only one with tiles)"
     )
     assert epoch_words(session).startswith("Epoch 1: r2, r0 go on, the best at 1.11×.")
     assert "ada pinned r0" in epoch_words(session)
@@ -107,4 +107,4 @@ def test_each_replay_is_stored_under_a_free_name_with_the_same_verdicts(store):
     assert set(store.names()) == {"swiglu_replay", "swiglu_replay_2"}
     labels = [[item.evaluation and item.evaluation.label for item in one.rounds] for one in (recorded, again)]
     assert labels[0] == labels[1]
-    assert any("recorded 20" in line for line in told)
+    assert any(line.startswith("r0  ") for line in told)

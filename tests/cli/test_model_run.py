@@ -89,4 +89,4 @@ class TestOneSession:
         assert main(["replay", "relu", "--store", str(folder / ".cutegen")]) == 0
         told = capsys.readouterr()
         assert "written by mine:small-coder: nothing runs now" in told.err
-        assert "[recorded 20" in told.err
+        assert "relu, recorded from 20" in told.err

@@ -62,7 +62,7 @@ class TestCarrying:
     def test_the_recorded_session_is_shown_again(self, attended: Kernel):
         said = attended.run("%cutegen replay relu").text
         assert "written by manual: nothing runs now" in said
-        assert "r0  first kernel: PASSED, first  [recorded 20" in said
+        assert "r0  first kernel: PASSED, first\n" in said
         assert "`%cutegen report relu_replay` shows it" in said
         assert "recorded 20" in attended.run("%cutegen report relu_replay").outputs[0]["data"]["text/html"]
         assert "relu_replay is a replay" in attended.run("%cutegen resume relu_replay").error
