@@ -15,6 +15,7 @@ from cutegen_nb.analysis.knowledge.likeness import like, timed_architecture
 from cutegen_nb.analysis.knowledge.record_summary import StrategySummary, summaries
 from cutegen_nb.analysis.knowledge.record_words import effect_words, gain_words, line_words
 from cutegen_nb.analysis.problem.problem_key import problem_key
+from cutegen_nb.analysis.strategy.alignment import FEATURES
 from cutegen_nb.analysis.strategy.conditions import Circumstances
 from cutegen_nb.analysis.strategy.kernel_traits import KernelTraits
 from cutegen_nb.analysis.strategy.obstacle import obstacle
@@ -129,7 +130,11 @@ def explanation_text(item: StrategySummary) -> str:
     ]
     for record in item.records:
         lines += ["", *paragraph(effect_words(record), "  ", first="- ")]
-        lines += paragraph(f"carried out as: {record.aligned.statement}", "  ")
+        aligned = record.aligned
+        if (
+            aligned.by != FEATURES or aligned.brought or aligned.lost
+        ):  # else it tells no more than the strategy
+            lines += paragraph(f"carried out as: {aligned.statement}", "  ")
         after = (
             f" after {', '.join(one.name for one in record.line)}" if record.line else " on the first kernel"
         )

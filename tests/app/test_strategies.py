@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutegen_nb.app.strategies import known_strategies, listing_text, named_strategy
+from cutegen_nb.app.strategies import explanation_text, known_strategies, listing_text, named_strategy
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.wiring import Settings
@@ -29,3 +29,10 @@ def test_a_class_shows_fewer_strategies_than_all(known):
     one_class = listing_text(known, WorkloadClass.SCAN.value)
     assert len(one_class) < len(everything)
     assert all(item.strategy.identity in everything for item in known.summaries if item.records)
+
+
+def test_what_a_kernel_does_is_told_only_where_it_says_more_than_the_strategy(known):
+    told = explanation_text(named_strategy("cta-scan", known))
+    assert "- 1.36×" in told
+    assert "same optimisations as its parent" not in told
+    assert "carried out as: " in explanation_text(named_strategy("vectorise-128", known))
