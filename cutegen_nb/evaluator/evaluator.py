@@ -23,7 +23,7 @@ from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
 from cutegen_nb.evaluator.catalog.work import SECOND_PROCESS
 from cutegen_nb.evaluator.evaluation_case import EvaluationCase
-from cutegen_nb.evaluator.full_size.sampling import FullSizeSampler
+from cutegen_nb.evaluator.full_size.sampling import EarlySample, FullSizeSampler
 from cutegen_nb.evaluator.isolated import early_checks, exchange
 from cutegen_nb.evaluator.isolated.early_checks import EarlyChecks
 from cutegen_nb.evaluator.problem_study import KnownProblem, ProblemCache, ProblemStudy
@@ -170,25 +170,26 @@ class KernelEvaluator:
     async def _judged(self, case: EvaluationCase, *, profile: bool) -> Evaluation:
         """Run all checks of the tier in order; later ones run only on a candidate that passed so far."""
         early = self._early_checks(case) if case.tier.includes(Tier.B) else None
+        sample = EarlySample(self._sampler, case.problem, case.facts, case.candidate)
         try:
-            judge = functools.partial(self._judged_in_child, case)
+            judge = functools.partial(self._judged_in_child, case, sample=sample if case.simulated else None)
             found = await (judge() if early is None else early.beside(judge))
             if case.spares(found):
                 return found
             found = dataclasses.replace(found, tier=case.tier)
             if early is not None and found.passed:
                 found = await early.added_to(found)
+            if case.tier is Tier.C and found.passed:
+                found = await self._once_more(found, case)
+            if found.passed and case.simulated:
+                found = dataclasses.replace(found, full_size=await sample.result(case.progress))
         finally:
+            await sample.close()
             if early is not None:
                 await early.close()
             (await self._workers.forks()).keep_spare()
-        if case.tier is Tier.C and found.passed:
-            found = await self._once_more(found, case)
         if case.tier is Tier.C and found.passed and not case.simulated:
             found = await self._under_tools(found, case)
-        if found.passed and case.simulated:
-            sample = await self._sampler.sample(case.problem, case.facts, case.candidate, case.progress)
-            found = dataclasses.replace(found, full_size=sample)
         if profile and found.passed and not case.simulated:
             order = await self._counting_order(case.problem, case.candidate)
             found = await self._counting.with_counters(found, order, case.progress)
@@ -290,15 +291,20 @@ class KernelEvaluator:
         )
         return await sanitizer.through_tools(passed, order, case.progress)
 
-    async def _judged_in_child(self, case: EvaluationCase, early: EarlyChecks | None = None) -> Evaluation:
+    async def _judged_in_child(
+        self, case: EvaluationCase, early: EarlyChecks | None = None, *, sample: EarlySample | None = None
+    ) -> Evaluation:
         facts = case.facts
         limits = await self._workers.limits(1.5 * case.higher_tiers_s)
         count = case.seed_count(self._seeds)
         heard = RecordHandler(case.progress, [secrets.randbits(31) for _ in range(count)])
 
         def answered(record: dict[str, Any]) -> Reply | Awaitable[Reply]:
-            if record.get("kind") == "imported" and early is not None and not heard.inside:
-                early.begin()
+            if record.get("kind") == "imported" and not heard.inside:
+                if early is not None:
+                    early.begin()
+                if sample is not None:
+                    sample.begin()
             if record.get("kind") == "alone" and not heard.inside:
                 return _alone(early)
             return heard(record)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
 import time
 
 from cutegen_nb.core.candidate import Candidate
@@ -11,6 +13,7 @@ from cutegen_nb.core.errors import CutegenError, EvaluationLost
 from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
+from cutegen_nb.evaluator.process.early_task import EarlyTask
 from cutegen_nb.evaluator.process.evaluation_request import FullSizeRequest
 from cutegen_nb.evaluator.process.exit_report import raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
@@ -21,6 +24,31 @@ DEADLINE_S = 20.0
 """Wall time in seconds of the import, the compilation and the launches at full size."""
 _LONGEST_REASON = 600
 """Characters of a reason that are kept."""
+_STAGE = "calling the candidate at full size"
+"""Progress message while a sample is waited for."""
+
+
+class EarlySample:
+    """Sample of one candidate that may be taken while the candidate is judged in a process of its own."""
+
+    def __init__(
+        self, sampler: FullSizeSampler, problem: Problem, facts: ProblemFacts, candidate: Candidate
+    ) -> None:
+        self._task = EarlyTask(functools.partial(sampler.sample, problem, facts, candidate, lambda _: None))
+
+    def begin(self) -> None:
+        """Start the sample, where a second processor can take it."""
+        if len(os.sched_getaffinity(0)) > 1:
+            self._task.begin()
+
+    async def result(self, progress: Progress) -> FullSizeSample:
+        """Return the sample, begun now if it was not. Raises EvaluationLost."""
+        progress(_STAGE)
+        return await self._task.result()
+
+    async def close(self) -> None:
+        """End the sample's process if it runs."""
+        await self._task.close()
 
 
 class FullSizeSampler:

@@ -66,6 +66,7 @@ def early(judge, monkeypatch):
 
     monkeypatch.setattr(EarlyTask, "begin", noted)
     monkeypatch.setattr(early_checks, "_LEAST_CPUS", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     judge.began = began
     return judge
 
@@ -86,7 +87,7 @@ def test_a_right_kernel_is_judged_in_isolation_before_its_own_process_has_ended(
     assert evaluation.passed, evaluation.summary
     (check,) = [item for item in evaluation.checks if item.name == OUTSIDE.name]
     assert check.state is CheckState.RAN
-    assert len(early.began) == 1
+    assert len(early.began) == 2, "the isolated judgement, and the sample at full size"
     assert not [stage for stage in early.stages if "outside" in stage], "they tell nothing of their own"
     assert not left_behind(early)
 
@@ -102,7 +103,7 @@ def test_a_kernel_that_is_wrong_outside_alone_is_refused(early, make_candidate, 
 def test_a_wrong_kernel_ends_them(early, make_candidate, make_problem):
     evaluation = early(make_problem(), make_candidate("return x + 1"), Tier.B)
     assert not evaluation.passed
-    assert len(early.began) == 1
+    assert len(early.began) == 2, "the isolated judgement, and the sample at full size"
     assert not left_behind(early)
 
 
