@@ -21,6 +21,7 @@ FIELDS = (
     "shared_ideal", "local_loaded", "local_stored", "divergent", "guarded_threads",
 )  # fmt: skip
 """Counts of an :class:`InstructionTally`, in the order of the columns of :attr:`Counts.fields`."""
+_DIVERGENT = FIELDS.index("divergent")
 _read = attrgetter(*FIELDS)
 _ALL = slice(None)
 
@@ -58,14 +59,6 @@ class Counts:
             self.warps * factor, self.threads * factor, self.fields * factor, self.clock * factor
         )  # fmt: skip
 
-    def same(self, other: Counts) -> bool:
-        """Return whether two counts agree in every number but the clock, which advances at each reading."""
-        return (
-            np.array_equal(self.warps, other.warps)
-            and np.array_equal(self.threads, other.threads)
-            and np.array_equal(self.fields, other.fields)
-        )
-
 
 class CountReader:
     """Reader and writer of the counts of one program."""
@@ -101,6 +94,26 @@ class CountReader:
         whole = np.rint(counts.fields).astype(np.int64).tolist()
         for one, row in zip(self._tallies[rows], whole, strict=True):
             _assign(one, row)
+
+    def same(self, one: Counts, other: Counts, first: int, but: frozenset[int]) -> bool:
+        """Return whether counts agree, except in the clock, which advances at each reading.
+
+        Fields are those from segment `first` on. The segments `but` may differ; then branches may diverge
+        differently too.
+        """
+        if not but:
+            left, right = (one.warps, one.threads, one.fields), (other.warps, other.threads, other.fields)
+            return all(map(np.array_equal, left, right))
+        kept = np.ones(len(one.warps), np.bool_)
+        kept[list(but)] = False
+        rows = np.repeat(kept, np.diff(self._starts))[self._starts[first] :][: len(one.fields)]
+        differs = (one.fields != other.fields) & rows[:, None]
+        differs[:, _DIVERGENT] = False
+        return (
+            np.array_equal(one.warps[kept], other.warps[kept])
+            and np.array_equal(one.threads[kept], other.threads[kept])
+            and not differs.any()
+        )
 
     def stretched(self, counts: Counts, factors: Array) -> Counts:
         """Multiply the counts of each segment by a factor of its own, and the clock by the largest."""

@@ -6,12 +6,12 @@ registers have to repeat or to advance by a constant. All others hold data, whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cutegen_nb.simulator.machine.program import Program
+from cutegen_nb.simulator.machine.program import Program, Segment
 from cutegen_nb.simulator.machine.register_uses import registers_of
 from cutegen_nb.simulator.numbers.values import DTYPES, S64, Array, Value
 from cutegen_nb.simulator.ptx.model import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register
@@ -55,12 +55,15 @@ class LoopAnalysis:
     """True if the loop uses mbarriers."""
     bent: frozenset[int]
     """Slots that shifts, divisions or minima read: their results need not advance evenly with them."""
+    detours: frozenset[int]
+    """Segments of arithmetic that a branch may pass over, and that steer nothing: data may decide on them."""
 
 
 def analysed(program: Program, segments: Iterable[int]) -> LoopAnalysis:
     """Analyse the loop that consists of these segments."""
-    body = [item for at in segments for item, _ in program.segments[at].instructions]
-    names = _closure(body)
+    numbers = tuple(segments)
+    detours, names = _without_detours(program, numbers)
+    body = [item for at in numbers for item, _ in program.segments[at].instructions]
     slots = {name: program.lowering.register(name) for name in names if name in program.lowering}
     comparisons: list[SteeringComparison] = []
     loaded: set[int] = set()
@@ -85,16 +88,111 @@ def analysed(program: Program, segments: Iterable[int]) -> LoopAnalysis:
     return LoopAnalysis(
         steering=tuple(sorted(slots.values())), loaded=frozenset(loaded), comparisons=tuple(comparisons),
         opaque=frozenset(opaque), synchronises=bool(opcodes & {"bar", "barrier"}),
-        bent=frozenset(bent),
+        bent=frozenset(bent), detours=detours,
         has_mbarrier="mbarrier" in opcodes or any("mbarrier" in item.modifiers for item in body),
     )  # fmt: skip
 
 
-def _closure(body: Sequence[Instruction]) -> set[str]:
-    """Names of the registers from which branches, guards of accesses and addresses are computed."""
+def _without_detours(program: Program, numbers: tuple[int, ...]) -> tuple[frozenset[int], set[str]]:
+    """Return the segments of detours, and the names of the registers that steer the loop apart from them."""
+    detours = {at: over for at in numbers if (over := _detour(program, numbers, at)) is not None}
+    while True:
+        branches = {at for start, over in detours.items() for at in (start, *over)}
+        names = _closure(program, numbers, branches)
+        # A register that a detour writes and an address reads makes the detour's branch steer.
+        steers = [start for start, over in detours.items() if names & _written(program, over)]
+        if not steers:
+            return frozenset(at for over in detours.values() for at in over), names
+        for start in steers:
+            del detours[start]
+
+
+def _detour(program: Program, numbers: tuple[int, ...], start: int) -> range | None:
+    """Return the segments of arithmetic that the branch at the end of `start` may pass over.
+
+    None where there is no such branch, where more than data of the turn decide it, or where a segment among
+    them does anything but compute.
+    """
+    last, branch = max(numbers), program.segments[start]
+    if (
+        branch.end is None
+        or branch.end.opcode != "bra"
+        or branch.guard < 0
+        or not start < branch.target <= last
+    ):
+        return None
+    at, join = start + 1, branch.target
+    while at < join:
+        segment = program.segments[at]
+        if not _only_computes(segment) or (segment.end is not None and not at < segment.target <= last):
+            return None
+        join = max(join, segment.target)
+        at += 1
+    over = range(start + 1, join)
+    outside = (one for at, one in enumerate(program.segments) if not start <= at < join)
+    entered = any(not {one.target, *one.targets}.isdisjoint(over) for one in outside)
+    guards = (at for at in (start, *over) if program.segments[at].guard >= 0)
+    return over if not entered and all(_is_decided_by_data(program, numbers, at) for at in guards) else None
+
+
+def _is_decided_by_data(program: Program, numbers: tuple[int, ...], branch: int) -> bool:
+    """Return whether the branch at the end of a segment depends on loads of the same turn of the loop.
+
+    Neither counters nor values that turns hand on, as a maximum so far, may decide: turns would differ.
+    """
+    end = program.segments[branch].end
+    assert end is not None
+    needed, has_loads = registers_of(end)[0], False
+    for at in sorted((one for one in numbers if one <= branch), reverse=True):
+        for item, _ in reversed(program.segments[at].instructions):
+            sources, targets = registers_of(item)
+            if not targets & needed:
+                continue
+            if _is_load(item):
+                needed, has_loads = needed - targets, True
+            else:
+                needed = (needed if item.guard is not None else needed - targets) | sources
+    return has_loads and not needed & _written(program, numbers)
+
+
+def _only_computes(segment: Segment) -> bool:
+    """Return whether a segment touches no memory, waits for nobody and ends in no other way than a branch."""
+    if segment.warp_wide is not None or (segment.end is not None and segment.end.opcode != "bra"):
+        return False
+    return all(
+        item.opcode == "bra"
+        or (item.opcode not in _CONTROL | {"cp"} and (not _addresses(item) or _is_fixed(item)))
+        for item, _ in segment.instructions
+    )
+
+
+def _addresses(item: Instruction) -> bool:
+    return any(isinstance(one, Address) for one in item.operands)
+
+
+def _is_fixed(item: Instruction) -> bool:
+    """Return whether an instruction loads from memory that no thread writes."""
+    return item.opcode == "ld" and not _FIXED_SPACES.isdisjoint(one.split("::")[0] for one in item.modifiers)
+
+
+def _written(program: Program, segments: Iterable[int]) -> set[str]:
+    items = (item for at in segments for item, _ in program.segments[at].instructions)
+    return {name for item in items for name in registers_of(item)[1]}
+
+
+def _closure(program: Program, numbers: Iterable[int], but: set[int]) -> set[str]:
+    """Names of the registers from which branches, guards of accesses and addresses are computed.
+
+    The branches at the ends of the segments `but` are left out.
+    """
     names: set[str] = set()
-    for item in body:
-        names |= _roots(item)
+    body = []
+    for at in numbers:
+        segment = program.segments[at]
+        for item, _ in segment.instructions:
+            body.append(item)
+            if item is not segment.end or at not in but:
+                names |= _roots(item)
     flows = [(sources, targets) for item in body for sources, targets in [registers_of(item)]]
     before = -1
     while before != len(names):
@@ -126,7 +224,7 @@ def _is_even(item: Instruction) -> bool:
 
 def _is_load(item: Instruction) -> bool:
     if item.opcode == "ld":
-        return _FIXED_SPACES.isdisjoint(one.split("::")[0] for one in item.modifiers)
+        return not _is_fixed(item)
     return item.opcode in {"ldu", "atom", "ldmatrix"}
 
 

@@ -5,7 +5,9 @@ a constant: stage numbers modulo 2, 3, 4 or 6, phase bits, sectors of misaligned
 as many as possible are skipped; the last iterations, in which pipelines drain, are always executed.
 
 Not skipped are loops with mbarriers, loops whose path or addresses depend on data, and in divergent code
-loops in which threads wait for others. Values accumulated over a skipped loop are meaningless.
+loops in which threads wait for others. A branch over arithmetic alone that loaded data decide, as in the
+error function, may go either way: its executions are extrapolated from two periods. Values accumulated over a
+skipped loop are meaningless.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ _LONGEST = 8 * _STRIDE
 _MARGIN = 4 / 3
 """Least number of periods executed before a comparison in the loop changes its result. Within a period a
 register may run ahead of its steady advance."""
+_LEAST_OF_DATA = 8
+"""Shortest period, in turns, where data decide about branches over arithmetic."""
 _LEAST_LAST = 4
 """Least number of iterations executed before a comparison in the loop changes its result."""
 
@@ -61,8 +65,8 @@ class _Loop:
     """Segment that the branch goes to."""
     at: int
     """Segment that ends in the branch."""
-    traced: tuple[int, ...]
-    """Slots of the registers whose values are kept at every turn: those that steer the loop."""
+    known: LoopAnalysis
+    """Analysis of all segments from the target to the branch."""
     turns: int = 0
     """Number of times that its backward branch was taken."""
     looks: dict[int, _Look] = field(default_factory=dict)
@@ -81,7 +85,7 @@ class _Loop:
             for early, early_next, late, late_next in zip(
                 turns, turns[1:], turns[iterations:], turns[iterations + 1 :], strict=False
             )
-            for at in range(len(self.traced))
+            for at in range(len(self.known.steering))
         )
 
 
@@ -127,10 +131,10 @@ class LoopSkipper:
         active = b"" if mask is None else mask.array.tobytes()
         loop = self._loops.get(at)
         if loop is None or loop.lanes != active:
-            traced = self._analysis(tuple(range(target, at + 1))).steering
-            loop = self._loops[at] = _Loop(active, target, at, traced)
+            known = self._analysis(tuple(range(target, at + 1)))
+            loop = self._loops[at] = _Loop(active, target, at, known)
         loop.turns += 1
-        loop.trace.append(tuple([lanes.registers[slot] for slot in loop.traced]))
+        loop.trace.append(tuple([lanes.registers[slot] for slot in loop.known.steering]))
         if loop.turns in _EARLY_LOOKS or loop.turns % _STRIDE == 1:
             self._consider(loop, lanes, mask)
 
@@ -167,16 +171,19 @@ class LoopSkipper:
         """Skip periods of ``iterations`` if the last two were equal; return whether any were skipped."""
         first, middle, last = looks
         period = last.counts - middle.counts
-        if not period.same(middle.counts - first.counts):
+        before = middle.counts - first.counts
+        if not self._reader.same(period, before, loop.target, loop.known.detours):
             return False
-        body = np.flatnonzero(period.warps)
+        if loop.known.detours and iterations < _LEAST_OF_DATA:
+            return False
+        body = np.flatnonzero(period.warps + before.warps)
         if body[0] < loop.target or body[-1] > loop.at:
             return False  # blocks laid out elsewhere, whose counts the looks do not have
         known = self._analysis(tuple(body.tolist()))
         if known.has_mbarrier or (mask is not None and known.synchronises):
             return False
         active = None if mask is None else mask.array
-        steps = self._steps(known, loop.traced, looks, active)
+        steps = self._steps(known, loop.known.steering, looks, active)
         if steps is None or (iterations < _STRIDE and not _bends_stay(known, steps)):
             return False
         left = min(
@@ -226,15 +233,15 @@ class LoopSkipper:
         active: Array | None,
     ) -> None:
         """Count ``periods`` more periods, and advance every register that advances by a constant."""
-        _, middle, last = looks
-        more = (last.counts - middle.counts).times(periods)
+        first, middle, last = looks
+        more = (last.counts - first.counts).times(periods / 2)
         self._reader.write(last.counts + more, lanes.tally, self._rows(loop))
         lanes.clock += int(more.clock)
         self.skipped += self._reader.instructions(more)
         for slot, value in enumerate(lanes.registers):
-            if looks[0].registers[slot] is value:
+            if first.registers[slot] is value:
                 continue
-            step = step_of(looks[0].registers[slot], middle.registers[slot], value, active)
+            step = step_of(first.registers[slot], middle.registers[slot], value, active)
             if step is not None and not isinstance(step, Unchanged):
                 lanes.registers[slot] = advanced(value, step, periods)
         if self._log is not None:

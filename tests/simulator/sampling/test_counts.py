@@ -27,8 +27,12 @@ def test_what_is_written_is_read_again_and_only_instructions_with_counts_have_ro
     reader.write(before + more, tally)
     after = reader.read(tally, clock=5.0)
     assert set((after - before).fields[:, 0]) == {3}
-    assert not after.same(before)
-    assert after.same(reader.read(tally))
+    everything = frozenset(range(len(program.segments)))
+    assert not reader.same(after, before, 0, frozenset())
+    assert reader.same(after, reader.read(tally), 0, frozenset())
+    assert reader.same(after, before, 0, everything)
+    accessing = next(at for at, one in enumerate(program.segments) if len(one.instructions) > 1)
+    assert not reader.same(after, before, 0, everything - {accessing})
 
 
 def test_a_range_grows_with_slices_and_arrays_of_sectors():

@@ -27,6 +27,8 @@ REPEATING = {
         add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 900; @%p1 bra AGAIN;""",
     "a branch taken every fourth turn": """AGAIN: and.b32 %r4, %r1, 3; setp.ne.s32 %p2, %r4, 0; @%p2 bra ON;
         add.s32 %r3, %r3, 7; ON: add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 1000; @%p1 bra AGAIN;""",
+    "a branch taken every eighth turn": """AGAIN: and.b32 %r4, %r1, 7; setp.ne.s32 %p2, %r4, 0; @%p2 bra ON;
+        add.s32 %r3, %r3, 7; ON: add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 1000; @%p1 bra AGAIN;""",
     "a guarded load": """AGAIN: setp.lt.s32 %p2, %r1, 700; @%p2 ld.global.b32 %r5, [%rd2];
         add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 1000; @%p1 bra AGAIN;""",
     "a guard that is passed just before a look": """mov.b32 %r1, 2380;
@@ -58,6 +60,15 @@ OTHERS = {
     "an mbarrier": """mov.b32 %r20, phases; setp.eq.u32 %p3, %r99, 0; @%p3 mbarrier.init.shared.b64 [%r20], 64; bar.sync 0;
         AGAIN: mbarrier.arrive.shared.b64 %rd5, [%r20]; WAIT: mbarrier.test_wait.shared.b64 %p2, [%r20], %rd5;
         @!%p2 bra WAIT; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 300; @%p1 bra AGAIN;""",
+    "arithmetic for the largest so far": """
+        AGAIN: ld.global.b32 %r5, [%rd2]; add.s64 %rd2, %rd2, 1024; setp.le.s32 %p2, %r5, %r6; @%p2 bra ON;
+        mov.b32 %r6, %r5; ON: add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 900; @%p1 bra AGAIN;""",
+    "data that decide about an address": """
+        AGAIN: ld.global.b32 %r5, [%rd2]; setp.lt.s32 %p2, %r5, 150000; @%p2 bra ON; add.s64 %rd2, %rd2, 1024;
+        ON: add.s64 %rd2, %rd2, 4; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 300; @%p1 bra AGAIN;""",
+    "data that decide about a load": """
+        AGAIN: ld.global.b32 %r5, [%rd2]; setp.lt.s32 %p2, %r5, 150000; @%p2 bra ON; ld.global.b32 %r6, [%rd1];
+        ON: add.s64 %rd2, %rd2, 1024; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 900; @%p1 bra AGAIN;""",
     "few turns": "AGAIN: add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 7; @%p1 bra AGAIN;",
 }  # fmt: skip
 
@@ -95,6 +106,24 @@ def test_a_loop_that_repeats_is_skipped_and_counted(machine, sampled, whole, loo
         assert sample.profile.counters == oracle.counters, limit
         assert sample.profile.lines == oracle.lines
         assert sample.skipped_fraction > 0.5
+
+
+@pytest.mark.parametrize(
+    "otherwise", ["", "bra.uni JOIN; OTHER: mul.lo.s32 %r6, %r5, 3; xor.b32 %r6, %r6, 5;"]
+)
+def test_arithmetic_that_data_decide_about_is_extrapolated(machine, sampled, whole, otherwise):
+    """Half of the numbers take the branch; loads and turns are counted exactly all the same."""
+    body = f"""AGAIN: ld.global.b32 %r5, [%rd2]; setp.lt.s32 %p2, %r5, 150000;
+        @%p2 bra {"OTHER" if otherwise else "JOIN"}; add.s32 %r6, %r5, 7; {otherwise} JOIN:
+        add.s64 %rd2, %rd2, 1024; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 900; @%p1 bra AGAIN;"""
+    sample, oracle = (counted(take, machine, body) for take in (sampled, whole))
+    found, expected = sample.profile.counters, oracle.counters
+    assert sample.skipped_fraction > 0.5
+    assert found.warp_instructions == pytest.approx(expected.warp_instructions, rel=0.01)
+    assert found.thread_instructions == pytest.approx(expected.thread_instructions, rel=0.02)
+    assert found.divergent_branches == pytest.approx(expected.divergent_branches, rel=0.1)
+    assert found.gmem_load_sectors == expected.gmem_load_sectors
+    assert found.branches == pytest.approx(expected.branches, rel=0.01)
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 8, 9, 16])
