@@ -5,14 +5,17 @@ The rules run before each round, in the order of `RULES`. The budgets are in ``s
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cutegen_nb.analysis.estimate.targets import EstimateTarget
+from cutegen_nb.analysis.estimate.targets import EstimateTarget, target_of
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.history.ended import stored_stop
 from cutegen_nb.analysis.history.spending import is_counted
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Action, Round
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
@@ -24,6 +27,11 @@ from cutegen_nb.loop.stages import PAPER_LAST_DEPTH, next_step, optimisation_rou
 
 ROOF_FRACTION = 0.95
 """Share of the roof (GPU) or of the least traffic (simulator) from which nothing is left to gain."""
+
+_WITH_TENSOR_CORES = frozenset({
+    WorkloadClass.MATMUL, WorkloadClass.CONVOLUTION, WorkloadClass.ATTENTION, WorkloadClass.FUSED,
+})  # fmt: skip
+"""Classes for which each architecture has instructions of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +140,8 @@ def _nothing_left(situation: StopInput) -> str | None:
     step = next_step(session, situation.menu, target=situation.target)
     if step.stage is not Stage.DONE or step.parent is None:
         return None
-    text = f"every strategy was tried on r{step.parent.number}" + _declined_text(session, step.parent)
+    text = f"every strategy was tried on r{step.parent.number}{_for_another_target(situation)}"
+    text += _declined_text(session, step.parent)
     evaluation = step.parent.evaluation
     share = roof_share(session, evaluation) if evaluation else None
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
@@ -145,6 +154,18 @@ def _nothing_left(situation: StopInput) -> str | None:
     if waiting:
         text += f"; left for a GPU, as counts cannot show what they gain: {', '.join(waiting)}"
     return text
+
+
+def _for_another_target(situation: StopInput) -> str:
+    """Offer the strategies of the GPU that times are estimated for, if kernels are compiled for another."""
+    session = situation.session
+    target, compiled_for = situation.target or target_of(session.device), session.device.architecture
+    is_timed = session.device.kind is DeviceKind.GPU
+    is_same = target.sheet.architecture == compiled_for.removesuffix("a")  # the sheet of an H200 says sm_90
+    if is_timed or is_same or session.facts.workload_class not in _WITH_TENSOR_CORES:
+        return ""
+    name = shlex.quote(target.sheet.product)
+    return f", for {compiled_for} (`--target {name}` may have others)"
 
 
 def _declined_text(session: Session, parent: Round) -> str:

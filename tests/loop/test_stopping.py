@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_nb.analysis.estimate.targets import find_target
+from cutegen_nb.analysis.history.ended import EndKind, end_kind
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.strategy import Condition, Direction, ExpectedEffect, Optimisation, Strategy
@@ -165,3 +168,19 @@ def test_a_decision_to_stop_ends_the_session_in_the_persons_words(action, reason
     decision = Decision(gate="revision", action=action, by="person:ada", reason=reason)
     item = replace(examples.finished_round(0), decisions=(decision,))
     assert stopped_by_decision(item) == sentence
+
+
+def test_a_product_whose_strategies_were_all_tried_for_sm_80_ends_with_those_of_the_target(first):
+    def ended(workload_class, target="H200", **changes):
+        session = first(passed(4000))
+        facts = replace(session.facts, workload_class=workload_class)
+        session = replace(session, facts=facts, device=replace(session.device, **changes))
+        return stop_reason(StopInput(session=session, menu=(), target=find_target(target)))
+
+    offered = f"{DONE}, for sm_80 (`--target H200` may have others)"
+    assert ended(WorkloadClass.MATMUL).startswith(offered)
+    assert end_kind(ended(WorkloadClass.MATMUL)) is EndKind.EXHAUSTED
+    assert "'RTX 4090'" in ended(WorkloadClass.MATMUL, "RTX 4090")
+    assert "--target" not in ended(WorkloadClass.ELEMENTWISE)
+    assert "--target" not in ended(WorkloadClass.MATMUL, architecture="sm_90a")
+    assert "--target" not in ended(WorkloadClass.MATMUL, kind=DeviceKind.GPU)

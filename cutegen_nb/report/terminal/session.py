@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 from cutegen_nb.analysis.figures.quantity import duration, interval, share, times
@@ -22,7 +21,6 @@ from cutegen_nb.analysis.history.summary import (
 )
 from cutegen_nb.analysis.population.summary import population_text
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
-from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.profile import function_name
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Session
@@ -41,13 +39,6 @@ from cutegen_nb.report.terminal.verdict import (
 
 _MANGLED = re.compile(r"\bkernel_cutlass_\w+")
 """Name that the compiler gives a kernel."""
-_WITH_TENSOR_CORES = (
-    WorkloadClass.MATMUL,
-    WorkloadClass.CONVOLUTION,
-    WorkloadClass.ATTENTION,
-    WorkloadClass.FUSED,
-)
-"""Classes for which each architecture has instructions of its own."""
 _WIDEST = 28
 """Most characters of a name; the table has to fit 100 columns."""
 _DASH = "–"
@@ -112,29 +103,17 @@ def ending_lines(session: Session, report: str | None) -> list[str]:
     export = (
         f"`cutegen-nb export {session.name} -o {session.name}_kernel.py` judges it at tier C and writes it"
     )
-    ended = f"{ended_words(session.stopped)}{_for_another_target(session)}"
     return fitted(
         [
             VerdictLine(text=said),
             VerdictLine(text=f"r{shown.number}: {head.text}"),
             *_no_estimate(session),
             *rest,
-            *([VerdictLine(text=f"Ended: {ended}")] if session.stopped else []),
+            *([VerdictLine(text=f"Ended: {ended_words(session.stopped)}")] if session.stopped else []),
             VerdictLine(text=f"report: {report or 'none'}"),
             VerdictLine(text=next_text(next_step(evaluation.outcome) or export, VERBOSE)),
         ]
     )
-
-
-def _for_another_target(session: Session) -> str:
-    """Offer the strategies of the GPU that times were estimated for, where those of another were tried."""
-    target, compiled_for = roof_device(session), session.device.architecture
-    is_other = target.architecture != compiled_for.removesuffix("a")  # the sheet of an H200 says sm_90
-    has_more = session.facts.workload_class in _WITH_TENSOR_CORES
-    if not is_other or not has_more or end_kind(session.stopped) is not EndKind.EXHAUSTED:
-        return ""
-    name = shlex.quote(target.gpu_name.removeprefix("NVIDIA "))
-    return f", for {compiled_for}; `--target {name}` may have others"
 
 
 def _no_estimate(session: Session) -> list[VerdictLine]:

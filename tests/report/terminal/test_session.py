@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.core.estimate import FullSizeSample
-from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.report.terminal.session import ending_lines, rounds_lines
 from cutegen_nb.testing import examples
@@ -63,20 +62,3 @@ def test_a_kernel_without_an_estimate_ends_with_the_reason():
     lines = ended(late)
     assert "No estimate in r1: The sample of kernel relu_kernel was not finished in time." in lines
     assert "No estimate" not in "\n".join(ended(""))
-
-
-def test_a_product_whose_strategies_were_all_tried_for_sm_80_ends_with_those_of_the_target():
-    def ended(workload_class, stopped="every strategy was tried on r1", architecture="sm_80"):
-        first, second = SESSION.rounds
-        device = replace(SESSION.device, architecture=architecture)
-        reason = replace(second.comparison, reason="Estimated for NVIDIA H200: 2.00× as fast.")
-        facts = replace(SESSION.facts, workload_class=workload_class)
-        rounds = (first, replace(second, comparison=reason))
-        session = replace(SESSION, facts=facts, rounds=rounds, stopped=stopped, device=device)
-        return "\n".join(ending_lines(session, None))
-
-    offered = "Ended: every strategy was tried on r1, for sm_80; `--target H200` may have others"
-    assert offered in ended(WorkloadClass.MATMUL)
-    assert "--target" not in ended(WorkloadClass.ELEMENTWISE)
-    assert "--target" not in ended(WorkloadClass.MATMUL, "the budget of 2 rounds is spent")
-    assert "--target" not in ended(WorkloadClass.MATMUL, architecture="sm_90a")
