@@ -47,6 +47,8 @@ _MOST_ELEMENTS = 1 << 26
 _LEAN = 1
 """Sizes that do not decide the verdict and are tried on a GPU, or if calls are dear. Each compiles the kernel
 once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
+_RIGHT = "right"
+"""Note on a size at which the candidate was right."""
 _FAULTED = "faulted"
 """Note on a size at which the candidate faulted."""
 _NO_TIME = "no time left"
@@ -78,11 +80,12 @@ def shapes(
     """
     notes: list[str] = []
     untried: list[_Untried] = []
+    right: list[dict[int, int]] = []
     came_nearer = False
     others = 0
     for size in _sizes(trial, inputs_now):
-        if size.nearer and came_nearer:
-            continue
+        if (size.nearer and came_nearer) or size.values in right:
+            continue  # several thresholds of a source may ask for one size
         others += not size.decides
         lean = trial.state.lean or trial.ground.simulation is None
         if lean and not size.decides and others > _LEAN:
@@ -96,6 +99,8 @@ def shapes(
         if ending is not None:
             return ending
         came_nearer |= size.nearer and note != _TOO_LARGE
+        if note == _RIGHT:
+            right.append(size.values)
         notes.append(f"{size.words}: {note}")
         if note == _FAULTED and trial.ground.simulation is None:
             break  # an illegal access ends the context: nothing runs in this process any more
@@ -152,7 +157,7 @@ def _one(
     if isinstance(found, str):
         return found, None
     if found.ending is None:
-        return "right", None
+        return _RIGHT, None
     outcome, message = found.ending
     if isinstance(outcome, Judged) and outcome.verdict in _FAULTS:
         _fault(trial, size, found, outcome.verdict)

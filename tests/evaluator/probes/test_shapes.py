@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from cutegen_nb.core.evaluation import CheckState, Tier
 from cutegen_nb.core.finding import Severity
+from cutegen_nb.evaluator.probes import shapes
+from cutegen_nb.evaluator.problem.other_sizes import ProblemSize
 
 pytestmark = pytest.mark.slow
 FOR_ONE_WIDTH = """
@@ -60,3 +64,21 @@ def test_wrong_values_at_another_size_are_a_flag(judge, make_candidate, make_pro
         "wrong-at-another-shape"
     ]
     assert evaluation.findings[0].message.startswith("With 37 made 1: Output 0 of shape (1, 61) is wrong")
+
+
+def test_a_size_that_was_right_is_not_tried_again_for_another_threshold(monkeypatch):
+    noted = []
+    state = SimpleNamespace(
+        lean=False, time_left=lambda *_, **__: True, results={}, ran=lambda _, note: noted.append(note)
+    )
+    trial = SimpleNamespace(state=state, ground=SimpleNamespace(simulation=object()))
+    sizes = [
+        ProblemSize(words="61 made 122", values={61: 122}, decides=True, nearer=True),
+        ProblemSize(words="61 made 122, from the source's 100", values={61: 122}, decides=True),
+        ProblemSize(words="61 made 60", values={61: 60}),
+    ]
+    answers = {"61 made 122": "right", "61 made 60": "wrong"}
+    monkeypatch.setattr(shapes, "_sizes", lambda *_: sizes)
+    monkeypatch.setattr(shapes, "_one", lambda _, __, size, ___: (answers[size.words], None))
+    assert shapes.shapes(trial, None, [[37, 61]]) is None
+    assert noted == ["61 made 122: right; 61 made 60: wrong"]
