@@ -45,11 +45,13 @@ def problem_from_string(source: str, *, name: str, library: Library = ()) -> Pro
 
 
 def name_from_path(path: str) -> str:
-    """Return a Python identifier for a file's name: ``19_ReLU.py`` → ``ReLU``, ``class.py`` → ``class_``."""
-    stem = Path(path).stem
-    words = re.sub(r"\W+", "_", stem).strip("_")
-    kept = re.sub(r"^[\d_]+", "", words) or f"problem_{words}"
-    found = kept.strip("_")
+    """Return a Python identifier for a file's name.
+
+    ``19_ReLU.py`` → ``ReLU``, ``10_3D_tensor.py`` → ``problem_3D_tensor``, ``class.py`` → ``class_``.
+    """
+    words = re.sub(r"\W+", "_", Path(path).stem).strip("_")
+    kept = re.sub(r"^\d+_+", "", words)
+    found = kept if not kept[:1].isdigit() and kept else f"problem_{kept}".strip("_")
     return f"{found}_" if keyword.iskeyword(found) or not found.isidentifier() else found
 
 

@@ -34,7 +34,9 @@ def test_a_file_in_kernelbench_form_is_read_unchanged_and_named_after_itself(tmp
     ("path", "name"),
     [
         ("1_Square_matrix_multiplication_.py", "Square_matrix_multiplication"),
+        ("10_3D_tensor.py", "problem_3D_tensor"),
         ("relu.py", "relu"),
+        ("--.py", "problem"),
         ("my problem-2.py", "my_problem_2"),
         ("class.py", "class_"),
         ("42.py", "problem_42"),
