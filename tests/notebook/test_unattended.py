@@ -35,6 +35,7 @@ SENTENCES = {
     "%cutegen stop": "no session in this kernel",
     "%cutegen report": "no session is stored yet",
     "%cutegen export": "export needs a file",
+    "%cutegen profile": "`profile` is a command of the terminal: `!cutegen-nb profile --help`",
     "%cutegen help nothing": "there is no `%cutegen nothing`",
 }
 
