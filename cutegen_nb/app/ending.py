@@ -197,8 +197,10 @@ def ended_bundle(found: SessionEnd, name: str, panel: str, said: str) -> dict[st
         typed=f"%cutegen panel {name}",
         does="to look at its rounds",
     )
-    ended = f"{name} has ended. {found.reason} {found.advice} Its record is below."
-    steps = (*found.steps, shown)
+    # A session that never opened has no record, and its panel nothing to show.
+    below = " Its record is below." if found.steps else ""
+    ended = f"{name} has ended. {found.reason} {found.advice}{below}"
+    steps = (*found.steps, shown) if found.steps else ()
     html = fill("ended", Style.RECORD, ended=ended, steps=steps, panel=panel, said=said)
     text = "".join(f"\n  {one.typed}  {one.does}" for one in steps)
     said_text = f"\n{said}" if said else ""

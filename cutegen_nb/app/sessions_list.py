@@ -8,6 +8,7 @@ from textwrap import shorten
 
 from markupsafe import Markup
 
+from cutegen_nb.analysis.figures.quantity import moment
 from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.session_summary import SessionSummary
 from cutegen_nb.app.output import columns
@@ -41,7 +42,7 @@ def sessions_text(sessions: Sequence[SessionSummary], damaged: Mapping[str, str]
             str(item.rounds),
             *(["-" if item.epochs is None else str(item.epochs)] if epochs else []),
             "-" if item.best is None else f"r{item.best}",
-            item.created_at,
+            moment(item.created_at),
             shorten(ended_words(item.stopped), _WIDEST, placeholder=" …") or "may go on",
         )
         for item in sessions

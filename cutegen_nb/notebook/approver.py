@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
+from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.summary import decision_word
 from cutegen_nb.analysis.population.epochs import decision_sentence
 from cutegen_nb.core.errors import UsageError
@@ -215,7 +216,8 @@ class PanelApprover:
             self.sent = f"The request for r{gate.number} was sent{edited}."
             return self.sent
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
-        words = f": “{shorten(decision.reason, _QUOTED, placeholder=' …')}”" if decision.reason else ""
+        reason = shorten(without_quote(decision.reason), _QUOTED, placeholder=" …")
+        words = f": “{reason}”" if reason else ""
         if answer.action is Action.STOP:
             where = f"at the request of round {gate.number}" if gate.kind == "prompt" else f"at {what}"
             return f"Stopped {where}{words}; finished rounds are kept."

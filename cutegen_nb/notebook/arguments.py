@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from cutegen_nb.app.arguments import add_arguments
 from cutegen_nb.app.command import Command
-from cutegen_nb.app.commands import magic_commands
+from cutegen_nb.app.commands import command_line_commands, magic_commands
 from cutegen_nb.app.kernel_commands import SIMULATE_MAGIC as SIMULATE_ARGUMENTS
 from cutegen_nb.app.session_commands import CELL as CELL_ARGUMENTS
 from cutegen_nb.notebook.faults import NotebookUsageError
@@ -133,6 +133,8 @@ def _must_be_known(word: str) -> None:
         raise NotebookUsageError(
             "an answer is a cell: put `%%cutegen check NAME`, with two %, above a kernel and its `launch`"
         )
+    if any(item.name == word for item in command_line_commands()):
+        raise NotebookUsageError(f"`{word}` is a command of the terminal: `!cutegen-nb {word} --help`")
     raise NotebookUsageError(f"there is no `%cutegen {word}`{nearest(word, list(PARSERS))}")
 
 

@@ -21,7 +21,7 @@ from cutegen_nb.core.round import Action
 from cutegen_nb.notebook import arguments, carrying
 from cutegen_nb.notebook.approver import Answer
 from cutegen_nb.notebook.faults import NotebookUsageError
-from cutegen_nb.notebook.handle import DisplayResult
+from cutegen_nb.notebook.handle import DisplayResult, in_blocks
 from cutegen_nb.notebook.merging import merge_answer
 from cutegen_nb.notebook.population import commands as population_commands
 from cutegen_nb.notebook.population.view import slots_text
@@ -263,7 +263,7 @@ def export(desk: SessionRegistry, options: Options) -> str:
 def sessions(desk: SessionRegistry, options: Options) -> str | DisplayResult:
     """Show the stored sessions as a table, write them as a page, or show one session's lineage."""
     if options.session and not options.html:
-        return lineage_text(desk.stored_handle(options.session, options.store).session)
+        return in_blocks(lineage_text(desk.stored_handle(options.session, options.store).session))
     if not desk.stored_names(options.store):
         return "No session is stored yet."
     with open_store(Settings(folder=absolute(options.store)), writable=False) as store:
@@ -272,12 +272,12 @@ def sessions(desk: SessionRegistry, options: Options) -> str | DisplayResult:
         return DisplayResult(sessions_bundle(*store.summaries()))
 
 
-def strategies(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+def strategies(desk: SessionRegistry, options: Options) -> str | DisplayResult:  # noqa: ARG001 - one shape for all
     """List the strategies with their recorded effects, or explain one."""
     found = known_strategies(settings_from_environment())
     if options.name:
         return explanation_text(named_strategy(options.name, found))
-    return listing_text(found, options.workload_class)
+    return in_blocks(listing_text(found, options.workload_class))
 
 
 def assignment(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
@@ -299,10 +299,10 @@ def scoreboard(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 
     return scoreboard_text()
 
 
-def doctor(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all
+def doctor(desk: SessionRegistry, options: Options) -> DisplayResult:  # noqa: ARG001 - one shape for all
     """Report the state of this machine, a row an item."""
     lines = desk.engine.result(examine(settings_from_environment()))
-    return columns(("", "what", "found"), [(line.mark, line.item, line.value) for line in lines])
+    return in_blocks(columns(("", "what", "found"), [(line.mark, line.item, line.value) for line in lines]))
 
 
 def explain(desk: SessionRegistry, options: Options) -> str:  # noqa: ARG001 - one shape for all

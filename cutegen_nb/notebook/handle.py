@@ -7,6 +7,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
+from cutegen_nb.analysis.figures.quantity import duration
 from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.summary import RoundSummary, revision, rows
 from cutegen_nb.app.exporting import export
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WORDS = ("strategy", "verdict", "relation")
-_FIGURES = ("estimated_s", "median_ms", "speedup")
+_FIGURES = ("estimate", "median_ms", "speedup")
 """Figures of the narrow table: the first without a GPU, the others with one."""
 
 MimeBundle = dict[str, str]
@@ -53,6 +56,19 @@ class DisplayResult:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> MimeBundle:  # noqa: ARG002
         return self.bundle
+
+
+def in_blocks(text: str) -> DisplayResult:
+    """Return a text whose tables keep their lines: JupyterLab breaks printed lines in the middle of words."""
+    blocks = Markup("\n").join(_block(block) for block in visible(text).split("\n\n"))
+    return DisplayResult({"text/html": str(blocks), "text/plain": visible(text)})
+
+
+def _block(text: str) -> Markup:
+    is_table = all("  " in line for line in text.splitlines()[:2])
+    space = "pre" if is_table else "pre-wrap"
+    style = f"white-space:{space};word-break:normal;overflow-x:auto;margin:0 0 1em"
+    return Markup('<pre style="{}">{}</pre>').format(style, text)
 
 
 class RevisionHandle:
@@ -151,7 +167,10 @@ class SessionHandle:
     @property
     def narrow_rounds(self) -> pd.DataFrame:
         """Columns of `rounds` that fit a page 800 pixels wide, without figures that no round has."""
-        table = self.rounds[[*_WORDS, *_FIGURES, "decision"]]
+        table = self.rounds
+        # As the panel writes it: seconds as a number would be 0.000009.
+        table["estimate"] = table["estimated_s"].map(duration, na_action="ignore")
+        table = table[[*_WORDS, *_FIGURES, "decision"]]
         return table.drop(columns=[name for name in _FIGURES if table[name].isna().all()])
 
     def __getitem__(self, number: int) -> RevisionHandle:

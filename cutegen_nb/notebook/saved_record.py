@@ -31,7 +31,7 @@ _FOLDED_TIMES = ":nth-last-child(2),:nth-last-child(4)"
 """The same for measured rounds: latency and share of the roof, which stand beside the speedup."""
 _SIMULATED = (
     "Simulated counts: instructions, memory sectors and errors are exact; no kernel was timed, "
-    "and no figure here is a kernel’s time."
+    "and each time is an estimate."
 )
 
 

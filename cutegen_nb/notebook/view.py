@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.row_figures import counted_figures, timed_figures
 from cutegen_nb.analysis.history.summary import (
     NO_CANDIDATE,
@@ -321,7 +322,7 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
             counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))
         ),
         "decision": "waiting for you" if pending else visible(decided),
-        "words": visible("; ".join([*item.ended, *([item.words] if item.words else [])])),
+        "words": visible("; ".join([*item.ended, *([without_quote(item.words)] if item.words else [])])),
         "best": item.best,
         "pending": pending,
         "selectable": True,

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from cutegen_nb.analysis.figures.quantity import count, duration, error, moment, scaled, share, times
 from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.summary import decision_word, who
 
 _ADDED, _REMOVED = "#0072B2", "#D55E00"
@@ -162,6 +163,6 @@ def _environment(style: Style) -> jinja2.Environment:
     )
     environment.globals |= {"look": functools.partial(look, style), "is_page": style is Style.PAGE}
     figures = (count, duration, error, moment, scaled, share, times, extents, pixels)
-    words = (who, decision_word, ended_words, headline, below_headline)
+    words = (who, decision_word, without_quote, ended_words, headline, below_headline)
     environment.filters |= {figure.__name__: figure for figure in (*figures, *words)}
     return environment

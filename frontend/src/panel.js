@@ -258,7 +258,8 @@ class Panel {
     const now = JSON.stringify([this.draft.key, words, found]);
     if (!found || this.warned === now) return false;
     this.warned = now;
-    this.say(`You have typed ${found} and not sent ${unsent ? "them" : "it"}. Press ${NAMES[kind] ?? kind} again to go on without.`);
+    const pressed = kind === "approve" && this.view.gate?.gate === "prompt" ? "Ask" : (NAMES[kind] ?? kind);
+    this.say(`You have typed ${found} and not sent ${unsent ? "them" : "it"}. Press ${pressed} again to go on without.`);
     return true;
   }
 

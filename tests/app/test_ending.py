@@ -97,12 +97,13 @@ def test_a_rule_that_would_end_it_again_advises_something_else():
     assert labels(ending(replace(KEPT, stopped=words), "relu", words))[0] == "Go on"
 
 
-def test_without_a_session_only_the_panel_is_offered():
+def test_without_a_session_there_is_nothing_to_look_at():
     found = ending(None, "relu", "the problem has no get_inputs")
     assert found.reason == "The problem has no get_inputs."
     bundle = ended_bundle(found, "relu", "mark", "")
-    assert bundle["text/html"].count("<button") == 1
-    assert "%cutegen panel relu" in bundle["text/plain"]
+    assert "<button" not in bundle["text/html"]
+    words = "relu has ended. The problem has no get_inputs. Mend what it names, then run the cell again."
+    assert bundle["text/plain"] == words
 
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path):

@@ -22,6 +22,12 @@ def test_a_simulator_is_named_as_such_and_not_by_the_gpu_whose_roofs_it_has():
     assert "A100" not in shown
 
 
+def test_the_time_is_written_as_in_the_page():
+    (one,) = summaries("relu")
+    shown = sessions_text([replace(one, created_at="2026-11-28T16:44:02+00:00")], {})
+    assert "2026-11-28 16:44:02 UTC" in shown
+
+
 def test_columns_for_policies_and_epochs_are_there_where_a_session_has_them():
     chain = sessions_text(summaries("relu"), {})
     assert "relu" in chain

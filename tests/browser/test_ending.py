@@ -86,8 +86,9 @@ def test_at_800_pixels_the_table_of_an_ended_session_fits_in_both_themes(sit):
             session.expect(table.get_by_role("columnheader", name="Decision")).to_be_visible()
             session.expect(table.get_by_role("columnheader", name="Sectors")).to_be_hidden()
         page.set_viewport_size({"width": 1280, "height": 1000})
-        page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
         session.expect(table.get_by_role("columnheader", name="Sectors")).to_be_visible()
+        assert table.evaluate("(e) => e.scrollWidth - e.clientWidth") <= 1, beside
+        page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
     session.notebook.set_theme("light")
 
 

@@ -145,8 +145,13 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     assert actions(stored) == ["approve", "approve"]
     session.at_prompt(1)
     session.click("Steer…")
-    session.expect(session.panel.get_by_label("What should this request say besides?")).to_have_value("")
+    besides = session.panel.get_by_label("What should this request say besides?")
+    session.expect(besides).to_have_value("")
     assert "use one warp a row" not in session.shown()
+    besides.fill("use two")
+    session.click("Cancel")
+    session.click("Ask")
+    session.until("You have typed words for steer and not sent them. Press Ask again to go on without.")
 
 
 def test_what_is_typed_over_the_whole_of_an_editor_replaces_all_of_it(sit):

@@ -63,6 +63,14 @@ def test_a_decision_carries_the_person_and_the_words():
     assert "rejected: “slow”" in said[0]
 
 
+def test_a_comment_is_confirmed_without_the_lines_that_it_quotes():
+    words = "On line 9 of r2:\n    THREADS = 256\nTry 128"
+    said, _ = at_revision(
+        examples.passed(10), Answer(action=Action.STEER, reason=words), Answer(action=Action.APPROVE)
+    )
+    assert said[0] == "Round 0: r0 steered: “On line 9 of r2: Try 128”."
+
+
 def test_what_failed_cannot_be_approved_and_the_gate_stays_open():
     failed = examples.failed(Verdict.WRONG_VALUES, "3 of 4 elements differ")
     said, decision = at_revision(failed, Answer(action=Action.APPROVE), Answer(action=Action.STOP))

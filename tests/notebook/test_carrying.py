@@ -73,6 +73,15 @@ class TestCarrying:
         assert "write r0, r1 or so" in attended.run("%cutegen replay relu --round last").error
         assert "`%cutegen report relu_replay` shows" in attended.run("%cutegen panel relu_replay").error
 
+    def test_a_stop_while_a_reply_is_waited_for_stores_no_instruction(self, attended: Kernel):
+        line = "%%cutegen --name left --author manual --device simulator --policy auto --rounds 1"
+        attended.run(f"{line}\n{PROBLEM}")
+        until(attended, "waiting for the reply")
+        assert "Stopped in round 0 while waiting for the reply; " in attended.run("%cutegen stop").text
+        until(attended, "left: ended: ")
+        (stopped,) = rows(attended.folder, "SELECT stopped FROM sessions WHERE name = 'left'")
+        assert stopped.endswith(" stopped the session in round 0 while waiting for the reply")
+
 
 CONFIG = """
 [profile.mine]

@@ -35,6 +35,7 @@ SENTENCES = {
     "%cutegen stop": "no session in this kernel",
     "%cutegen report": "no session is stored yet",
     "%cutegen export": "export needs a file",
+    "%cutegen profile": "`profile` is a command of the terminal: `!cutegen-nb profile --help`",
     "%cutegen help nothing": "there is no `%cutegen nothing`",
 }
 
@@ -114,14 +115,14 @@ class TestASession:
         assert name in shown.plain
         assert "cgs-table" in shown.outputs[-1]["data"]["text/html"]
         assert "sessions: all.html" in unattended.run("%cutegen sessions --html all.html").text
-        assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").text
+        assert "★ r1      r0    coalesced" in unattended.run(f"%cutegen sessions {name}").plain
 
     def test_a_stored_session_is_named_by_a_word_or_by_an_option(self, ran, unattended: Kernel):
         name = rows(unattended.folder, "SELECT name FROM sessions")[0]
         for words in (f"rounds {name}", f"rounds --name {name}"):
             assert "coalesced" in unattended.run(f"%cutegen {words}").plain, words
         said = unattended.run("print(list(_.columns), 'gmem_sectors' in gelu.rounds)")
-        columns = ["strategy", "verdict", "relation", "estimated_s", "decision"]
+        columns = ["strategy", "verdict", "relation", "estimate", "decision"]
         assert said.text == f"{columns} True\n", said.error
 
     def test_it_ends_inside_its_cell_and_is_stored(self, ran, unattended: Kernel):
@@ -202,7 +203,7 @@ class TestASession:
         assert "ended" in unattended.run("%cutegen status").text
         assert "coalesced" in unattended.run("%cutegen rounds").plain
         assert "coalesced" in unattended.run("%cutegen report").plain
-        assert "simulator" in unattended.run("%cutegen doctor").text
+        assert "simulator" in unattended.run("%cutegen doctor").plain
         assert unattended.complete("%cutegen resume ge") == ["gelu"]
 
     def test_the_cell_run_again_goes_on_and_another_problem_gets_a_number(self, ran, unattended: Kernel):

@@ -213,7 +213,7 @@ def test_a_persons_words_come_first_in_every_request_and_outrank_the_strategy():
     plain = every_request(known())
     for name, binding in (
         ("structure", "Carry out this strategy and no other."),
-        ("tune", "and nothing else: no other\nalgorithm, no other memory"),
+        ("tune", "and nothing else: no other algorithm, no other memory"),
     ):
         assert binding in plain[name]
         assert binding not in steered[name]

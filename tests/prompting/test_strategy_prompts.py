@@ -168,7 +168,7 @@ def test_an_ablation_leaves_its_part_out_of_requests_for_words_too(name, part, h
 def test_a_persons_words_come_first_and_are_answered_in_the_statement(name):
     prompt = prompts(steering="no shared memory")[name]
     assert prompt.user.startswith("# What the person asks for, before all else\n\n> no shared memory\n")
-    assert "say in the\nstatement what you left out" in prompt.user
+    assert "say in the statement what you left out" in prompt.user
     assert prompt.steering == "no shared memory"
 
 

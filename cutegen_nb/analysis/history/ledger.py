@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,5 +158,17 @@ def _became(session: Session, item: Round) -> str:
 
 def deed(made: Decision) -> str:
     """Return what a person did in a word: ``steered``, ``rejected``; ``commented`` for words on lines."""
-    is_comment = made.action is Action.STEER and made.reason.startswith(("On line ", "On lines "))
+    is_comment = made.action is Action.STEER and _is_comment(made.reason)
     return "commented" if is_comment else decision_word(made)
+
+
+def without_quote(words: str) -> str:
+    """Return a person's words without the lines of code that a comment quotes above them."""
+    if not _is_comment(words):
+        return words
+    place, *more = words.splitlines()
+    return " ".join([place, *itertools.dropwhile(lambda line: line.startswith("    "), more)])
+
+
+def _is_comment(words: str) -> bool:
+    return words.startswith(("On line ", "On lines "))

@@ -148,7 +148,7 @@ def _head(evaluation: Evaluation, setting: VerdictSetting) -> str:
     if setting.device.kind is not DeviceKind.SIMULATOR or full.graph.inputs == run.graph.inputs:
         size = f"full size {_size(full)}"
     else:
-        size = f"size {_size(run)}; nothing ran at the full size {_size(full)}"
+        size = f"size {_size(run)}; not checked at the full size {_size(full)}"
     verdict = f"{evaluation.verdict_words}{' (provisional)' if evaluation.provisional else ''}"
     return f"{verdict} at tier {evaluation.tier.value} on {evaluation.device}, {size}{recorded}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.analysis.history.ledger import calibrations, claims, deed, said
+from cutegen_nb.analysis.history.ledger import calibrations, claims, deed, said, without_quote
 from cutegen_nb.core.round import Action, Decision, Prediction
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction
@@ -96,3 +96,9 @@ def test_words_in_the_last_round_wait_for_the_next_and_policies_say_nothing():
 def test_a_comment_on_lines_is_called_one():
     assert deed(decided(Action.STEER, "On lines 3–5 of r1:\n    x\nwhy?")) == "commented"
     assert deed(decided(Action.STEER, "Only use warps")) == "steered"
+
+
+def test_a_comment_in_a_line_leaves_out_the_code_that_it_quotes():
+    words = "On lines 3–4 of r1:\n    x = 1\n    y = 2\nWhy not:\n    x = y = 1"
+    assert without_quote(words) == "On lines 3–4 of r1: Why not:     x = y = 1"
+    assert without_quote("Only use warps\n    of 32") == "Only use warps\n    of 32"

@@ -42,6 +42,14 @@ def test_words_are_shown_with_the_round_that_they_led_to():
     ]
 
 
+def test_words_without_a_round_that_followed_them_are_not_counted():
+    first, last = said("it strides over rows").rounds
+    waiting = replace(last, decisions=first.decisions)
+    assert ledger_view(replace(SESSION, rounds=(first, waiting)))["title"].startswith("Ledger: 1 of 1 times")
+    alone = ledger_view(replace(SESSION, rounds=(first,)))
+    assert (alone["title"], alone["words"][0]["became"]) == ("Ledger", "the next round shows it")
+
+
 def test_invisible_characters_of_words_are_written_out():
     assert "⟨U+202E⟩" in ledger_view(said("look \u202e here"))["words"][0]["words"]
 

@@ -46,7 +46,7 @@ def test_a_pass_on_the_simulator_tells_counts_and_no_time():
 
     assert "Counts (simulated counts, no times): 1,024 sectors of 32 bytes" in text
     assert "Latency" not in text
-    assert "nothing ran at the full size float32 (1048576,)" in text
+    assert "not checked at the full size float32 (1048576,)" in text
     assert "Next: profile it; " in text
 
 
