@@ -9,6 +9,7 @@ from cutegen_nb.analysis.estimate.targets import target_named_in
 from cutegen_nb.analysis.figures.baselines import missing_baselines
 from cutegen_nb.analysis.figures.quantity import change, count, duration, interval, times
 from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.estimate import Estimate
@@ -239,7 +240,7 @@ def best_words(session: Session, best: Round) -> str:
     strategy = best.strategy or (best.candidate.strategy if best.candidate else None)
     named = f" ({strategy.name})" if strategy else ""
     beside = library_words(best.evaluation.library) if best.evaluation else ""
-    of = f"is the best of {_rounds(len(session.rounds))}"
+    of = f"is the best of {_rounds(rounds_spent(session))}"
     return f"{revision(best)}{named} {of}, {beside}." if beside else f"{revision(best)}{named} {of}."
 
 

@@ -128,6 +128,12 @@ def test_the_last_decision_at_the_revision_gate_counts():
     assert summary.decision(replace(item, decisions=(made[1],))) is None
 
 
+def test_a_round_that_was_stopped_before_a_reply_is_not_counted():
+    stopped = replace(SESSION.rounds[-1], number=2, attempts=())
+    session = replace(SESSION, rounds=(*SESSION.rounds, stopped))
+    assert summary.outcome(session).startswith("r1 (coalesce) is the best of 2 rounds. ")
+
+
 def test_the_outcome_names_the_best_and_what_it_gained():
     assert summary.outcome(SESSION) == (
         "r1 (coalesce) is the best of 2 rounds. Since r0, global sectors went 100 → 99 (−1.0 %), "
