@@ -212,7 +212,7 @@ def _shown(session: Session, live: Live, selected: int | None) -> int:
 
 def _header(session: Session) -> dict[str, object]:
     counted = simulated(session)
-    where = f"simulator, {session.device.architecture}" if counted else hardware(session)
+    where = f"{session.device.label}, estimates for {hardware(session)}" if counted else hardware(session)
     return {
         "name": visible(session.name),
         "facts": [

@@ -138,6 +138,7 @@ def test_simulated_sessions_show_counts_and_measured_ones_times():
     counted, timed = overview(WHOLE, Live(), None), overview(SAMPLES.gpu_rounds(), Live(), None)
     assert counted["columns"] == ["Estimate", "Sectors", "Warp instr.", "Bytes ÷ least"]
     assert counted["session"]["mark"] == "simulated counts, no measured times"
+    assert f"{WHOLE.device.label}, estimates for NVIDIA H200" in counted["session"]["facts"]
     assert timed["columns"] == ["Latency", "Over eager (95 %)", "Of roof"]
     assert timed["rounds"][1]["figures"][:2] == ["3.07 ms", "0.989× (0.985–0.993)"]
 
