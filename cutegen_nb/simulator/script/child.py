@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,12 @@ class ScriptRequest:
     """Most CTAs of a grid to run; None for all."""
     deadline_s: float | None = None
     """Seconds from the start until a running launch is stopped; None for no deadline."""
+
+
+_ELSEWHERE = (
+    "It had started processes with multiprocessing, and in those no GPU is simulated. Launch from the "
+    "program's own process, with one worker or none."
+)
 
 
 class Records:
@@ -172,8 +179,11 @@ def main() -> None:
     simulation.on_launch = watch.launched
     if order.deadline_s is not None:
         simulation.stop_at = time.monotonic() + order.deadline_s
+    started = _started_processes()
     records.write("ready")
     status, ending, sentence, raised = _run(order, simulation)
+    if ending is Ending.EXITED and any(one.method != "fork" for one in started):
+        sentence = f"{sentence} {_ELSEWHERE}"
     watch.everything()
     records.write("layouts", layouts=encode(layouts.everywhere(is_own)))
     watch.fault(_first_fault(simulation, raised))
@@ -181,6 +191,19 @@ def main() -> None:
     if raised is not None:
         show(raised)  # last, because the hook that the DSL sets for its own errors ends the process
     sys.exit(status)
+
+
+def _started_processes() -> list[Any]:
+    """Return a list that receives a handle of each process that the program starts with multiprocessing."""
+    started: list[Any] = []
+    start = BaseProcess.start
+
+    def noted(process: BaseProcess) -> None:
+        start(process)
+        started.append(vars(process)["_popen"])  # the only place that tells the start method used
+
+    setattr(BaseProcess, "start", noted)  # noqa: B010 - a checker of types refuses a plain assignment
+    return started
 
 
 def _first_fault(simulation: bridge.Simulation, raised: BaseException | None) -> SimulatorFault | None:

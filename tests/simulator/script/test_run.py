@@ -164,6 +164,30 @@ if __name__ == "__main__":
     assert not done.launches
 
 
+def test_an_exit_after_a_process_that_was_spawned_says_that_it_had_no_gpu(tmp_path):
+    """As in test suites that run each kernel in a process of its own and report its error as text."""
+    done, output = run_text(
+        tmp_path,
+        """
+import multiprocessing, sys, torch
+def work(queue):
+    try:
+        torch.zeros(3, device='cuda')
+    except Exception as error:
+        queue.put(str(error))
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    context.Process(target=work, args=(queue,)).start()
+    print(queue.get())
+    sys.exit(1)
+""",
+    )
+    assert "CUDA" in output
+    assert done.sentence.startswith("The program ended itself with status 1. It had started processes with ")
+    assert done.sentence.endswith("Launch from the program's own process, with one worker or none.")
+
+
 def test_a_deadline_ends_an_endless_program_and_its_children(tmp_path, monkeypatch):
     monkeypatch.setattr(script_run, "_GRACE_S", 0.5)
     text = "import os, subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid, flush=True)\n"
