@@ -15,6 +15,7 @@ import json
 import mmap
 import os
 import resource
+import runpy
 import signal
 import sys
 import time
@@ -45,7 +46,9 @@ class ScriptRequest:
     """Program that the subprocess is to run, with its settings."""
 
     script: str
-    """Path of the program as it finds it in ``sys.argv[0]``."""
+    """Path of the program as it finds it in ``sys.argv[0]``; the name of its module with ``is_module``."""
+    is_module: bool = False
+    """True to run the module of that name, as ``python -m`` does."""
     path: str
     """Absolute path of the program."""
     arguments: tuple[str, ...]
@@ -221,6 +224,9 @@ def _run(
     present_as_cuda = simulation.present_as_cuda()
     present_as_cuda.__enter__()
     try:
+        if order.is_module:
+            runpy.run_module(order.script, run_name="__main__", alter_sys=True)
+            return 0, Ending.FINISHED, "", None
         with open(order.path, "rb") as file:  # noqa: PTH123 - as Python itself reads it
             code = compile(file.read(), order.path, "exec", dont_inherit=True)
         exec(code, program.__dict__)  # noqa: S102 - running it is the work
@@ -239,6 +245,7 @@ def _as_main(order: ScriptRequest) -> ModuleType:
     sys.modules["__main__"] = program
     sys.argv = [order.script, *order.arguments]
     # Python puts the script's folder first; here that entry was the one by which this module was found.
+    # Beside a module that is the working folder, to which its name was joined for `path`.
     sys.path[0] = order.folder or os.path.dirname(order.path)  # noqa: PTH120 - links stay as given
     return program
 

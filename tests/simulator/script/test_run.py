@@ -261,3 +261,35 @@ def test_a_tensor_that_was_never_moved_stays_the_host_s_to_the_dsl():
     assert set(places) == {"moved", "made", "with", "default"}
     assert all(found == {"gmem"} for found in places.values()), output
     assert done.ending is Ending.FINISHED
+
+
+def test_a_module_runs_as_by_python_m_and_imports_its_siblings(tmp_path, monkeypatch):
+    package = tmp_path / "layers"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text("COUNT = 64\n")
+    text = (
+        Path(ADDS).read_text().replace("import argparse\n", "import argparse\nfrom .sizes import COUNT\n", 1)
+    )
+    assert "COUNT" in text
+    (package / "adds.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done, output = run("layers.adds", "--n", 1000, is_module=True)
+    assert (done.ending, done.launch_count) == (Ending.FINISHED, 1), output
+    assert str(package / "adds.py") in done.sources
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nobody.here", "No module named 'nobody'"), ("nobody.py", "Try using 'nobody' instead")],
+)
+@pytest.mark.long
+def test_a_module_that_is_not_there_is_named(name, said):
+    done, _ = run(name, is_module=True)
+    assert (done.ending, done.exit_status) == (Ending.RAISED, 1)
+    assert said in done.sentence
+
+
+def test_a_path_in_place_of_a_module_is_refused():
+    with pytest.raises(UsageError, match=r"folder/program\.py is not the name of a module; name a file"):
+        run("folder/program.py", is_module=True)
