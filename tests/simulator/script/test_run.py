@@ -293,3 +293,13 @@ def test_a_module_that_is_not_there_is_named(name, said):
 def test_a_path_in_place_of_a_module_is_refused():
     with pytest.raises(UsageError, match=r"folder/program\.py is not the name of a module; name a file"):
         run("folder/program.py", is_module=True)
+
+
+def test_a_test_suite_that_fails_ends_with_its_own_words(tmp_path, monkeypatch):
+    """Pytest keeps the frames of the failure, and so the patches of torch, until Python shuts down."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_sum.py").write_text("def test_sum():\n    assert 1 + 1 == 3\n")
+    done, output = run("pytest", "-q", "-p", "no:cacheprovider", "test_sum.py", is_module=True)
+    assert (done.ending, done.exit_status) == (Ending.EXITED, 1)
+    assert "Exception ignored" not in output
+    assert "1 failed" in output
