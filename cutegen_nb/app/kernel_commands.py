@@ -86,6 +86,12 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
                 help="the program; what follows it is for the program",
             ),
             argument("arguments", nargs="...", help="the program's own arguments"),
+            argument(
+                "-m",
+                dest="is_module",
+                action="store_true",
+                help="the program is a module, found by its name as by python -m",
+            ),
             ARCHITECTURE,
             MAX_CTAS,
             DEADLINE,

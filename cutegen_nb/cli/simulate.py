@@ -40,6 +40,7 @@ simulator could not run a part of the program; 124 at the deadline; 130 interrup
 examples:
   cutegen-nb simulate sgemm.py --mnk 128,128,64 --iterations 1
   cutegen-nb simulate --arch sm_89 --html gemm.html gemm.py
+  cutegen-nb simulate -m pytest -q tests/test_gemm.py
 """
 
 
@@ -47,7 +48,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Set description, epilog and usage of the parser; arguments after SCRIPT.py are the program's own."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description, parser.epilog = DESCRIPTION.strip(), EPILOG.strip()
-    parser.usage = "%(prog)s [options] SCRIPT.py [its arguments]"
+    parser.usage = (
+        "%(prog)s [options] SCRIPT.py [its arguments]\n       %(prog)s [options] -m MODULE [its arguments]"
+    )
 
 
 async def simulate(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
@@ -58,6 +61,7 @@ async def simulate(options: argparse.Namespace, terminal: Terminal) -> CommandRe
     program = Script(
         script=options.script,
         arguments=tuple(options.arguments),
+        is_module=options.is_module,
         architecture=options.arch,
         max_ctas=options.max_ctas,
         deadline_s=options.deadline,

@@ -24,6 +24,9 @@ _ARGUMENT = re.compile(
 """Start of the arguments in a kernel's name, where no source is at hand. A digit after an underscore counts
 as a start too, so a function's name that has one is cut there."""
 _METHOD = re.compile(r"^(?P<method>\w+)___main__(?P<class>\w+?)_object_at_*$")
+_IMPORTED_METHOD = re.compile(r"^(?P<method>\w*?kernel)_[a-z0-9_]*?(?P<class>[A-Z]\w*?)_object_at_*$")
+"""Method of a class that another module defines. The module's name, without its dots, touches the class's,
+which is taken to begin with the first capital; that of the method is taken to end in ``kernel``."""
 
 
 class ProfileSource(StrEnum):
@@ -339,9 +342,9 @@ def function_name(kernel: str, source: str = "") -> str:
     """Return the name of a kernel's function; another name than the DSL's is returned unchanged.
 
     The DSL writes ``kernel_cutlass_NAME_ARGUMENTS_NUMBER``, with the texts of constants, layouts and tensors,
-    and cuts it after 180 characters. NAME of a method is ``METHOD___main__CLASS_object_at_``. With the
-    candidate's `source` it is the longest name of a function there that fits. Without one the name ends where
-    the arguments seem to begin.
+    and cuts it after 180 characters. NAME of a method is ``METHOD___main__CLASS_object_at_``, or has the name
+    of another module in place of ``__main__``. With the candidate's `source` it is the longest name of a
+    function there that fits. Without one the name ends where the arguments seem to begin.
     """
     if not kernel.startswith(_PREFIX):
         return kernel
@@ -362,7 +365,8 @@ def _begins(mangled: str, name: str) -> bool:
 def _before_arguments(mangled: str) -> str:
     whole, found, _ = mangled.partition("_object_at_")
     if found:
-        return _METHOD.sub(r"\g<class>.\g<method>", f"{whole}{found}")
+        method = _METHOD.match(f"{whole}{found}") or _IMPORTED_METHOD.match(f"{whole}{found}")
+        return f"{method['class']}.{method['method']}" if method else f"{whole}{found}"
     # A name has a character at least before its arguments.
     arguments = _ARGUMENT.search(mangled, 1)
     return mangled[: arguments.start()].rstrip("_") if arguments else mangled

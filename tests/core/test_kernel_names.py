@@ -47,6 +47,12 @@ def test_the_name_is_that_of_the_source(kernel, name):
         ("kernel_cutlass_gemm_kernel_TiledMMA_ThrLayoutVMNK22141240_tensorptrf16gmem_0", "gemm_kernel"),
         ("kernel_cutlass_scale_None_tensorptrf32_0", "scale"),
         ("kernel_cutlass_step", "step"),
+        ("kernel_cutlass_kernel_layersgemm_2Gemm64_object_at__TiledMMA_ThrLayout", "Gemm64.kernel"),
+        (
+            "kernel_cutlass_split_kernel_some_layers_NormKernel_object_at__tensorptrf32",
+            "NormKernel.split_kernel",
+        ),
+        ("kernel_cutlass_main_layersgemm_object_at__tensorptrf32", "main_layersgemm_object_at_"),
     ],
 )
 def test_without_a_source_it_ends_where_the_arguments_begin(kernel, name):

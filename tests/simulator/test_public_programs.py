@@ -101,7 +101,8 @@ def test_the_program_ends_as_the_list_says(name):
 @fetched
 @pytest.mark.parametrize("stem", ["elementwise_add", "sgemm", "tensorop_gemm", "flash_attention_v2"])
 def test_the_program_s_own_check_is_on_it_fails_when_only_one_cta_of_the_grid_ran(stem):
-    program = next(item for item in PROGRAMS.values() if Path(item.path).stem == stem)
+    alike = [one for one in PROGRAMS.values() if one.repository == CUTLASS and Path(one.path).stem == stem]
+    program = alike[-1]  # the first size of some fits one CTA
     done, output = simulated_entry(program, max_ctas=1)
     assert done.sampled
     assert "Mismatched elements" in output

@@ -46,9 +46,8 @@ class SharedFindingReporter:
             RACE,
             position,
             f"{who} {cta} {did} {self._byte(position)}{where}; thread {thread} {self.access.verb} it "
-            f"({self._here}) with no barrier between them. Put a barrier (cute.arch.sync_threads) "
-            "between the "
-            "two.",
+            f"({self._here}) with no barrier between them. Put a barrier between the two: "
+            "cute.arch.sync_threads, or a named one where not all threads come by.",
         )
 
     def at_once(self, position: int) -> None:

@@ -87,7 +87,12 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
     from cutlass.cute import runtime
     from cutlass.cutlass_dsl import CuTeDSL, cuda_jit_executor
 
-    from cutegen_nb.simulator.host import benchmarks, exported_modules, source_positions
+    from cutegen_nb.simulator.host import (
+        benchmarks,
+        exported_modules,
+        source_positions,
+        triton_stand_in,
+    )
     from cutegen_nb.simulator.host.tvm_ffi import patch as tvm_ffi  # imports torch
 
     chosen = CuTeDSL._get_dsl().envar.arch
@@ -111,6 +116,7 @@ def install(engine: ExecutionEngine, architecture: str) -> None:
         ) from error
     tvm_ffi.install(engine)
     benchmarks.install()
+    triton_stand_in.install()
     exported_modules.install(engine, artifacts.outputs, functools.partial(_engine_of, engine))
     # A cached property that asks the driver; candidates compile for themselves, so it is set on the class.
     cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1

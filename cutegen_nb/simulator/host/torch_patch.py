@@ -13,6 +13,7 @@ Operators run on the CPU, unchanged. The patches are undone on leaving ``with``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -247,7 +248,8 @@ def _end_capture(capture: StreamCapture) -> None:
 
 def _forget_default_device() -> None:
     """Reset a default device of ``cuda``, which works only while the patches are active."""
-    if torch.get_default_device().type == "cuda":
+    # Where a program's failure keeps its frames, this happens while Python shuts down and imports nothing.
+    if not sys.is_finalizing() and torch.get_default_device().type == "cuda":
         torch.set_default_device(None)
 
 

@@ -17,7 +17,8 @@ from cutegen_nb.simulator.checkers.global_memory import orders_ctas
 from cutegen_nb.simulator.checkers.shared_cells import cell_bytes
 from cutegen_nb.simulator.counters.counters import InstructionTally
 from cutegen_nb.simulator.counters.load_use_distance import waits
-from cutegen_nb.simulator.machine.register_uses import read_first, registers_of, uses_of
+from cutegen_nb.simulator.machine.bytes_read import bytes_read
+from cutegen_nb.simulator.machine.register_uses import private_registers, read_first, registers_of
 from cutegen_nb.simulator.numbers.values import Array, Value
 from cutegen_nb.simulator.ops.arithmetic import approximate, bit_fields, bits, compare, convert, floating
 from cutegen_nb.simulator.ops.bulk import map_changes
@@ -229,9 +230,9 @@ class _Assembler:
         ranges = [(start, end) for start, end in zip(starts, [*starts[1:], len(body)], strict=True)]
         number = {start: index for index, start in enumerate(starts)}
         number.setdefault(len(body), len(starts))
-        read, private = uses_of(body, ranges)
         lowering = Lowering(
-            register_types=self._flat.type_of, symbols=self._symbol, read=read, private=private,
+            register_types=self._flat.type_of, symbols=self._symbol,
+            private=private_registers(body, ranges), bytes_read=bytes_read(body),
             has_pairs=any("cta_group::2" in item.modifiers for item in body),
         )  # fmt: skip
         segments = [self._segment(body[start:end], lowering, number) for start, end in ranges]

@@ -12,20 +12,18 @@ _SIDE_ONLY = frozenset(
 """Opcodes without a destination register."""
 
 
-def uses_of(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> tuple[set[str], set[str]]:
-    """Names of the registers that are read at all, and of those private to one segment.
+def private_registers(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> set[str]:
+    """Names of the registers that are private to one segment.
 
     A private register is used in one segment only, and written there before it is read. Inactive lanes never
     see its value, so that it may be written for all lanes.
     """
-    read: set[str] = set()
     home: dict[str, int] = {}
     shared: set[str] = set()
     for number, (start, end) in enumerate(ranges):
         written: set[str] = set()
         for item in body[start:end]:
             sources, targets = registers_of(item)
-            read |= sources
             for name in sources | targets:
                 if home.setdefault(name, number) != number:
                     shared.add(name)
@@ -35,7 +33,7 @@ def uses_of(body: Sequence[Instruction], ranges: Sequence[tuple[int, int]]) -> t
                 # A guarded write keeps the old value in some lanes, which is a read of it.
                 shared |= targets - written
             written |= targets
-    return read, set(home) - shared
+    return set(home) - shared
 
 
 def read_first(body: Sequence[Instruction]) -> dict[str, Instruction]:
@@ -63,7 +61,7 @@ def registers_of(item: Instruction) -> tuple[set[str], set[str]]:
     if item.opcode in {"bar", "barrier"} and "red" in item.modifiers:
         has_target = True
     for index, operand in enumerate(item.operands):
-        names = _names(operand)
+        names = names_in(operand)
         second = index == 1 and item.opcode == "tcgen05" and "red" in item.modifiers
         if (index == 0 or second) and has_target and not isinstance(operand, Address):
             targets |= names
@@ -76,11 +74,12 @@ def registers_of(item: Instruction) -> tuple[set[str], set[str]]:
     return sources, targets
 
 
-def _names(operand: Operand) -> set[str]:
+def names_in(operand: Operand) -> set[str]:
+    """Names of the registers in an operand."""
     if isinstance(operand, Register):
         return {operand.name}
     if isinstance(operand, Address):
-        return _names(operand.base)
+        return names_in(operand.base)
     if isinstance(operand, Vector):
-        return set().union(*(_names(one) for one in operand.items)) if operand.items else set()
+        return set().union(*(names_in(one) for one in operand.items)) if operand.items else set()
     return set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -129,15 +129,15 @@ class Lowering:
         *,
         register_types: Callable[[str], str],
         symbols: Callable[[str], tuple[str, int]],
-        read: set[str],
         private: set[str],
+        bytes_read: Mapping[str, int],
         has_pairs: bool = False,
     ) -> None:
         self.register_types = register_types
         self.symbols = symbols
         """Function from a variable to its state space and its address in that space's window."""
-        self._read = read
         self._private = private
+        self._bytes_read = bytes_read
         self.has_pairs = has_pairs
         """True if instructions of the program name pairs of CTAs (``.cta_group::2``)."""
         self._slots: dict[str, int] = {}
@@ -199,7 +199,11 @@ class Lowering:
 
     def is_read(self, operand: Operand) -> bool:
         """Return whether any instruction reads the register."""
-        return isinstance(operand, Register) and operand.name in self._read
+        return self.bytes_read(operand, 1) > 0
+
+    def bytes_read(self, operand: Operand, most: int) -> int:
+        """Number of the last byte, of ``most``, that any instruction reads of the register; 0 for none."""
+        return min(most, self._bytes_read.get(operand.name, 0)) if isinstance(operand, Register) else 0
 
     def source(self, instruction: Instruction, operand: Operand, kind: str) -> int:
         """Slot from which to read an operand of type ``kind``.

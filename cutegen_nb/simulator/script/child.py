@@ -15,10 +15,12 @@ import json
 import mmap
 import os
 import resource
+import runpy
 import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
 
@@ -44,7 +46,9 @@ class ScriptRequest:
     """Program that the subprocess is to run, with its settings."""
 
     script: str
-    """Path of the program as it finds it in ``sys.argv[0]``."""
+    """Path of the program as it finds it in ``sys.argv[0]``; the name of its module with ``is_module``."""
+    is_module: bool = False
+    """True to run the module of that name, as ``python -m`` does."""
     path: str
     """Absolute path of the program."""
     arguments: tuple[str, ...]
@@ -59,6 +63,12 @@ class ScriptRequest:
     """Most CTAs of a grid to run; None for all."""
     deadline_s: float | None = None
     """Seconds from the start until a running launch is stopped; None for no deadline."""
+
+
+_ELSEWHERE = (
+    "It had started processes with multiprocessing, and in those no GPU is simulated. Launch from the "
+    "program's own process, with one worker or none."
+)
 
 
 class Records:
@@ -172,8 +182,11 @@ def main() -> None:
     simulation.on_launch = watch.launched
     if order.deadline_s is not None:
         simulation.stop_at = time.monotonic() + order.deadline_s
+    started = _started_processes()
     records.write("ready")
     status, ending, sentence, raised = _run(order, simulation)
+    if ending is Ending.EXITED and any(one.method != "fork" for one in started):
+        sentence = f"{sentence} {_ELSEWHERE}"
     watch.everything()
     records.write("layouts", layouts=encode(layouts.everywhere(is_own)))
     watch.fault(_first_fault(simulation, raised))
@@ -181,6 +194,19 @@ def main() -> None:
     if raised is not None:
         show(raised)  # last, because the hook that the DSL sets for its own errors ends the process
     sys.exit(status)
+
+
+def _started_processes() -> list[Any]:
+    """Return a list that receives a handle of each process that the program starts with multiprocessing."""
+    started: list[Any] = []
+    start = BaseProcess.start
+
+    def noted(process: BaseProcess) -> None:
+        start(process)
+        started.append(vars(process)["_popen"])  # the only place that tells the start method used
+
+    setattr(BaseProcess, "start", noted)  # noqa: B010 - a checker of types refuses a plain assignment
+    return started
 
 
 def _first_fault(simulation: bridge.Simulation, raised: BaseException | None) -> SimulatorFault | None:
@@ -198,6 +224,9 @@ def _run(
     present_as_cuda = simulation.present_as_cuda()
     present_as_cuda.__enter__()
     try:
+        if order.is_module:
+            runpy.run_module(order.script, run_name="__main__", alter_sys=True)
+            return 0, Ending.FINISHED, "", None
         with open(order.path, "rb") as file:  # noqa: PTH123 - as Python itself reads it
             code = compile(file.read(), order.path, "exec", dont_inherit=True)
         exec(code, program.__dict__)  # noqa: S102 - running it is the work
@@ -216,6 +245,7 @@ def _as_main(order: ScriptRequest) -> ModuleType:
     sys.modules["__main__"] = program
     sys.argv = [order.script, *order.arguments]
     # Python puts the script's folder first; here that entry was the one by which this module was found.
+    # Beside a module that is the working folder, to which its name was joined for `path`.
     sys.path[0] = order.folder or os.path.dirname(order.path)  # noqa: PTH120 - links stay as given
     return program
 

@@ -47,7 +47,10 @@ class Script:
     """Program to run, with its settings."""
 
     script: str
-    """Path of the program's file as the user named it; the program finds it in ``sys.argv[0]``."""
+    """Path of the program's file as the user named it; the program finds it in ``sys.argv[0]``. With
+    ``is_module`` the name of a module."""
+    is_module: bool = False
+    """True to find the program by the name of its module, as ``python -m`` does."""
     arguments: tuple[str, ...] = ()
     """Arguments of the program."""
     folder: str = ""
@@ -73,13 +76,18 @@ class Streams:
 
 
 def check(program: Script) -> None:
-    """Check that the file can be read and compiles as Python.
+    """Check that the file can be read and compiles as Python; a module is looked for when the program begins.
 
     Raises:
         UsageError: it cannot be read or is no Python program.
         ConfigurationError: the architecture is not known.
     """
     prepare_environment(program.architecture)
+    if program.is_module:
+        if not all(part.isidentifier() for part in program.script.split(".")):
+            message = f"{program.script} is not the name of a module; name a file without -m"
+            raise UsageError(message)
+        return
     path = Path(program.script)
     try:
         source = path.read_bytes()

@@ -6,9 +6,12 @@ import tempfile
 from pathlib import Path
 
 import cutlass
+import pytest
 import torch
 from cutlass import cute, testing
 from cutlass.cute.runtime import from_dlpack
+
+from cutegen_nb.simulator.host.runtime import UnansweredCall
 
 MARKED = 999_999.0
 
@@ -63,6 +66,19 @@ def the_autotuner(simulation):
     assert x.tolist() == [6.0] * 64
 
 
+TRITON_DRIVER = """
+def _create_driver():
+    raise AssertionError("libcuda.so cannot be found")
+
+class Config:
+    @property
+    def active(self):
+        return _create_driver()
+
+driver = Config()
+"""
+
+
 def triton_s_benchmarks(simulation):
     """Triton is not needed for it: here stands a package of its name whose own functions would ask a driver."""
     with tempfile.TemporaryDirectory() as folder:
@@ -74,6 +90,15 @@ def triton_s_benchmarks(simulation):
         )
         sys.path.insert(0, folder)
         triton_testing = importlib.import_module("triton.testing")
+        (package / "runtime").mkdir()
+        (package / "runtime" / "__init__.py").write_text("from .driver import driver\n")
+        (package / "runtime" / "driver.py").write_text(TRITON_DRIVER)
+        triton_runtime = importlib.import_module("triton.runtime")
+    active = triton_runtime.driver.active
+    active.clear_cache(active.get_empty_cache_for_benchmark())
+    assert active.get_device_interface() is torch.cuda
+    with pytest.raises(UnansweredCall, match="launched a kernel of Triton"):
+        active.get_current_device()
     calls = []
     assert triton_testing.do_bench(lambda: calls.append(1), warmup=25, rep=100) == MARKED
     assert triton_testing.do_bench_cudagraph(lambda: calls.append(1), return_mode="all") == [MARKED]

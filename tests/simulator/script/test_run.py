@@ -164,6 +164,30 @@ if __name__ == "__main__":
     assert not done.launches
 
 
+def test_an_exit_after_a_process_that_was_spawned_says_that_it_had_no_gpu(tmp_path):
+    """As in test suites that run each kernel in a process of its own and report its error as text."""
+    done, output = run_text(
+        tmp_path,
+        """
+import multiprocessing, sys, torch
+def work(queue):
+    try:
+        torch.zeros(3, device='cuda')
+    except Exception as error:
+        queue.put(str(error))
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    context.Process(target=work, args=(queue,)).start()
+    print(queue.get())
+    sys.exit(1)
+""",
+    )
+    assert "CUDA" in output
+    assert done.sentence.startswith("The program ended itself with status 1. It had started processes with ")
+    assert done.sentence.endswith("Launch from the program's own process, with one worker or none.")
+
+
 def test_a_deadline_ends_an_endless_program_and_its_children(tmp_path, monkeypatch):
     monkeypatch.setattr(script_run, "_GRACE_S", 0.5)
     text = "import os, subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid, flush=True)\n"
@@ -237,3 +261,45 @@ def test_a_tensor_that_was_never_moved_stays_the_host_s_to_the_dsl():
     assert set(places) == {"moved", "made", "with", "default"}
     assert all(found == {"gmem"} for found in places.values()), output
     assert done.ending is Ending.FINISHED
+
+
+def test_a_module_runs_as_by_python_m_and_imports_its_siblings(tmp_path, monkeypatch):
+    package = tmp_path / "layers"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text("COUNT = 64\n")
+    text = (
+        Path(ADDS).read_text().replace("import argparse\n", "import argparse\nfrom .sizes import COUNT\n", 1)
+    )
+    assert "COUNT" in text
+    (package / "adds.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done, output = run("layers.adds", "--n", 1000, is_module=True)
+    assert (done.ending, done.launch_count) == (Ending.FINISHED, 1), output
+    assert str(package / "adds.py") in done.sources
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nobody.here", "No module named 'nobody'"), ("nobody.py", "Try using 'nobody' instead")],
+)
+@pytest.mark.long
+def test_a_module_that_is_not_there_is_named(name, said):
+    done, _ = run(name, is_module=True)
+    assert (done.ending, done.exit_status) == (Ending.RAISED, 1)
+    assert said in done.sentence
+
+
+def test_a_path_in_place_of_a_module_is_refused():
+    with pytest.raises(UsageError, match=r"folder/program\.py is not the name of a module; name a file"):
+        run("folder/program.py", is_module=True)
+
+
+def test_a_test_suite_that_fails_ends_with_its_own_words(tmp_path, monkeypatch):
+    """Pytest keeps the frames of the failure, and so the patches of torch, until Python shuts down."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_sum.py").write_text("def test_sum():\n    assert 1 + 1 == 3\n")
+    done, output = run("pytest", "-q", "-p", "no:cacheprovider", "test_sum.py", is_module=True)
+    assert (done.ending, done.exit_status) == (Ending.EXITED, 1)
+    assert "Exception ignored" not in output
+    assert "1 failed" in output

@@ -85,7 +85,7 @@ def places(lanes: Batch, request: ListedAddresses, form: SharedAccessForm) -> tu
     rows = rows_of(request.addresses, threads // lanes.threads, lanes.cluster_ctas)
     offsets = offsets_of(request.addresses)
     other = rows // lanes.cluster_ctas != threads // lanes.threads // lanes.cluster_ctas
-    outside = (offsets < 0) | (offsets + form.size > lanes.shared_limit) | other
+    outside = (offsets < 0) | (offsets + form.needed > lanes.shared_limit) | other
     if outside.any():
         position = int(np.flatnonzero(outside)[0])
         verb = "writes" if form.stores else "reads"

@@ -64,9 +64,8 @@ def load(lanes: Batch, mask: Mask | None, at: AddressOperand, form: GlobalForm) 
     for index in range(form.count):
         gathered = np.zeros(lanes.lane_count, UNSIGNED[form.width])
         for allocation, positions in found:
-            elements, start = allocation.elements(form.width)
             addresses = one_by_one.addresses if positions is None else one_by_one.addresses[positions]
-            numbers = elements[(addresses - start) // form.width + index]
+            numbers = _gathered(allocation, addresses, form, index)
             where = targets(one_by_one, positions)
             if where is None:
                 gathered = numbers
@@ -139,7 +138,8 @@ def _watch_load(
 def _part(
     request: SeparableAddresses | ListedAddresses, allocation: Allocation, form: GlobalForm, data: list[Value]
 ) -> RequestPart:
-    return RequestPart(request, allocation, form.width, form.count, form.instruction, tuple(data))
+    whole = form.needed // form.width
+    return RequestPart(request, allocation, form.width, whole, form.instruction, tuple(data))
 
 
 # -- checks --------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _separable(lanes: Batch, request: SeparableAddresses, form: GlobalForm) -> A
 
     Then the request may span several allocations or be a fault, which :func:`resolve` finds out.
     """
-    allocation = lanes.memory.find(request.low(), request.high() + form.size)
+    allocation = lanes.memory.find(request.low(), request.high() + form.width * form.count)
     if allocation is None or not request.all_aligned(form.size):
         return None
     return allocation
@@ -168,7 +168,7 @@ def resolve(
         return []
     low, high = int(addresses.min()), int(addresses.max())
     found: list[tuple[Allocation, Array | None]] = []
-    whole = lanes.memory.find(low, high + form.size)
+    whole = lanes.memory.find(low, high + form.needed)
     if whole is not None:
         found.append((whole, None))
     else:
@@ -191,7 +191,7 @@ def _groups(
     found: list[tuple[Allocation, Array | None]] = []
     while len(left):
         address = int(request.addresses[left[0]])
-        allocation = lanes.memory.find(address, address + form.size)
+        allocation = lanes.memory.find(address, address + form.needed)
         if allocation is None:
             verb = "writes" if form.stores else "reads"
             addressing.raise_outside(
@@ -199,7 +199,7 @@ def _groups(
                 f"{verb} {in_bytes(form.size)} {lanes.memory.describe(address, form.size, form.width)}",
             )  # fmt: skip
         inside = (request.addresses[left] >= allocation.address) & (
-            request.addresses[left] + form.size <= allocation.end
+            request.addresses[left] + form.needed <= allocation.end
         )
         found.append((allocation, left[inside]))
         left = left[~inside]
@@ -207,6 +207,16 @@ def _groups(
 
 
 # -- data ----------------------------------------------------------------------------------------------------
+def _gathered(allocation: Allocation, addresses: Array, form: GlobalForm, index: int) -> Array:
+    """Element ``index`` of each address; of an element that passes the allocation's end the bytes inside."""
+    if form.unread and index == form.count - 1:
+        first = addresses - allocation.address + index * form.width
+        each = np.minimum(first[:, None] + np.arange(form.width), len(allocation.bytes) - 1)
+        return allocation.bytes[each].view(UNSIGNED[form.width])[:, 0]
+    elements, start = allocation.elements(form.width)
+    return elements[(addresses - start) // form.width + index]
+
+
 def _strided(
     request: SeparableAddresses, allocation: Allocation, form: GlobalForm, index: int
 ) -> Array | None:

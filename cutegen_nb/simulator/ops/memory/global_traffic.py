@@ -34,7 +34,11 @@ class GlobalForm:
     width: int
     """Bytes of an element."""
     count: int
-    """Elements a thread."""
+    """Elements a thread, without those of ``surplus``."""
+    surplus: int = 0
+    """Elements after those that the instruction loads too and no instruction reads."""
+    unread: int = 0
+    """Bytes at the end of the last of ``count`` elements that no instruction reads."""
     stores: bool = False
     """True if the instruction writes."""
     atomic: bool = False
@@ -45,7 +49,12 @@ class GlobalForm:
     @property
     def size(self) -> int:
         """Bytes a thread."""
-        return self.width * self.count
+        return self.width * (self.count + self.surplus)
+
+    @property
+    def needed(self) -> int:
+        """Bytes a thread that have to lie in a tensor."""
+        return self.width * self.count - self.unread
 
 
 def targets(request: ListedAddresses, positions: Array | None) -> Array | None:

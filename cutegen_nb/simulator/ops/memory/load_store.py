@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,16 @@ def _load(instruction: Instruction, lowering: Lowering) -> Operation:
     targets = items(instruction.operands[0])
     if len(targets) != count:
         raise unsupported(instruction, f"{len(targets)} destinations")
-    read = _reader(instruction, lowering, own or space, (UNSIGNED[TYPE_BYTES[kind]].itemsize, count))
-    puts = [lowering.writer(instruction, one) for one in targets]
-    extend = [_extension(lowering.width(one, kind), kind) for one in targets]
+    width = UNSIGNED[TYPE_BYTES[kind]].itemsize
+    used = [lowering.bytes_read(one, width) for one in targets]
+    # Only what comes after the last byte that is read: nobody can tell whether it was loaded.
+    count = max((number for number, last in enumerate(used, 1) if last), default=len(targets))
+    extent = _Extent(
+        width=width, count=count, surplus=len(targets) - count, unread=width - (used[count - 1] or width)
+    )
+    read = _reader(instruction, lowering, own or space, extent)
+    puts = [lowering.writer(instruction, one) for one in targets[:count]]
+    extend = [_extension(lowering.width(one, kind), kind) for one in targets[:count]]
 
     def run(lanes: Batch, mask: Mask | None) -> None:
         data = read(lanes, mask, AddressOperand(lanes.registers[slot], offset))
@@ -157,13 +165,30 @@ def narrowing(lowering: Lowering, operand: Operand, kind: str) -> Callable[[Valu
 
 
 # -- by state space ------------------------------------------------------------------------------------------
-def _reader(instruction: Instruction, lowering: Lowering, space: str, shape: tuple[int, int]) -> Reader:
-    """Reader of ``shape`` (bytes of an element, count) from a state space; empty means generic addresses."""
-    width, count = shape
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Extent:
+    """Extent of a load."""
+
+    width: int
+    """Bytes of an element."""
+    count: int
+    """Elements that instructions read."""
+    surplus: int
+    """Elements after those."""
+    unread: int
+    """Bytes at the end of the last of ``count`` elements that no instruction reads."""
+
+
+def _reader(instruction: Instruction, lowering: Lowering, space: str, extent: _Extent) -> Reader:
+    """Reader of the elements from a state space; an empty one means generic addresses."""
+    width, count, surplus = extent.width, extent.count, extent.surplus
     everywhere = GlobalForm(
-        instruction=instruction, tally=lowering.tally, width=width, count=count, counted=space != "const"
+        instruction=instruction, tally=lowering.tally, width=width, count=count, surplus=surplus,
+        unread=extent.unread, counted=space != "const",
+    )  # fmt: skip
+    inside = SharedAccessForm(
+        instruction=instruction, tally=lowering.tally, width=width, count=count, surplus=surplus
     )
-    inside = SharedAccessForm(instruction=instruction, tally=lowering.tally, width=width, count=count)
     readers: dict[str, Reader] = {
         "global": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),
         "const": lambda lanes, mask, at: global_ops.load(lanes, mask, at, everywhere),

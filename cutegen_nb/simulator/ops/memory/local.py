@@ -23,7 +23,7 @@ def load_local(lanes: Batch, mask: Mask | None, at: AddressOperand, form: Shared
     first = _local_index(lanes, mask, at, form)
     form.tally.local_loaded += form.size * (lanes.lane_count if mask is None else mask.threads)
     if lanes.local_watch is not None:
-        lanes.local_watch.loaded(lanes, mask, first * form.width, form.size, form.instruction)
+        lanes.local_watch.loaded(lanes, mask, first * form.width, form.needed, form.instruction)
     words = lanes.local.view(UNSIGNED[form.width])
     if isinstance(first, int):
         return [words[:, :, first + index].copy() for index in range(form.count)]
@@ -73,12 +73,12 @@ def _local_index(lanes: Batch, mask: Mask | None, at: AddressOperand, form: Shar
     plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value)
     if (
         plain.ndim == 0
-        and 0 <= int(plain) + offset <= limit - form.size
+        and 0 <= int(plain) + offset <= limit - form.needed
         and not (int(plain) + offset) % form.size
     ):
         return (int(plain) + offset) // form.width
     request = listed(lanes, mask, at)
-    outside = (request.addresses < 0) | (request.addresses + form.size > limit)
+    outside = (request.addresses < 0) | (request.addresses + form.needed > limit)
     if outside.any():
         position = int(np.flatnonzero(outside)[0])
         addressing.raise_outside(
@@ -99,7 +99,7 @@ def load_parameter(lanes: Batch, at: AddressOperand, form: SharedAccessForm) -> 
     """
     value, offset = at
     plain = addressing.wide(value.view(value.unsigned) if value.dtype is None else value) + offset
-    low, high = int(plain.min()), int(plain.max()) + form.size
+    low, high = int(plain.min()), int(plain.max()) + form.needed
     if low < 0 or high > len(lanes.parameters):
         addressing.raise_outside(
             lanes, 0, form.instruction,

@@ -43,13 +43,20 @@ class SharedAccessForm:
     width: int
     """Bytes of an element."""
     count: int
-    """Elements a thread."""
+    """Elements a thread, without those of ``surplus``."""
+    surplus: int = 0
+    """Elements after those that the instruction loads too and no instruction reads."""
     stores: bool = False
     """True if the instruction writes."""
 
     @property
     def size(self) -> int:
         """Bytes a thread."""
+        return self.width * (self.count + self.surplus)
+
+    @property
+    def needed(self) -> int:
+        """Bytes a thread that have to lie in the memory."""
         return self.width * self.count
 
 
@@ -208,14 +215,14 @@ def _flat_index(lanes: Batch, request: ListedAddresses, form: SharedAccessForm) 
 
 def _check(lanes: Batch, request: SeparableAddresses, form: SharedAccessForm) -> None:
     # The bounds of all addresses at once; only a fault looks for the thread to name.
-    inside = request.low() >= 0 and request.high() + form.size <= lanes.shared_limit
+    inside = request.low() >= 0 and request.high() + form.needed <= lanes.shared_limit
     if not inside or not request.all_aligned(form.size):
         _check_listed(lanes, listed_of(lanes, request), form)
 
 
 def _check_listed(lanes: Batch, request: ListedAddresses, form: SharedAccessForm) -> None:
     limit = lanes.shared_limit
-    outside = (request.addresses < 0) | (request.addresses + form.size > limit)
+    outside = (request.addresses < 0) | (request.addresses + form.needed > limit)
     if outside.any():
         position = int(np.flatnonzero(outside)[0])
         verb = "writes" if form.stores else "reads"
