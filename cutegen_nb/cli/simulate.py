@@ -40,7 +40,7 @@ simulator could not run a part of the program; 124 at the deadline; 130 interrup
 examples:
   cutegen-nb simulate sgemm.py --mnk 128,128,64 --iterations 1
   cutegen-nb simulate --arch sm_89 --html gemm.html gemm.py
-  cutegen-nb simulate -m pytest -q tests/test_gemm.py
+  cutegen-nb simulate -m pytest -q test_gemm.py
 """
 
 
