@@ -207,7 +207,7 @@ def _across(item: SizeLiteral, limit: Threshold) -> ProblemSize | None:
     return ProblemSize(
         words=f"{item.now} made {new}, {side} the source's {limit.words}",
         values={item.full: new},
-        decides=below == (item.full >= limit.value),
+        decides=_lies_beyond(item.full, limit, below=below),
         guessed=limit.is_product,
     )
 
@@ -227,8 +227,15 @@ def _elements_across(item: SizeLiteral, elements: tuple[int, int], limit: Thresh
     return ProblemSize(
         words=f"{item.now} made {new}: {count} elements, {side} the source's {limit.words}",
         values={item.full: new},
-        decides=below == (full >= limit.value),
+        decides=_lies_beyond(full, limit, below=below),
     )
+
+
+def _lies_beyond(full: int, limit: Threshold, *, below: bool) -> bool:
+    """Return whether the problem's own size lies on the other side of a threshold than the one judged."""
+    if limit.is_equality:
+        return below and full == limit.value
+    return below == (full >= limit.value)
 
 
 def _alignment(value: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _SMALLEST_THRESHOLD = 15
 """Integers above this one, outside kernels, count as thresholds: smaller ones are ranks, strides and
@@ -30,6 +30,8 @@ class Threshold:
     """Line of the expression, from 1; of the first factor for a product; 0 if unknown."""
     is_product: bool = False
     """True if the source does not compute it: an argument of ``min`` times a constant of the module."""
+    is_equality: bool = False
+    """True if sizes are only tested for being equal to it, so that no other size lies beyond it."""
 
     @property
     def words(self) -> str:
@@ -57,10 +59,12 @@ def thresholds(source: str) -> tuple[Threshold, ...]:
             if isinstance(target, ast.Name) and value is not None:
                 named[target.id] = value
     found: dict[int, Threshold] = {}
-    for part, in_kernel in _operands(tree, named, in_kernel=False):
+    for part, in_kernel, equality in _operands(tree, named, _device_functions(tree), in_kernel=False):
         item = _threshold(part, named)
-        if item and item.value > (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD):
-            found.setdefault(item.value, item)
+        if item is None or item.value <= (_MOST_THREADS if in_kernel else _SMALLEST_THRESHOLD):
+            continue
+        if item.value not in found or (found[item.value].is_equality and not equality):
+            found[item.value] = replace(item, is_equality=equality)
     for part in () if _strides_by_grid(tree) else tuple(_capped(tree)):
         item = _threshold(part, named)
         if item and item.value > _SMALLEST_THRESHOLD:
@@ -105,20 +109,48 @@ def _capped(node: ast.AST) -> Iterator[ast.expr]:
         yield from _capped(child)
 
 
-def _operands(node: ast.AST, named: dict[str, int], *, in_kernel: bool) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield both sides of comparisons and divisors of ``//``, each with True if inside a kernel.
+def _operands(
+    node: ast.AST, named: dict[str, int], device: frozenset[str], *, in_kernel: bool
+) -> Iterator[tuple[ast.expr, bool, bool]]:
+    """Yield both sides of comparisons and divisors of ``//``.
 
-    Between constants alone (``THREADS // 32``) no size decides.
+    Each comes with True if it is inside a kernel or one of the functions `device`, and with True if it is
+    compared for equality alone. Between constants alone (``THREADS // 32``) no size decides.
     """
     for child in ast.iter_child_nodes(node):
-        inside = in_kernel or (isinstance(child, ast.FunctionDef) and _is_kernel(child))
+        inside = in_kernel or (
+            isinstance(child, ast.FunctionDef) and (_is_kernel(child) or child.name in device)
+        )
         if isinstance(child, ast.Compare):
             sides = (child.left, *child.comparators)
             known = all(_integer(part, named) is not None for part in sides)
-            yield from () if known else ((part, inside) for part in sides)
+            equality = all(isinstance(one, ast.Eq | ast.NotEq) for one in child.ops)
+            yield from () if known else ((part, inside, equality) for part in sides)
         if isinstance(child, ast.BinOp) and isinstance(child.op, ast.FloorDiv):
-            yield from () if _integer(child.left, named) is not None else ((child.right, inside),)
-        yield from _operands(child, named, in_kernel=inside)
+            yield from () if _integer(child.left, named) is not None else ((child.right, inside, False),)
+        yield from _operands(child, named, device, in_kernel=inside)
+
+
+def _device_functions(tree: ast.AST) -> frozenset[str]:
+    """Return the names of the functions that only kernels call, and functions that they call."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    kernels = {one.name for one in functions if _is_kernel(one)}
+    called_by = {one.name: _called(one) for one in functions}
+    device: frozenset[str] = frozenset()
+    while True:
+        inside = kernels | device
+        from_host = set().union(*(names for caller, names in called_by.items() if caller not in inside))
+        from_device = set().union(*(names for caller, names in called_by.items() if caller in inside))
+        more = frozenset((from_device - from_host) & called_by.keys()) - kernels
+        if more <= device:
+            return device
+        device |= more
+
+
+def _called(function: ast.FunctionDef) -> set[str]:
+    """Return the names that a function calls: ``f(…)``, ``self.f(…)``."""
+    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    return {str(getattr(one, "id", "") or getattr(one, "attr", "")) for one in calls}
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:

@@ -46,6 +46,20 @@ def test_only_the_side_of_the_problems_own_size_decides():
     assert {"256 made 255", "256 made 259", "64 made 1"} <= {item.words for item in own_side}
 
 
+def test_an_equality_decides_only_where_the_problems_own_size_is_equal():
+    found = [SizeLiteral(full=4096, now=256)]
+    deciding = {
+        value: [
+            item.values
+            for item in sizes(found, (4096, 256), (Threshold(value=value, is_equality=True),))
+            if item.decides and "the source" in item.words
+        ]
+        for value in (1024, 4096)
+    }
+    assert deciding[1024] == []
+    assert {4096: 4096} in deciding[4096]
+
+
 def test_elements_cross_a_threshold_by_both_dimensions_of_one_literal():
     square = [SizeLiteral(full=4096, now=256, power=2)]
     size = next(

@@ -45,3 +45,32 @@ def test_what_a_minimum_caps_may_count_ctas():
     assert thresholds(f"{source}\ndef kernel():\n    step, _, _ = cute.arch.grid_dim()\n") == (
         Threshold(value=128, expression="THREADS", line=4),
     )
+
+
+def test_a_function_that_only_kernels_call_is_a_part_of_them():
+    source = """
+def lane(thread):
+    return warp(thread // 64)
+
+def warp(thread):
+    return thread // 32
+
+def tile(n):
+    return 128 if n >= 512 else 64
+
+@cute.kernel
+def kernel(x, n):
+    self.lane(x)
+    tile(n)
+
+def forward(x):
+    tile(x.shape[0])
+"""
+    assert [item.value for item in thresholds(source)] == [512]
+
+
+def test_an_equality_is_no_limit_beyond_which_sizes_lie():
+    (found,) = thresholds("def forward(x):\n    if x.shape[0] == 128: pass\n")
+    assert found.is_equality
+    (both,) = thresholds("def forward(x):\n    if x.shape[0] == 128 or x.shape[1] >= 128: pass\n")
+    assert not both.is_equality
