@@ -132,8 +132,8 @@ def test_a_recorded_session_is_replayed_to_its_last_decision(recorded, store):
     assert (again.name, again.author, again.stopped) == ("relu_replay", "replay:relu", recorded.stopped)
     assert store.load("relu_replay").rounds == again.rounds
     assert store.load("relu") == recorded
-    assert "recorded 2026" in seen[0]
-    assert "NVIDIA A100" in seen[0]
+    assert seen[0].startswith("r0  ")
+    assert len(seen) == len(recorded.rounds)
 
 
 def test_what_is_shown_says_that_it_was_recorded_where_and_when(recorded, store):
