@@ -164,6 +164,7 @@ if __name__ == "__main__":
     assert not done.launches
 
 
+@pytest.mark.long
 def test_an_exit_after_a_process_that_was_spawned_says_that_it_had_no_gpu(tmp_path):
     """As in test suites that run each kernel in a process of its own and report its error as text."""
     done, output = run_text(
@@ -295,6 +296,7 @@ def test_a_path_in_place_of_a_module_is_refused():
         run("folder/program.py", is_module=True)
 
 
+@pytest.mark.long
 def test_a_test_suite_that_fails_ends_with_its_own_words(tmp_path, monkeypatch):
     """Pytest keeps the frames of the failure, and so the patches of torch, until Python shuts down."""
     monkeypatch.chdir(tmp_path)
