@@ -131,9 +131,8 @@ def explanation_text(item: StrategySummary) -> str:
     for record in item.records:
         lines += ["", *paragraph(effect_words(record), "  ", first="- ")]
         aligned = record.aligned
-        if (
-            aligned.by != FEATURES or aligned.brought or aligned.lost
-        ):  # else it tells no more than the strategy
+        # Without an author's words and a change of the kernel's traits it tells no more than the strategy.
+        if aligned.by != FEATURES or aligned.brought or aligned.lost:
             lines += paragraph(f"carried out as: {aligned.statement}", "  ")
         after = (
             f" after {', '.join(one.name for one in record.line)}" if record.line else " on the first kernel"

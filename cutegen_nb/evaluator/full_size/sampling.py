@@ -14,7 +14,7 @@ from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.evaluator.process.early_task import EarlyTask
-from cutegen_nb.evaluator.process.evaluation_request import FullSizeRequest
+from cutegen_nb.evaluator.process.evaluation_request import FULL_SIZE_STAGE, FullSizeRequest
 from cutegen_nb.evaluator.process.exit_report import raise_reported_error, verdict_without_result
 from cutegen_nb.evaluator.process.pool import Workers
 from cutegen_nb.evaluator.process.transcript import RecordHandler, escape_for_print
@@ -24,8 +24,6 @@ DEADLINE_S = 20.0
 """Wall time in seconds of the import, the compilation and the launches at full size."""
 _LONGEST_REASON = 600
 """Characters of a reason that are kept."""
-_STAGE = "calling the candidate at full size"
-"""Progress message while a sample is waited for."""
 
 
 class EarlySample:
@@ -43,7 +41,7 @@ class EarlySample:
 
     async def result(self, progress: Progress) -> FullSizeSample:
         """Return the sample, begun now if it was not. Raises EvaluationLost."""
-        progress(_STAGE)
+        progress(FULL_SIZE_STAGE)
         return await self._task.result()
 
     async def close(self) -> None:

@@ -134,23 +134,26 @@ def _operands(
 def _device_functions(tree: ast.AST) -> frozenset[str]:
     """Return the names of the functions that only kernels call, and functions that they call."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    reads = [(id(node), name) for node in ast.walk(tree) if (name := _name_read(node))]
     kernels = {one.name for one in functions if _is_kernel(one)}
-    called_by = {one.name: _called(one) for one in functions}
     device: frozenset[str] = frozenset()
     while True:
-        inside = kernels | device
-        from_host = set().union(*(names for caller, names in called_by.items() if caller not in inside))
-        from_device = set().union(*(names for caller, names in called_by.items() if caller in inside))
-        more = frozenset((from_device - from_host) & called_by.keys()) - kernels
+        parts = [one for one in functions if one.name in kernels | device]
+        inside = {id(node) for one in parts for node in ast.walk(one)}
+        # A name that stands elsewhere too may be called by the host, also as an argument of another function.
+        elsewhere = {name for node, name in reads if node not in inside}
+        called = {name for node, name in reads if node in inside} - elsewhere - kernels
+        more = frozenset(one.name for one in functions if one.name in called)
         if more <= device:
             return device
         device |= more
 
 
-def _called(function: ast.FunctionDef) -> set[str]:
-    """Return the names that a function calls: ``f(…)``, ``self.f(…)``."""
-    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
-    return {str(getattr(one, "id", "") or getattr(one, "attr", "")) for one in calls}
+def _name_read(node: ast.AST) -> str:
+    """Return the name that an expression reads: ``f``, and ``f`` of ``self.f``; empty for none."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else ""
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:

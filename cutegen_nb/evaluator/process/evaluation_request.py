@@ -9,6 +9,8 @@ from cutegen_nb.core.graph import Value
 from cutegen_nb.core.problem import Problem, Rewrite
 from cutegen_nb.core.tolerance import Tolerance
 
+FULL_SIZE_STAGE = "calling the candidate at full size"
+"""Progress message while a candidate is sampled at full size."""
 RUNNING_WITH = "running with "
 """Beginning of the stage at another shape; the size in words follows: ``61 made 60``."""
 

@@ -25,7 +25,7 @@ from cutegen_nb.evaluator.observe.backend import ExecutionDevice, SimulatorBacke
 from cutegen_nb.evaluator.problem import inputs, loader
 from cutegen_nb.evaluator.problem.loader import LoadedProblem
 from cutegen_nb.evaluator.process.channel import Channel
-from cutegen_nb.evaluator.process.evaluation_request import FullSizeRequest
+from cutegen_nb.evaluator.process.evaluation_request import FULL_SIZE_STAGE, FullSizeRequest
 from cutegen_nb.evaluator.trial.call import by_file_name
 from cutegen_nb.evaluator.trial.candidate import construct, import_candidate, state_of, write_source
 from cutegen_nb.evaluator.trial.candidate_fault import RUNNING, CandidateFault, blamed
@@ -47,7 +47,7 @@ def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice
     path = write_source(asked.source, Path.cwd() / str(request["folder"]))
     # As in an ordinary evaluation, so that a candidate cannot tell in which of the two it runs.
     isolation.take(channel.send, path)
-    channel.send("stage", text="calling the candidate at full size")
+    channel.send("stage", text=FULL_SIZE_STAGE)
     assert ground.simulation is not None
     ground.simulation.stop_at = began + _LAUNCHES_FRACTION * asked.deadline_s
     try:

@@ -67,6 +67,8 @@ def forward(x):
     tile(x.shape[0])
 """
     assert [item.value for item in thresholds(source)] == [512]
+    elsewhere = ("LANES = lane(1)\n", "CHOICES = {'narrow': lane}\n")
+    assert [[item.value for item in thresholds(source + more)] for more in elsewhere] == [[512, 64, 32]] * 2
 
 
 def test_an_equality_is_no_limit_beyond_which_sizes_lie():
