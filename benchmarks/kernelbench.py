@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import statistics
 import subprocess
 import sys
@@ -45,9 +46,7 @@ def run(order: argparse.Namespace) -> None:
             str(order.store.resolve() if order.store else folder),
         ]
         words += ["--name", "kernelbench"]
-        words += ["--total-minutes", str(order.minutes)] if order.minutes else []
-        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    answer = json.loads(done.stdout)
+        answer = json.loads(_printed(words, order.minutes))
     if "problems" not in answer:
         sys.exit(f"the campaign did not run to its end: {answer}")
     kept |= {
@@ -64,6 +63,22 @@ def run(order: argparse.Namespace) -> None:
             }
     order.output.write_text(json.dumps(kept, indent=1))
     print(table([kept]))
+
+
+def _printed(words: list[str], minutes: float) -> str:
+    """Run a campaign and return what it printed; of an interrupted one, what its finished problems print."""
+    limit = ["--total-minutes", str(minutes)] if minutes else []
+    with subprocess.Popen([*words, *limit], stdout=subprocess.PIPE, text=True, cwd=ROOT) as campaign:
+        try:
+            return campaign.communicate()[0]
+        except KeyboardInterrupt:
+            campaign.send_signal(signal.SIGINT)
+            campaign.wait()
+    # The same campaign with its time spent begins no problem and reports on those that are over.
+    done = subprocess.run(
+        [*words, "--total-minutes", "0.001"], check=False, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    return done.stdout
 
 
 def _missing(order: argparse.Namespace, kept: dict[str, Any]) -> list[Path]:

@@ -1,9 +1,10 @@
 """W evaluations at once against one at a time, in one run: `python benchmarks/workers.py --workers 2`.
 
-The same candidates are evaluated at tier A by a pool of one place and by a pool of W, in turns. Each pool is
-started and warmed up before: one evaluation a place is not counted. Printed are the ratio of the throughputs,
-and the number of verdicts that are the same on both sides. On the simulator, the times are of this machine's
-CPU, never of a kernel.
+The same candidates are evaluated by a pool of one place and by a pool of W, in turns: at tier A on the
+simulator, and at tier B on a GPU, which times the right ones. Each pool is started and warmed up before: one
+evaluation a place is not counted. Printed are the ratio of the throughputs, the number of verdicts that are
+the same on both sides and, of a GPU, the latency of each timed candidate by W ÷ alone. On the simulator, the
+seconds are of this machine's CPU, never of a kernel.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import asyncio
 import statistics
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.evaluator_pool import EvaluatorPool
 from cutegen_nb.evaluator.host_members import HostMembers
@@ -34,6 +36,8 @@ ON_SIMULATOR = (
 )  # fmt: skip
 ON_GPU = ("relu", "zeros", "compile_error", "wrong_number", "wrong_dtype", "relu", "relu", "relu")
 """Without candidates that leave a GPU's memory or race: what those do there is not certain."""
+GPU_SIZE = "8192, 8192"
+"""Instead of the problem's own 37 × 61, whose kernel is too short to compare times of."""
 
 
 def candidates(names: tuple[str, ...], turn: int) -> list[Candidate]:
@@ -54,10 +58,12 @@ def pool(device: str, workers: int) -> EvaluatorPool:
     )
 
 
-async def evaluated(one: EvaluatorPool, given: list[Candidate]) -> tuple[float, list[Evaluation]]:
+async def evaluated(
+    one: EvaluatorPool, problem: Problem, tier: Tier, given: list[Candidate]
+) -> tuple[float, list[Evaluation]]:
     """Seconds of all candidates together, and their evaluations in the order given."""
     began = time.monotonic()
-    found = await asyncio.gather(*(one.evaluate(PROBLEM, item, lambda _: None) for item in given))
+    found = await asyncio.gather(*(one.evaluate(problem, item, lambda _: None, tier) for item in given))
     return time.monotonic() - began, found
 
 
@@ -66,26 +72,40 @@ async def compare(device: str, workers: int, turns: int) -> int:
     alone, together = pool(device, 1), pool(device, workers)
     try:
         found = await together.device()
-        names = ON_SIMULATOR if found.kind is DeviceKind.SIMULATOR else ON_GPU
+        names, tier, problem = ON_SIMULATOR, Tier.A, PROBLEM
+        if found.kind is not DeviceKind.SIMULATOR:
+            names, tier = ON_GPU, Tier.B
+            problem = replace(PROBLEM, source=PROBLEM.source.replace("37, 61", GPU_SIZE))
         for one, places in ((alone, 1), (together, workers)):
-            await evaluated(one, candidates(("relu",) * places, -1))
-        ratios, different = [], 0
+            await evaluated(one, problem, tier, candidates(("relu",) * places, -1))
+        ratios, latencies, different = [], [], 0
         for turn in range(turns):
             given = candidates(names, turn)
             order = [alone, together] if turn % 2 == 0 else [together, alone]
-            results = {one: await evaluated(one, given) for one in order}
+            results = {one: await evaluated(one, problem, tier, given) for one in order}
             (slow, first), (quick, second) = results[alone], results[together]
             different += sum(a.label != b.label for a, b in zip(first, second, strict=True))
             ratios.append(slow / quick)
+            latencies += [
+                b.timing.median_ms / a.timing.median_ms
+                for a, b in zip(first, second, strict=True)
+                if a.timing and b.timing
+            ]
             print(f"turn {turn + 1}: {slow:.2f} s one at a time, {quick:.2f} s by {workers}")
     finally:
         await alone.close()
         await together.close()
     total = turns * len(names)
     print(f"{found.name}: {total - different} of {total} verdicts are the same")
-    median, spread = statistics.median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"throughput by {workers} ÷ one at a time: {median:.2f} at the median of {turns} turns ({spread})")
+    print(f"throughput by {workers} ÷ one at a time: {_spread(ratios, turns, 'turns')}")
+    if latencies:
+        print(f"latency by {workers} ÷ alone: {_spread(latencies, len(latencies), 'candidates')}")
     return different
+
+
+def _spread(ratios: list[float], count: int, noun: str) -> str:
+    median, least, greatest = statistics.median(ratios), min(ratios), max(ratios)
+    return f"{median:.3f} at the median of {count} {noun} ({least:.3f} to {greatest:.3f})"
 
 
 def main() -> int:
