@@ -102,6 +102,19 @@ class Workloads:
         return cls.of([Value(name="a", spec=spec(m, k)), Value(name="b", spec=spec(k, n))], nodes)
 
     @classmethod
+    def convolution(cls, channels, groups, side=64):
+        """2-D convolution of 16 images by 3 × 3 taps, with as many channels out as in."""
+        shape = (16, channels, side, side)
+        options = (Ref("x"), Ref("w"), None, (1, 1), (1, 1), (1, 1), False, (0, 0), groups)
+        return cls.of(
+            [
+                Value(name="x", spec=spec(*shape)),
+                Value(name="w", spec=spec(channels, channels // groups, 3, 3)),
+            ],
+            [node("c", "convolution.default", options, *shape)],
+        )
+
+    @classmethod
     def masked(cls, rows, length):
         return cls.of(
             [Value(name="x", spec=spec(rows, length))],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cutegen_nb.analysis.problem.extents import ProductExtents, Rows, product_of, rows_of
-from cutegen_nb.analysis.problem.workload import base_name, is_movement
+from cutegen_nb.analysis.problem.workload import base_name, is_movement, operands
+from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.search.knowledge import ProblemKey, Regime
 
@@ -39,11 +40,21 @@ def _regime(facts: ProblemFacts) -> Regime:
     if full.least_bytes <= _SMALL_BYTES and full.flops <= _SMALL_FLOPS:
         return Regime.SMALL
     if dominant in _WINDOWS:
-        return Regime.WINDOWS
+        return Regime.CHANNELS_PRODUCT if _sums_channels(full.graph) else Regime.WINDOWS
     product = product_of(full) if dominant in _PRODUCTS else None
     if product is not None and min(product.m, product.n) > 1:
         return _of_product(product)
     return _of_rows(full)
+
+
+def _sums_channels(graph: Graph) -> bool:
+    """Return whether a convolution of the graph sums over several channels of its input."""
+    return any(
+        base_name(node.op) == "convolution"
+        and isinstance(groups := node.args[8], int)
+        and graph.spec(operands(node)[0]).shape[1] > groups
+        for node in graph.nodes
+    )
 
 
 def _of_product(product: ProductExtents) -> Regime:

@@ -33,7 +33,9 @@ class Regime(StrEnum):
     LONG_K_PRODUCT = "long-k product"
     """A product that sums many more terms than its result is wide."""
     WINDOWS = "windows over a grid"
-    """A convolution or a pooling."""
+    """A pooling, or a convolution of each channel by itself."""
+    CHANNELS_PRODUCT = "convolution over channels"
+    """A convolution that sums over channels, and so is a matrix product with gathered factors."""
     LARGE_STREAM = "large stream"
     """Elements pass through one by one."""
 

@@ -34,7 +34,9 @@ def key(full, kind=OTHER, parts=()):
         ("product", (2048, 8192, 2048), MATMUL, Regime.TALL_PRODUCT),
         ("product", (2048, 2048, 8192), MATMUL, Regime.LONG_K_PRODUCT),
         ("product", (2048, 1, 8192), MATMUL, Regime.MANY_LONG_ROWS),
-        ("relu", (1 << 22,), WorkloadClass.CONVOLUTION, Regime.WINDOWS),
+        ("convolution", (64, 64), WorkloadClass.CONVOLUTION, Regime.WINDOWS),
+        ("convolution", (64, 32), WorkloadClass.CONVOLUTION, Regime.CHANNELS_PRODUCT),
+        ("convolution", (64, 1), WorkloadClass.CONVOLUTION, Regime.CHANNELS_PRODUCT),
         ("relu", (1 << 22,), WorkloadClass.POOLING, Regime.WINDOWS),
     ],
 )
