@@ -13,7 +13,7 @@ from cutegen_nb.analysis.problem.problem_key import problem_key
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.search.knowledge import Recall, StrategyRecord
 from cutegen_nb.core.session import Session
-from cutegen_nb.core.strategy import Strategy
+from cutegen_nb.core.strategy import Condition, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation
 
 
@@ -61,12 +61,15 @@ def ordered(
 ) -> tuple[Choice, ...]:
     """Order strategies: one that won on like problems first, one that lost there last.
 
-    Among strategies without a record, and without records at all, the order stays. It also stays for the
-    ladder of an author whose strategies name no preconditions: its steps build on one another.
+    A strategy for an identity of the graph comes before all: the others gain on what it leaves. Among
+    strategies without a record, and without records at all, the order stays. It also stays for the ladder of
+    an author whose strategies name no preconditions: its steps build on one another.
     """
     is_ladder = not any(item.absent or item.present or item.requires for item in offered)
     gains = {} if is_ladder or not records else _gains(offered, records, session, parent)
-    found = sorted(offered, key=lambda item: _rank(gains.get(item.identity)))
+    found = sorted(
+        offered, key=lambda item: (Condition.SHORTCUT not in item.requires, _rank(gains.get(item.identity)))
+    )
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
 
 

@@ -9,7 +9,7 @@ import pytest
 from cutegen_nb.analysis.problem.problem_key import problem_key
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.search.knowledge import StrategyRecord
-from cutegen_nb.core.strategy import Alignment, Optimisation, Strategy
+from cutegen_nb.core.strategy import Alignment, Condition, Optimisation, Strategy
 from cutegen_nb.loop.knowledge_order import chosen, earlier_records, ordered
 from cutegen_nb.testing import examples
 
@@ -68,6 +68,12 @@ def test_what_won_comes_first_and_what_lost_last(effects, order):
     records = [record(name, speedup) for name, speedup in effects]
     found = ordered(OFFERED, records, SESSION, PARENT)
     assert "".join(choice.strategy.name for choice in found) == order
+
+
+def test_an_identity_of_the_graph_comes_before_what_won():
+    offered = (*OFFERED[:2], replace(OFFERED[2], requires=(Condition.SHORTCUT,)))
+    found = ordered(offered, [record("b", 2.0), record("c", 0.5)], SESSION, PARENT)
+    assert [choice.strategy.name for choice in found] == ["c", "b", "a"]
 
 
 def test_a_ladder_keeps_its_order():

@@ -9,6 +9,7 @@ from cutegen_nb.authors.offline.fused.module import FunctionText, module_text
 from cutegen_nb.authors.offline.fused.texts import menu as loops_menu
 from cutegen_nb.authors.offline.fused.texts import sequence, texts
 from cutegen_nb.authors.offline.fused.variants import KNOWN, fold
+from cutegen_nb.authors.offline.operators.algebra import ALGEBRA, ALGEBRA_STRATEGY, with_sums_first
 from cutegen_nb.authors.offline.operators.cut import CutProblem, cut
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorText, OperatorWriter
 from cutegen_nb.authors.offline.operators.product import ProductOperator
@@ -38,19 +39,34 @@ class OperatorsWriter:
 
     def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
         """List the strategies that change any of the kernels, in order. Raises Declined."""
-        whole = self._cut(facts, library)
-        fused = with_tails(whole)
+        rewritten = with_sums_first(facts)
+        found = [*self._menu(facts, library)]
+        if rewritten:
+            # The loop that sums the weights reads more than the product that is left.
+            found = [ALGEBRA_STRATEGY, *self._menu(rewritten, library, loops_first=True), *found]
         first: dict[str, Strategy] = {}
-        for item in (*_offered(whole, fused), *loops_menu(fused.program)):
+        for item in found:
             first.setdefault(item.name, item)
         return tuple(first.values())
 
+    def _menu(self, facts: ProblemFacts, library: Library, *, loops_first: bool = False) -> list[Strategy]:
+        whole = self._cut(facts, library)
+        fused = with_tails(whole)
+        operators, loops = _offered(whole, fused), list(loops_menu(fused.program))
+        return [*loops, *operators] if loops_first else [*operators, *loops]
+
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the file with the strategies in `applied`. Raises Declined."""
-        whole = self._cut(facts, problem.library)
+        menu = {item.name: item for item in self.menu(facts, problem.library)}
+        rewritten = with_sums_first(facts) if ALGEBRA in applied else None
+        if rewritten:
+            # Strategies of the large product have nothing left to work on.
+            left = {ALGEBRA, *(item.name for item in self._menu(rewritten, problem.library))}
+            applied = tuple(name for name in applied if name in left or name not in menu)
+        whole = self._cut(rewritten or facts, problem.library)
         fused = with_tails(whole)
         steps = sequence(fused.program)
-        offered = {item.name: item for item in (*steps.strategies, *_offered(whole, fused))}
+        offered = menu | {item.name: item for item in steps.strategies}
         unknown = [name for name in applied if name not in offered and name not in KNOWN]
         if unknown:
             raise Declined(

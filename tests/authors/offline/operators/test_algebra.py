@@ -1,0 +1,78 @@
+"""Sums over a product's output as products of sums: equal values, and left alone where they would differ."""
+
+import pytest
+import torch
+
+from cutegen_nb.authors.offline.operators.algebra import with_sums_first
+from cutegen_nb.core.graph import Ref
+
+X, Y = "torch.randn(24, 40)", "torch.randn(40, 32)"
+ROW, COLUMN, BOTH = "torch.randn(32)", "torch.randn(24, 1)", "torch.randn(24, 32)"
+
+
+def computed(graph, given):
+    """Outputs of a graph by PyTorch's own operations, in float64."""
+    known = {value.name: tensor for value, tensor in zip(graph.inputs, given, strict=True)}
+
+    def value(argument):
+        if isinstance(argument, Ref):
+            return known[argument.name]
+        return [value(one) for one in argument] if isinstance(argument, tuple) else argument
+
+    for node in graph.nodes:
+        _, name, overload = node.op.split(".")
+        operation = getattr(getattr(torch.ops.aten, name), overload)
+        known[node.name] = operation(*map(value, node.args), **{k: value(v) for k, v in node.kwargs})
+    return [known[ref.name] for ref in graph.outputs]
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        ("(x @ y).sum(1)", ()),
+        ("(x @ y).sum(-1, keepdim=True) * 1.5", ()),
+        ("(x @ y).mean(0)", ()),
+        ("((x @ y) / 2).sum(1, keepdim=True)", ()),
+        ("(3 * (x @ y) - 0.5).sum(1)", ()),
+        ("(x @ y + z).mean(1, keepdim=True) + x", (ROW,)),
+        ("(z - x @ y).sum(1)", (ROW,)),
+        ("(z - x @ y).sum(0)", (ROW,)),
+        ("(x @ y * z).sum(1)", (COLUMN,)),
+        ("(x @ y + z).sum(1)", (COLUMN,)),
+        ("(x @ y + z).sum(1)", (BOTH,)),
+        ("torch.exp((x @ y).sum(1, keepdim=True) / 100)", ()),
+    ],
+)
+def test_the_rewritten_graph_computes_the_same_without_the_large_product(traced, body, more):
+    facts = traced(body, X, Y, *more)
+    found = with_sums_first(facts)
+    torch.manual_seed(1)
+    given = [torch.randn(one.spec.shape, dtype=torch.float64) for one in facts.full.graph.inputs]
+    for before, after in zip(
+        computed(facts.full.graph, given), computed(found.full.graph, given), strict=True
+    ):
+        assert before.shape == after.shape
+        torch.testing.assert_close(after, before, rtol=1e-10, atol=1e-10)
+    products = [node.outputs[0].elements for node in found.full.graph.nodes if node.op == "aten.mm.default"]
+    assert products in ([24], [32])
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        ("torch.relu(x @ y).sum(1)", ()),
+        ("(x @ y * z).sum(1)", (ROW,)),
+        ("(1 / (x @ y)).sum(1)", ()),
+        ("((x @ y) * (x @ y)).sum(1)", ()),
+        ("(x @ y).amax(1)", ()),
+        ("(x @ y).sum()", ()),
+        ("x.sum(1)", ()),
+        ("(x.half() @ y.half()).sum(1)", ()),
+    ],
+)
+def test_what_no_identity_covers_is_left_alone(traced, body, more):
+    assert with_sums_first(traced(body, X, Y, *more)) is None
+
+
+def test_a_product_that_is_needed_itself_is_left_alone(traced):
+    assert with_sums_first(traced("(lambda p: p - p.sum(1, keepdim=True))(x @ y)", X, Y)) is None
