@@ -14,6 +14,7 @@ import asyncio
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,17 +31,26 @@ TESTS = Path(__file__).parent.parent / "tests" / "evaluator"
 PROBLEM = Problem(
     name="relu", source=(TESTS / "problems" / "relu.py").read_text(), form=ProblemForm.KERNELBENCH
 )
-ON_SIMULATOR = (
+ON_SIMULATOR: tuple[str, ...] = (
     "relu", "zeros", "out_of_range", "shared_race", "compile_error", "wrong_number", "wrong_dtype",
     "through_shared",
 )  # fmt: skip
-ON_GPU = ("relu", "zeros", "compile_error", "wrong_number", "wrong_dtype", "relu", "relu", "relu")
+ON_GPU: tuple[str, ...] = (
+    "relu",
+    "zeros",
+    "compile_error",
+    "wrong_number",
+    "wrong_dtype",
+    "relu",
+    "relu",
+    "relu",
+)
 """Without candidates that leave a GPU's memory or race: what those do there is not certain."""
 GPU_SIZE = "8192, 8192"
 """Instead of the problem's own 37 × 61, whose kernel is too short to compare times of."""
 
 
-def candidates(names: tuple[str, ...], turn: int) -> list[Candidate]:
+def candidates(names: Sequence[str], turn: int) -> list[Candidate]:
     """The candidates, with a comment that no turn and no other candidate has: nothing can be kept."""
     return [
         Candidate(
@@ -67,8 +77,8 @@ async def evaluated(
     return time.monotonic() - began, found
 
 
-async def compare(device: str, workers: int, turns: int) -> int:
-    """Evaluate in turns, print, and return how many verdicts differ."""
+async def compare(device: str, workers: int, turns: int, times: int) -> int:
+    """Evaluate each candidate `times` times a turn, print, and return how many verdicts differ."""
     alone, together = pool(device, 1), pool(device, workers)
     try:
         found = await together.device()
@@ -76,6 +86,7 @@ async def compare(device: str, workers: int, turns: int) -> int:
         if found.kind is not DeviceKind.SIMULATOR:
             names, tier = ON_GPU, Tier.B
             problem = replace(PROBLEM, source=PROBLEM.source.replace("37, 61", GPU_SIZE))
+        names = names * times
         for one, places in ((alone, 1), (together, workers)):
             await evaluated(one, problem, tier, candidates(("relu",) * places, -1))
         ratios, latencies, different = [], [], 0
@@ -114,8 +125,9 @@ def main() -> int:
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "simulator"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--times", type=int, default=1, help="evaluations of each candidate in a turn")
     options = parser.parse_args()
-    return int(asyncio.run(compare(options.device, options.workers, options.turns)) > 0)
+    return int(asyncio.run(compare(options.device, options.workers, options.turns, options.times)) > 0)
 
 
 if __name__ == "__main__":
