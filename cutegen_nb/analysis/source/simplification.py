@@ -20,7 +20,8 @@ KIND = "simplified"
 _FEWER = 0.5
 """Share of the earlier CTAs and threads up to which a launch counts as much smaller."""
 _CONSTRUCTS = {
-    "mma": "tensor-core products",
+    "mma": "tiled products",
+    "tensor cores": "tensor-core products",
     "ldmatrix": "ldmatrix loads",
     "cp_async": "asynchronous copies",
     "shared memory": "shared memory",
@@ -33,7 +34,12 @@ _CONSTRUCTS = {
 }
 """Constructs of the DSL that a repair may drop, with their names in messages."""
 _NAMES = {
-    "make_tiled_mma": "mma", "MmaF16BF16Op": "mma", "MmaUniversalOp": "mma", "gemm": "mma",
+    "make_tiled_mma": "mma", "MmaUniversalOp": "mma", "gemm": "mma",
+    **dict.fromkeys((
+        "MmaF16BF16Op", "MmaTF32Op", "MmaFP8Op", "MmaF8Op", "MmaI8Op", "MmaF16BF16SparseOp", "MmaMXF4Op",
+        "MmaMXF4NVF4Op", "MmaMXF8Op", "MmaMXF8F6F4Op", "make_trivial_tiled_mma",
+        "make_blockscaled_trivial_tiled_mma",
+    ), "tensor cores"),
     "LdMatrix8x8x16bOp": "ldmatrix", "CopyG2SOp": "cp_async", "cp_async_commit_group": "cp_async",
     "SmemAllocator": "shared memory", "allocate_tensor": "shared memory", "alloc_smem": "shared memory",
     "make_tiled_copy": "tiled copy", "make_tiled_copy_tv": "tiled copy", "make_tiled_copy_A": "tiled copy",

@@ -134,8 +134,7 @@ def _from_text(facts: ProblemFacts, constructs: frozenset[str], loops: LoopFacts
         grid_stride=loops.grid_stride,
         groups_in_flight=_groups_in_flight(constructs, loops),
         async_copies=bool(constructs & {"cp_async", "tensor memory accelerator"}),
-        # An MMA alone may be one on CUDA cores; with these it is not.
-        tensor_types=("?",) if constructs & {"ldmatrix", "tensor memory accelerator"} else (),
+        tensor_types=("?",) if constructs & {"tensor cores", "ldmatrix"} else (),
         loads_in_flight=loops.unrolled_loads if loops.unrolled_loads > 1 else None,
     )
 

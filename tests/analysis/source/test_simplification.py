@@ -43,7 +43,7 @@ def test_features_count_kernels_launches_and_constructs():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("    cute.gemm(mA, mA)\n", "    mA[0] = mA[0] * mA[0]\n", "no longer uses tensor-core products"),
+        ("    cute.gemm(mA, mA)\n", "    mA[0] = mA[0] * mA[0]\n", "no longer uses tiled products"),
         ("    smem = cutlass.utils.SmemAllocator()\n", "", "no longer uses shared memory"),
         (
             "    second(mA).launch(grid=(n, 1, 1), block=(256, 1, 1))\n",
@@ -65,6 +65,11 @@ def test_features_count_kernels_launches_and_constructs():
 )
 def test_what_is_dropped_is_said(old, new, words):
     assert f"The repair {words}." in told(TILED, TILED.replace(old, new))
+
+
+def test_a_product_that_leaves_the_tensor_cores_is_said():
+    before = TILED.replace("cute.gemm(mA", "cute.gemm(cute.nvgpu.warp.MmaTF32Op(mA)")
+    assert told(before, TILED) == ["The repair no longer uses tensor-core products."]
 
 
 def test_a_repair_that_drops_nothing_is_not_flagged():

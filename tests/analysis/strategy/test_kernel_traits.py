@@ -79,10 +79,18 @@ def test_a_kernel_that_was_not_counted_is_read_from_its_text(relu, rows):
     assert kernel_traits("not Python at (all", relu, None) == KernelTraits()
 
 
-def test_a_kernel_that_loads_by_tma_is_one_of_tensor_cores_and_pipelined(relu):
+@pytest.mark.parametrize(
+    "text", ["warp.MmaTF32Op(shape)", "sm90.make_trivial_tiled_mma(a, b)", "warpgroup.MmaF8Op(a, b)"]
+)
+def test_an_operation_of_tensor_cores_tells_them_where_nothing_was_counted(relu, text):
+    assert kernel_traits(text, relu, None).tensor_types == ("?",)
+    assert kernel_traits("cute.make_tiled_mma(cute.nvgpu.MmaUniversalOp(x))", relu, None).tensor_types == ()
+
+
+def test_a_kernel_that_loads_by_tma_is_pipelined_and_need_not_multiply(relu):
     text = "a.make_tiled_tma_atom(x)\npipeline.PipelineTmaAsync.create()\n"
     found = kernel_traits(text, relu, None)
-    assert (found.tensor_types, found.async_copies, found.groups_in_flight) == (("?",), True, 1)
+    assert (found.tensor_types, found.async_copies, found.groups_in_flight) == ((), True, 1)
     assert kernel_traits(text, relu, profile(launch())).groups_in_flight == 1
     assert kernel_traits("a.make_tiled_mma(x)", relu, None).tensor_types == ()
 
