@@ -8,7 +8,7 @@ from pathlib import Path
 from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.figures.baselines import missing_baselines
-from cutegen_nb.analysis.hardware.roofline import place
+from cutegen_nb.analysis.hardware.roofline import place, sol_share
 from cutegen_nb.analysis.history.ended import ended_words
 from cutegen_nb.analysis.history.spending import (
     gpu_seconds_spent,
@@ -129,7 +129,6 @@ def _with_best(spent: ProblemResult, session: Session, target: EstimateTarget) -
     device = measured.device if measured else session.device
     timing = evaluation.timing
     estimated = _estimate(evaluation, target)
-    floor_s = place(session.facts, target.device).floor_ms / 1e3
     return replace(
         spent,
         verdict=evaluation.verdict_words,
@@ -141,7 +140,9 @@ def _with_best(spent: ProblemResult, session: Session, target: EstimateTarget) -
         missing=tuple(one for one, _ in missing_baselines(evaluation)),
         sol_fraction=place(session.facts, device, evaluation).sol_fraction,
         estimate=estimated,
-        estimated_sol_fraction=floor_s / estimated.seconds if estimated and floor_s else None,
+        estimated_sol_fraction=sol_share(session.facts, target.device, estimated.seconds)
+        if estimated
+        else None,
     )
 
 

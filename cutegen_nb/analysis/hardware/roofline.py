@@ -41,6 +41,9 @@ _SLACK = 0.85
 """Share of the memory floor below which a measured time is refused. It is below 1 because a kernel that only
 reads is a little faster than the copy that the bandwidth was measured with. The evaluator uses the same
 share."""
+_FEWER_OPERATIONS = 0.85
+"""Share of the time that the reference's FLOPs take below which a kernel must need fewer of them. The
+evaluator flags a time by the same share."""
 _L2_MULTIPLE_EXEMPT = 4
 """Problems of fewer bytes than this many L2s are not checked against DRAM: their tensors may be in the L2."""
 
@@ -97,6 +100,9 @@ class Roofline:
     device states neither."""
     bound: Bound
     """The larger term of the floor: MEMORY or COMPUTE."""
+    fewer_operations: bool = False
+    """True if the kernel was measured faster than the reference's FLOPs take, by an identity that needs fewer
+    of them: memory alone sets its floor."""
     sol_fraction: float | None = None
     """Speed-of-light share: floor ÷ measured time; None without a time or a floor."""
     moved_bytes: int | None = None
@@ -169,10 +175,10 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         # A GPU that no table lists: the copy bandwidth measured with the candidate is the roof.
         device = replace(device, bandwidth_bytes_per_s=timing.bandwidth_bytes_per_s)
     roofs = ceilings(facts, device)
-    # Roofs are sorted, so the last is the highest. Without any, compute sets no floor.
-    peak = roofs[-1].flops_per_s if roofs else math.inf
-    memory_s = _ratio(facts.full.least_bytes, device.bandwidth_bytes_per_s)
-    compute_s = facts.full.flops / peak
+    peak = _highest(roofs)
+    memory_s, compute_s, fewer = _floors(
+        facts.full, device, peak, timing.median_ms * 1e-3 if timing else None
+    )
     profile = evaluation.profile if evaluation else None
     simulated = bool(profile and profile.source is ProfileSource.SIMULATED)
     # The simulator runs the scaled-down size; a GPU runs the full size.
@@ -190,6 +196,7 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         kernel=_kernel_point(run, device, roofs, _crossed(whole, run), evaluation, simulated=simulated),
         floor_ms=floor_s * 1e3,
         bound=Bound.MEMORY if memory_s >= compute_s else Bound.COMPUTE,
+        fewer_operations=fewer,
         sol_fraction=_ratio(floor_s * 1e3, timing.median_ms) if timing and floor_s else None,
         moved_bytes=moved,
         moved_over_least=_ratio(moved, run.least_bytes) if whole and moved is not None else None,
@@ -199,6 +206,27 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         run_flops=run.flops,
         above=_above(facts.full, device, evaluation, memory_s) if timing else "",
     )
+
+
+def sol_share(facts: ProblemFacts, device: Device, seconds: float) -> float | None:
+    """Return the least time of the full size ÷ `seconds`, measured or estimated; None without a floor."""
+    memory_s, compute_s, _ = _floors(facts.full, device, _highest(ceilings(facts, device)), seconds)
+    return max(memory_s, compute_s) / seconds or None
+
+
+def _highest(roofs: tuple[Ceiling, ...]) -> float:
+    """Return the FLOP/s of the highest roof. Without any, compute sets no floor."""
+    return roofs[-1].flops_per_s if roofs else math.inf
+
+
+def _floors(full: Workload, device: Device, peak: float, seconds: float | None) -> tuple[float, float, bool]:
+    """Return the least seconds by memory and by compute, and whether `seconds` shows fewer operations.
+
+    With fewer operations than the reference's, its FLOPs set no floor.
+    """
+    memory_s, compute_s = _ratio(full.least_bytes, device.bandwidth_bytes_per_s), full.flops / peak
+    fewer = seconds is not None and seconds < _FEWER_OPERATIONS * compute_s
+    return memory_s, 0.0 if fewer else compute_s, fewer
 
 
 def busiest_pipe(profile: Profile, device: Device) -> str:

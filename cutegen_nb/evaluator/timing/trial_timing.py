@@ -45,7 +45,12 @@ def clock(trial: Trial, seeds: Sequence[int], stage: Progress, *, quick: bool = 
         return None
     measured = trial.task.time_it(_task(trial, seeds, stage), quick=quick)
     state.timing, state.work, outcome = measured.timing, measured.work, measured.outcome
-    state.findings += [item for item in measured.findings if item not in state.findings]
+    # Of what the quick look found too, the measurement's own figures stand.
+    again = {item.kind for item in measured.findings}
+    earlier = trial.history.timed
+    kept = [item for item in state.findings if item not in earlier or item.kind not in again]
+    state.findings = [*kept, *(item for item in measured.findings if item not in kept)]
+    trial.history.timed = measured.findings
     ended = judge_harness(trial.harness, state)
     if ended is not None:
         return ended

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from cutegen_nb.core.finding import Finding
 from cutegen_nb.evaluator.trial.call import CallRecord
 
 Truth = tuple[torch.Tensor | None, ...]
@@ -59,6 +60,8 @@ class History:
     rival: Callable[..., Any] | str | None = None
     """Best candidate so far, built once for both measurements: its compilation takes seconds. A string says
     why it was not built; None before the first measurement."""
+    timed: tuple[Finding, ...] = ()
+    """Findings of the latest measurement of times."""
 
     def release(self) -> None:
         """Release what only the calls so far needed: at 1.6e9 elements each tensor takes 6 GiB.

@@ -88,6 +88,11 @@ def _kernel(roof: Roofline, point: RooflinePoint) -> str:
     said = f"{reached} measured, {light} of the speed of light."
     if roof.above:
         return f"{said} This is above the roof, so it blocks: {roof.above}"
+    if roof.fewer_operations:
+        return (
+            f"{said} The FLOP/s are those of the reference's operations. An identity saves this kernel many, "
+            "so that memory alone sets its floor."
+        )
     if roof.sol_fraction is not None and roof.sol_fraction > 1:
         return (
             f"{said} A little above the roof drawn: tensors that stay in the L2, or reads faster than the "

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutegen_nb.analysis.hardware.roofline import ceilings, place, refuse_above_roof
+from cutegen_nb.analysis.hardware.roofline import ceilings, place, refuse_above_roof, sol_share
 from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
@@ -103,6 +103,17 @@ def test_a_time_gives_the_speed_of_light_share():
     assert roof.sol_fraction == pytest.approx(roof.floor_ms / 3.0)
     assert roof.kernel is not None
     assert roof.kernel.achieved_flops_per_s == pytest.approx(RELU.full.flops / 3e-3)
+
+
+@pytest.mark.parametrize(("part", "bound"), [(1.1, Bound.COMPUTE), (0.9, Bound.COMPUTE), (0.8, Bound.MEMORY)])
+def test_a_kernel_that_needs_fewer_operations_has_memory_alone_for_its_floor(part, bound):
+    compute_ms = place(PRODUCT, H200).floor_ms
+    roof = place(PRODUCT, H200, evaluation(median_ms=part * compute_ms))
+    assert roof.bound is bound
+    assert roof.fewer_operations is (bound is Bound.MEMORY)
+    floor_ms = compute_ms if bound is Bound.COMPUTE else PRODUCT.full.least_bytes / 4.8e12 * 1e3
+    assert roof.sol_fraction == pytest.approx(floor_ms / (part * compute_ms))
+    assert sol_share(PRODUCT, H200, part * compute_ms / 1e3) == pytest.approx(roof.sol_fraction)
 
 
 def test_a_gpu_in_no_table_gives_no_floor_and_no_share():

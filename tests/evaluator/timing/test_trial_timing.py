@@ -72,6 +72,24 @@ def test_times_that_are_believed_are_kept_with_their_flags(tmp_path):
     }
 
 
+def test_a_flag_of_both_measurements_is_told_once_with_the_second_one_s_figures(tmp_path):
+    flags = [
+        Finding(kind=kind, message=message, severity=Severity.FLAG)
+        for kind, message in (
+            ("fewer-operations", "0.1 ms"),
+            ("threads", "2 run"),
+            ("fewer-operations", "0.2 ms"),
+        )
+    ]
+    own = Finding(kind="fewer-operations", message="of another stage", severity=Severity.FLAG)
+    made = trial(MeasuredSpeed(timing=timing(), findings=tuple(flags[:2])), tmp_path)
+    made.state.findings.append(own)
+    quick_timing(made, [1], lambda _: None)
+    made.task.time_it = lambda *_, **__: MeasuredSpeed(timing=timing(), findings=(flags[2],))
+    clock(made, [1], lambda _: None)
+    assert made.state.findings == [own, flags[1], flags[2]]
+
+
 @pytest.mark.parametrize(
     ("kind", "outcome", "check", "exhibits"),
     [

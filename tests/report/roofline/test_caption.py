@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.analysis.hardware.hierarchy import SHARED
+from cutegen_nb.core.timing import Timing
 from cutegen_nb.evaluator.process.device import simulated
 from cutegen_nb.report.roofline.caption import caption
 from cutegen_nb.report.roofline.plot import describe
@@ -21,3 +22,14 @@ def test_the_words_give_every_roof_its_source_and_every_kernel_its_origin(sessio
     ):  # fmt: skip
         assert words in text
     assert "Simulated counts have no rate" in caption(replace(session, device=A100))
+
+
+def test_a_kernel_that_an_identity_made_faster_is_measured_by_memory_alone(session):
+    product = replace(session.facts, full=replace(session.facts.full, flops=10**15))
+    first = session.rounds[0]
+    timing = Timing(median_ms=10.0, samples_ms=(), baselines=(), bandwidth_bytes_per_s=2e12)
+    attempt = first.attempts[-1]
+    timed = replace(attempt, evaluation=replace(attempt.evaluation, timing=timing, profile=None))
+    rounds = (replace(first, attempts=(*first.attempts[:-1], timed)),)
+    said = "\n".join(describe(replace(session, device=A100, facts=product, rounds=rounds)))
+    assert "An identity saves this kernel many, so that memory alone sets its floor." in said
