@@ -1,1 +1,1 @@
-"""Records of strategies that come with the package, as data; `benchmarks/make_knowledge.py` writes them."""
+"""Records of strategies that come with the package, as data, from sessions of `benchmarks/kernelbench.py`."""

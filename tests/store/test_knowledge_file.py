@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path, record):
 
 def test_the_package_ships_records_that_two_gpus_measured():
     shipped = shipped_records()
-    assert Counter(item.device for item in shipped) == {"NVIDIA H200": 38, "NVIDIA H100 80GB HBM3": 67}
+    assert Counter(item.device for item in shipped) == {"NVIDIA H200": 108, "NVIDIA H100 80GB HBM3": 67}
     assert len({item.digest for item in shipped}) == len(shipped)
     assert {item.source for item in shipped} == {RecordSource.SHIPPED}
     assert not any(item.estimated for item in shipped)
