@@ -182,6 +182,7 @@ class TestStopping:
 
 
 class TestRestart:
+    @pytest.mark.long
     def test_a_round_goes_on_where_the_killed_kernel_left_it(self, tmp_path):
         first = Kernel(tmp_path, attended=True)
         first.run(f"%%cutegen --rounds 3\n{PROBLEM}")

@@ -18,6 +18,7 @@ exit
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_ipython_ends_without_a_word_after_an_answer_was_checked(tmp_path):
     typed = TYPED.format(path=str(ROOT / "notebooks" / "solutions" / "limits_1.py"))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path)}

@@ -189,6 +189,7 @@ if __name__ == "__main__":
     assert done.sentence.endswith("Launch from the program's own process, with one worker or none.")
 
 
+@pytest.mark.long
 def test_a_deadline_ends_an_endless_program_and_its_children(tmp_path, monkeypatch):
     monkeypatch.setattr(script_run, "_GRACE_S", 0.5)
     text = "import os, subprocess\nchild = subprocess.Popen(['sleep', '60'])\nprint(child.pid, flush=True)\n"
