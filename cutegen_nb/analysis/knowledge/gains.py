@@ -22,7 +22,7 @@ _TELLS = 0.01
 """Expected gain or loss, as a logarithm, from which an order follows: a kernel differs from itself by
 less."""
 _BY_ANOTHER_NAME = 0.5
-"""Weight of a record of another strategy that brought the same optimisations."""
+"""Weight of a record of another strategy that brought the same optimisations and no other."""
 _NOT_CARRIED_OUT = 0.5
 """Weight of a record whose kernel did not carry out all that the strategy claims."""
 
@@ -68,9 +68,10 @@ def expected_gain(
 ) -> ExpectedGain | None:
     """Return the gain that records of like problems let expect of a strategy; None without any.
 
-    Records of another strategy count half where its kernel brought every optimisation that this one brings
-    (`Strategy.absent`). The expected logarithm is Σ w·ln(speed-up) ÷ (1 + Σ w) with the weights of
-    `likeness.weight`, so that few records or unlike problems let expect little.
+    Records of another strategy count half where its kernel brought what this one brings (`Strategy.absent`),
+    and less where it brought more, to which its gain belongs too. The expected logarithm is
+    Σ w·ln(speed-up) ÷ (1 + Σ w) with the weights of `likeness.weight`, so that few records or unlike problems
+    let expect little.
     """
     return _gain(records, lambda item: _share(strategy, item) * weight(item, key, architecture, bound))
 
@@ -92,8 +93,8 @@ def _share(strategy: Strategy, record: StrategyRecord) -> float:
     """Return the part of a record that speaks of a strategy, from 0 to 1."""
     if record.strategy.identity == strategy.identity:
         return _NOT_CARRIED_OUT if record.aligned.unfulfilled else 1.0
-    brings = set(strategy.absent)
-    return _BY_ANOTHER_NAME if brings and brings <= _new_in(record) else 0.0
+    brings, new = set(strategy.absent), _new_in(record)
+    return _BY_ANOTHER_NAME * len(brings) / len(new) if brings and brings <= new else 0.0
 
 
 def _new_in(record: StrategyRecord) -> set[Optimisation]:

@@ -71,6 +71,15 @@ def test_a_record_of_another_name_counts_half_where_it_brought_the_same(on_relu)
     assert gain([on_relu("wider", 4.0, aligned=brought)], strategy=plain) is None
 
 
+def test_of_what_brought_several_each_has_a_part_of_the_gain(on_relu):
+    two = (Optimisation.VECTORS, Optimisation.TENSOR_CORES)
+    one, both = (
+        gain([on_relu("wider", 4.0, aligned=Alignment(statement="It does.", by="model", brought=brought))])
+        for brought in (two[:1], two)
+    )
+    assert 0 < both.log_speedup < one.log_speedup
+
+
 def test_a_record_whose_kernel_did_not_do_what_it_claims_counts_half(on_relu):
     denied = Alignment(statement="It does.", by="model", unfulfilled=("vectors-128 is claimed, but no",))
     whole, half = gain([on_relu(speedup=4.0)]), gain([on_relu(speedup=4.0, aligned=denied)])
