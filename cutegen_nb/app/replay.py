@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.figures.quantity import duration
+from cutegen_nb.analysis.figures.quantity import duration, moment
 from cutegen_nb.analysis.population.epochs import decision_sentence, epoch_line, epoch_summaries
 from cutegen_nb.authors.replay import RecordedEvaluations, ReplayAuthor
 from cutegen_nb.core.errors import UsageError
@@ -29,7 +29,7 @@ def recorded_session(name: str, store: SqliteStore) -> Session:
 def recording_line(recorded: Session) -> str:
     """Return a line that says when the session was recorded, on which device and by which author."""
     return (
-        f"{recorded.name}, recorded from {recorded.created_at} on {recorded.device.label}, "
+        f"{recorded.name}, recorded from {moment(recorded.created_at)} on {recorded.device.label}, "
         f"written by {recorded.author}: nothing runs now"
     )
 

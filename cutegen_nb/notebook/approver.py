@@ -284,6 +284,8 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
         _check_overrules(gate, answer)
     if action is Action.STEER and not answer.reason.strip():
         raise UsageError("steer needs words: what should the next request ask for?")
+    if action is Action.REJECT and not answer.reason.strip():
+        raise UsageError("reject needs words: why is it not built on? The author is told")
     if action is Action.EDIT and not answer.edited.strip():
         raise UsageError("the edited text is empty: nothing was decided")
     if action is Action.EDIT and answer.edited.strip() == gate.text.strip():

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,8 @@ from cutegen_nb.store.sqlite import SqliteStore
 from cutegen_nb.wiring import Settings, open_store
 
 T = TypeVar("T")
+LATE_S = 10.0
+"""Seconds after which a cell that waits for a result says so; most checks of an answer take one or two."""
 _CLOSE_S = 10.0
 """Timeout in seconds of each step of `EventLoopThread.close`."""
 
@@ -38,13 +40,15 @@ class EventLoopThread:
         """Start a coroutine on the loop. May be called from any other thread."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def result(self, work: Coroutine[Any, Any, T]) -> T:
+    def result(self, work: Coroutine[Any, Any, T], late: Callable[[], object] | None = None) -> T:
         """Run a coroutine and wait for its result; an interrupt of the cell cancels it.
 
-        Raises any error of the coroutine.
+        `late` is called once if there is no result after `LATE_S`. Raises any error of the coroutine.
         """
         future = self.submit(work)
         try:
+            if late and not wait([future], LATE_S).done:
+                late()
             return future.result()
         except KeyboardInterrupt:
             future.cancel()

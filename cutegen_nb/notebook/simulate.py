@@ -8,10 +8,12 @@ import codecs
 import concurrent.futures
 import contextlib
 import keyword
+import math
 import os
 import queue
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from cutegen_nb.core.finding import Finding
 from cutegen_nb.core.profile import Counters
 from cutegen_nb.core.simulation import Launches, ProgramRun
 from cutegen_nb.notebook import arguments
+from cutegen_nb.notebook.engine import LATE_S
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import DisplayResult
 from cutegen_nb.notebook.session_registry import SessionRegistry
@@ -35,6 +38,10 @@ _STOP_S = 10.0
 _SHOWN_BYTES = 1 << 20
 """Bytes of a program's output that a cell shows at most; more makes a notebook unusable."""
 _CELL_FILE = "cell.py"
+_STILL_RUNNING = (
+    "Still running. If a loop of the program never ends, interrupt the cell (■), or run it with "
+    "`%%simulate --deadline 60`, which ends it with a report."
+)
 
 
 class SimulatedRun(DisplayResult):
@@ -110,9 +117,13 @@ def _executed(desk: SessionRegistry, program: Script) -> ProgramRun:
     streams = Streams(stdin=asyncio.subprocess.DEVNULL, on_output=output.put)
     future = desk.engine.submit(run_program(program, streams))
     screen = _Screen(output)
+    late_at = time.monotonic() + LATE_S
     try:
         while not future.done():
             screen.show()
+            if program.deadline_s is None and time.monotonic() > late_at:
+                print(_STILL_RUNNING, flush=True)  # noqa: T201 - the output of the cell
+                late_at = math.inf
             with contextlib.suppress(concurrent.futures.TimeoutError):
                 future.exception(_SLICE_S)
     except KeyboardInterrupt:

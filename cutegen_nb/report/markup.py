@@ -34,6 +34,7 @@ _INLINE: dict[str, str] = {
     "data": "border-collapse:collapse;margin:8px 0",
     "cell": "padding:2px 10px;text-align:left;vertical-align:top;border:0;white-space:normal;"
     "border-bottom:1px solid rgba(128,128,128,0.3)",
+    "above": "padding:6px 10px 0;text-align:left;vertical-align:top;border:0;white-space:normal",
     "figure": "padding:2px 10px;text-align:right;vertical-align:top;border:0;white-space:nowrap;"
     "font-variant-numeric:tabular-nums;border-bottom:1px solid rgba(128,128,128,0.3)",
     "cell-head": "padding:2px 10px;text-align:left;vertical-align:bottom;border:0;white-space:normal;"

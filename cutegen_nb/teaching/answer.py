@@ -24,6 +24,9 @@ class ModelNew(torch.nn.Module):
 _LONGEST = 100_000
 """Characters of an answer at most; the longest solution of a lesson has 1,000."""
 
+_LINE = 100
+"""Characters of a line that are quoted at most."""
+
 
 def completed(exercise: Exercise, source: str) -> str:
     """Return the answer's source with the exercise's host part below it; its line numbers stay."""
@@ -42,7 +45,8 @@ def fault_of(exercise: Exercise, source: str) -> str:
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
     except SyntaxError as error:
-        return f"Line {error.lineno or 1} is not Python: {error.msg}."
+        text = (error.text or "").strip()[:_LINE]
+        return f"Line {error.lineno or 1} is not Python: {error.msg}." + (f" It is: {text}" if text else "")
     except (ValueError, RecursionError, MemoryError) as error:
         return f"The cell is not Python: {str(error) or 'it is nested too deep'}."
     if not any(map(_imports_dsl, tree.body)):

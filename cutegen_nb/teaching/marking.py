@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from cutegen_nb.analysis.estimate.estimate import estimate
 from cutegen_nb.analysis.estimate.targets import find_target
-from cutegen_nb.core.evaluation import Evaluation, Judged
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.profile import Access, Counters, LaunchProfile, Profile, function_name
 from cutegen_nb.core.strategy import Optimisation
+from cutegen_nb.teaching.compile_hints import compile_hint
 from cutegen_nb.teaching.exercise import ESTIMATED, Exercise, Target
 
 COUNTS: Mapping[str, Callable[[Profile], int]] = {
@@ -33,6 +34,7 @@ Approach = Mapping[Optimisation, str]
 """Optimisations that a kernel carries out, each with the figure that shows it."""
 _PLACE = re.compile(r"\bcandidate\.py:(\d+)")
 _ALLOCATED = re.compile(r"tensor 'allocated in line (\d+)'")
+_INPUT = re.compile(r"tensor 'input (\d+)'")
 _TOLERANCE = re.compile(r" \(allowed: [^)]*\)")
 _DSL_ERROR = re.compile(r"^The DSL did not compile it: (\w+: )?(error(\[\w+\])?: )?")
 _KERNEL_NAME = re.compile(r"^Kernel (\w+)")
@@ -116,7 +118,7 @@ def marked(
     lines = source.splitlines()
     if not evaluation.passed or evaluation.profile is None:
         decides = (item for item in evaluation.findings if item.severity is Severity.DECIDES)
-        return refused(exercise, _reason(evaluation, lines), _line(next(decides, None), lines))
+        return refused(exercise, _reason(exercise, evaluation, lines), _line(next(decides, None), lines))
     lucky = next((item for item in evaluation.findings if item.kind in _LUCK), None)
     if lucky is not None:
         return refused(exercise, f"Right by luck: {_in_the_cell(lucky.message, lines)}", _line(lucky, lines))
@@ -183,7 +185,7 @@ def _of_strategy(target: Target, approach: Approach) -> MarkLine:
     return _part(target, 0, f"{asked_for(target)}: the kernel does not carry it out. {target.hint}")
 
 
-def _reason(evaluation: Evaluation, lines: list[str]) -> str:
+def _reason(exercise: Exercise, evaluation: Evaluation, lines: list[str]) -> str:
     """Return the verdict, and the first line of its summary in the words of the cell."""
     label = evaluation.outcome.verdict.value if isinstance(evaluation.outcome, Judged) else evaluation.label
     limit = next((item.message for item in evaluation.findings if item.kind == _REFUSED), "")
@@ -191,7 +193,9 @@ def _reason(evaluation: Evaluation, lines: list[str]) -> str:
     source = "\n".join(lines)
     told = _TOLERANCE.sub("", _DSL_ERROR.sub("", first))
     told = _KERNEL_NAME.sub(lambda found: f"Kernel {function_name(found[1], source)}", told)
-    return f"{label}: {_in_the_cell(told.strip(), lines)}"
+    told = _INPUT.sub(lambda found: f"tensor '{exercise.inputs[int(found[1])]}'", told)
+    hint = compile_hint(told) if label == Verdict.COMPILE_FAILED.value else ""
+    return f"{label}: {_in_the_cell(told.strip(), lines)} {hint}".rstrip()
 
 
 def _in_the_cell(message: str, lines: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,18 @@ def test_a_cell_shows_the_same_table(make_notebook, folder):
     notebook.page.locator(".cgs[data-ready]").wait_for()
     check(notebook.page)
     notebook.shot("sessions")
+
+
+@pytest.mark.long  # starts JupyterLab
+def test_recorded_sessions_fit_the_usual_width_of_a_cell(make_notebook):
+    folder = Path(__file__).parents[2] / "notebooks" / "sessions"
+    notebook = make_notebook(["from cutegen_nb import recordings", f"recordings({str(folder)!r})"])
+    notebook.page.set_viewport_size({"width": 1280, "height": 900})
+    notebook.run(0)
+    notebook.run(1)
+    table = notebook.outputs(1).locator("table")
+    notebook.expect(table).to_contain_text("A chain that climbs step by step")
+    assert table.evaluate("(e) => e.parentElement.scrollWidth - e.parentElement.clientWidth") <= 1
+    # A session is a few lines high; each was a dozen where what it teaches was a narrow column.
+    lines = table.evaluate("(e) => e.offsetHeight / e.rows[0].offsetHeight")
+    assert lines < 5 * len(list(folder.glob("*.cutegen"))), lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -100,7 +101,7 @@ def test_the_command_replays_a_session_of_the_store_and_one_of_a_bundle(recorded
 
     assert main(["replay", "relu", *folder]) == 0
     told = capsys.readouterr()
-    assert "relu, recorded from 2026-" in told.err
+    assert re.search(r"relu, recorded from 2026-\d\d-\d\d \d\d:\d\d:\d\d UTC on simulator", told.err)
     assert told.err.count("2026-") == 1, "the date stands in the first line alone"
     assert told.out.startswith("relu_replay: ")
     assert main(["replay", str(tmp_path / "relu.cutegen"), "--json", *folder]) == 0

@@ -92,6 +92,7 @@ def test_only_the_first_of_two_clicks_decides():
         (Answer(action=Action.APPROVE, gate="prompt"), "meant for what was shown before"),
         (Answer(action=Action.APPROVE, number=7), "meant for what was shown before"),
         (Answer(action=Action.STEER, reason="  "), "steer needs words"),
+        (Answer(action=Action.REJECT), "reject needs words"),
         (Answer(action=Action.EDIT, edited=" "), "edited text is empty"),
         (Answer(action=Action.EDIT, edited=examples.kernel_source("a")), "is what it was"),
         (
@@ -125,7 +126,7 @@ def test_an_accusation_may_be_overruled_with_words_and_a_crash_may_not():
     said, decision = at_revision(
         examples.failed(Verdict.CRASHED, "Crashed."),
         Answer(action=Action.OVERRULE, reason="no"),
-        Answer(action=Action.REJECT),
+        Answer(action=Action.REJECT, reason="it crashes"),
     )
     assert "nothing to overrule" in str(said[0])
     assert decision.action is Action.REJECT

@@ -73,6 +73,14 @@ def test_a_cell_runs_and_shows_its_output_its_launches_and_its_lines(unattended:
     assert "NameError" in unattended.run("x").error, "the cell leaves no variable"
 
 
+def test_a_program_that_takes_long_says_how_it_is_ended(unattended: Kernel):
+    unattended.run("from cutegen_nb.notebook import simulate\nsimulate.LATE_S = 0.0")
+    ran = unattended.run("%%simulate\nprint('done')")
+    unattended.run("simulate.LATE_S = 10.0")
+    assert ran.text.startswith("Still running. If a loop of the program never ends, interrupt the cell")
+    assert ran.text.endswith("done\n")
+
+
 def test_a_finding_is_shown_with_its_line_and_fails_only_a_strict_cell(unattended: Kernel):
     cell = DOUBLES.replace("SHIFT", "1")
     ran = unattended.run("%%simulate\n" + cell)

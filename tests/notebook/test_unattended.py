@@ -215,14 +215,20 @@ class TestASession:
         assert rows(unattended.folder, "SELECT name FROM sessions ORDER BY id") == ["gelu", "gelu_2"]
         assert unattended.run("print(gelu_2.best.name)").text == "r0\n"
 
-    def test_a_second_kernel_on_the_same_store_is_told_so(self, ran, unattended: Kernel, tmp_path):
+    def test_a_second_kernel_on_the_same_store_is_told_so(
+        self, ran, unattended: Kernel, tmp_path, monkeypatch
+    ):
+        monkeypatch.setenv(
+            "JPY_SESSION_NAME", "/home/ada/course/01_quickstart.ipynb"
+        )  # as Jupyter's server does
         second = Kernel(tmp_path, attended=True)
         try:
             store = unattended.folder / ".cutegen"
             assert second.run(f"%%cutegen --policy ask --name held --store {store}\n{PROBLEM}").status == "ok"
             refused = unattended.run(f"%%cutegen --name other\n{PROBLEM}")
             assert refused.status == "error"
-            assert "is writing to the sessions in" in refused.error
+            assert "the notebook 01_quickstart.ipynb is writing to the sessions in" in refused.error
+            assert "run `%cutegen stop` there" in refused.error
             assert "gelu" in unattended.run("%cutegen sessions").plain
         finally:
             second.close()

@@ -13,7 +13,7 @@ GOOD = (ROOT / "notebooks" / "solutions" / "coalescing_3.py").read_text(encoding
 EXERCISE = find_exercise("coalescing/3")
 
 FAULTS = {
-    "x = = 3": "Line 1 is not Python: invalid syntax.",
+    "x = = 3": "Line 1 is not Python: invalid syntax. It is: x = = 3",
     "import cutlass.cute as cute\ndef f(:": "Line 2 is not Python",
     "x = '\0'": "source code string cannot contain null bytes",
     "x = " + "-" * 50_000 + "1": "The cell is not Python: it is nested too deep.",

@@ -144,7 +144,7 @@ def _unwritten_text(mask: torch.Tensor) -> str:
     flat = mask.reshape(-1)
     count, size = int(flat.sum()), flat.numel()
     if count == size:
-        return "no element was ever written: all still hold the poison put there before the run"
+        return "no element was ever written: all still hold the nan that was put there before the run"
     first = int(flat.to(torch.uint8).argmax())
     what = "1 element was" if count == 1 else f"{count} elements were"
     where = f"from flat index {first} of {size}"

@@ -69,7 +69,7 @@ _VERDICTS = {
 }
 """Verdicts by kind of record; other kinds are flags."""
 _ADVICE = {
-    RecordKind.OUT_OF_BOUNDS: "Guard the access with a predicate, or correct the index or the grid.",
+    RecordKind.OUT_OF_BOUNDS: "Guard the access with a condition, or correct the index or the grid.",
     RecordKind.MISALIGNED: "Make the address a multiple of the access's size or copy fewer elements at once.",
     RecordKind.RACE: "Put a barrier (cute.arch.sync_threads) between the two.",
     RecordKind.UNINITIALISED: (

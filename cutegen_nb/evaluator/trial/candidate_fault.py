@@ -31,6 +31,8 @@ _ADVICE = "Including non-PyTorch memory"
 """Beginning of PyTorch's second half of the message: figures of its allocator, and settings of it."""
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")
 """Terminal colours (ANSI SGR sequences)."""
+_OPERATION = re.compile(r'(?<=creation failed):\s*error: (?:"[^\n]*"\("[^"\n]*":\d+:\d+\): )?')
+"""Line end of an MLIR error, and the source line and place that it repeats, between its two halves."""
 _LONGEST_MESSAGE = 1500
 """Characters of an exception's text that are kept."""
 
@@ -119,7 +121,8 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
         if words in text.lower() and not isinstance(error, SyntaxError):
             return fault(verdict, kind, f"The GPU reported a fault while {phase}: {text}")
     if _from_compiler(error):
-        return fault(Verdict.COMPILE_FAILED, "compile-error", f"The DSL did not compile it: {name}: {text}")
+        told = _OPERATION.sub(": ", text)
+        return fault(Verdict.COMPILE_FAILED, "compile-error", f"The DSL did not compile it: {name}: {told}")
     if phase == IMPORTING:
         return fault(Verdict.COMPILE_FAILED, "import-error", f"The file did not import: {name}: {text}")
     return fault(Verdict.CRASHED, "exception", f"It raised {name} while {phase}: {text}")

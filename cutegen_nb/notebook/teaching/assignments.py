@@ -33,9 +33,12 @@ def named_exercise(name: str) -> Exercise:
     try:
         return find_exercise(name)
     except UsageError as error:
-        opened = f"; the opened assignment has {', '.join(_OPENED)}" if _OPENED else ""
-        told = opened or ". An exercise of an assignment needs `%cutegen assignment FILE` first"
-        raise NotebookUsageError(f"{error}{told}") from None
+        told = (
+            f"The opened assignment has {', '.join(_OPENED)}"
+            if _OPENED
+            else "An exercise of an assignment needs `%cutegen assignment FILE` first"
+        )
+        raise NotebookUsageError(f"{error}{'' if str(error).endswith('?') else '.'} {told}") from None
 
 
 def keep_mark(mark: AnswerMark) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,10 @@ from cutegen_nb.wiring import Settings
 
 SIMULATED = Settings(device="simulator")
 """Settings of a check: the simulator on every machine, because targets are simulated counts."""
+_STILL_RUNNING = (
+    "Still running. If a loop of the kernel never ends, the check ends it after a minute; "
+    "to stop it now, interrupt the cell (■)."
+)
 
 
 def check(name: str, source: str) -> AnswerMark:
@@ -73,7 +77,7 @@ def check_cell(engine: EventLoopThread, rest: str, cell: str) -> AnswerMark:
         raise NotebookUsageError(
             f"the cell is empty: write a kernel and {exercise.signature} below the first line"
         )
-    mark = _checked(exercise, f"# %%cutegen check {exercise.name}\n{cell}", engine)
+    mark = _checked(exercise, f"# %%cutegen check {exercise.name}\n{cell}", engine, _say_still_running)
     keep_mark(mark)
     return mark
 
@@ -83,10 +87,16 @@ def shown_mark(mark: AnswerMark) -> DisplayResult:
     return DisplayResult({"text/html": render(mark), "text/plain": visible(repr(mark))})
 
 
-def _checked(exercise: Exercise, source: str, engine: EventLoopThread) -> AnswerMark:
+def _say_still_running() -> None:
+    print(_STILL_RUNNING, flush=True)  # noqa: T201 - the output of the cell
+
+
+def _checked(
+    exercise: Exercise, source: str, engine: EventLoopThread, late: Callable[[], object] | None = None
+) -> AnswerMark:
     try:
         evaluator = engine.evaluator(replace(SIMULATED, target=exercise.gpu))
-        return engine.result(check_answer(exercise, source, evaluator)).mark
+        return engine.result(check_answer(exercise, source, evaluator), late).mark
     except KeyboardInterrupt:
         raise NotebookUsageError("interrupted: nothing was checked") from None
 

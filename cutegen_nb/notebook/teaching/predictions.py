@@ -33,6 +33,11 @@ def predict(name: str, answer: object = ..., because: str = "") -> None:
     if kept.get(name, {}).get("compared"):
         _say(f"{name}: compared already; your first prediction stays: {_shown(kept[name]['answer'])}.")
         return
+    if not isinstance(because, str):
+        raise NotebookUsageError(
+            f"{name}: a reason is a text; two numbers stand in brackets, as in "
+            f"({_shown(answer)}, {_shown(because)})"
+        )
     try:
         kept[name] = json.loads(json.dumps({"answer": answer, "because": because}, allow_nan=False))
     except (TypeError, ValueError):

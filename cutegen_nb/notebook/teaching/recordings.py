@@ -11,7 +11,7 @@ from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.faults import NotebookUsageError, as_notebook_error
 from cutegen_nb.notebook.handle import DisplayResult, SessionHandle, WorkerFunctions
-from cutegen_nb.report.markup import visible
+from cutegen_nb.report.markup import Style, fill, visible
 from cutegen_nb.store.bundle import read_bundle
 
 
@@ -20,15 +20,11 @@ def recordings(folder: str = "sessions") -> DisplayResult:
 
     Raises UsageError for a folder without bundles.
     """
-    import pandas as pd  # noqa: PLC0415 - half a second that only this needs
-
     try:
         found = read_gallery(Path(folder))
     except CutegenError as error:
         raise as_notebook_error(error) from error
-    heading, rows = gallery_rows(found)
-    with pd.option_context("display.max_colwidth", None):
-        html = pd.DataFrame(rows, columns=list(heading)).to_html(index=False, border=0, justify="left")
+    html = fill("recordings", Style.RECORD, rows=gallery_rows(found)[1])
     return DisplayResult({"text/html": html, "text/plain": visible(gallery_text(found))})
 
 

@@ -152,7 +152,7 @@ def raise_misaligned(
 
 def raise_outside(lanes: Batch, lane: int, instruction: Instruction, what: str) -> NoReturn:
     """Raise :class:`OutOfBounds` for the thread at index ``lane`` of the flattened batch."""
-    advice = "Guard the access with a predicate, or correct the index or the grid."
+    advice = "Guard the access with a condition, or correct the index or the grid."
     raise _fault(OutOfBounds, lanes, lane, instruction, f"{what}|{advice}")
 
 

@@ -190,12 +190,14 @@ class GlobalMemory:
         name = f"tensor {nearest.label!r} ({size} bytes)"
         if element:
             index = (address - nearest.address) // element
-            name += f", element {index} of {size // element} ({in_bytes(element)} each)"
+            last = size // element - 1
+            name += f", index {index} of 0 to {last} ({in_bytes(element)} each)"
         if address < nearest.address:
-            return f"{in_bytes(nearest.address - address)} before the start of {name}"
+            return f"beginning {in_bytes(nearest.address - address)} before the start of {name}"
         if address >= nearest.end:
             gap = address - nearest.end
-            return f"{in_bytes(gap)} past the end of {name}" if gap else f"right past the end of {name}"
+            where = f"beginning {in_bytes(gap)}" if gap else "right"
+            return f"{where} past the end of {name}"
         past = address + width - nearest.end
         where = f"at byte {address - nearest.address} of {name}"
         return f"{where}, {in_bytes(past)} past its end" if past > 0 else where

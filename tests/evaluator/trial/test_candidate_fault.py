@@ -90,6 +90,11 @@ def test_whatever_the_dsl_raises_did_not_compile(tmp_path):
     fault = classify(error, RUNNING, tmp_path / "candidate.py")
     assert fault.outcome == Judged(verdict=Verdict.COMPILE_FAILED)
     assert fault.finding.message == "The DSL did not compile it: DSLRuntimeError: type mismatch"
+    error = type("MLIRError", (Exception,), {"__module__": "cutlass.base_dsl"})(
+        'Operation creation failed:\nerror: "y[i] = x[i, 0]"("candidate.py":9:13): expects one index'
+    )
+    fault = classify(error, RUNNING, tmp_path / "candidate.py")
+    assert fault.finding.message.endswith("MLIRError: Operation creation failed: expects one index")
     memory = torch.OutOfMemoryError(
         "CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has a total capacity of 79.18 GiB of which 8.49 GiB "
         "is free. Including non-PyTorch memory, this process has 70.68 GiB memory in use. If reserved but "

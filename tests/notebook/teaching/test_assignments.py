@@ -38,7 +38,7 @@ def test_an_assignment_is_opened_checked_and_its_points_are_a_number(kernel: Ker
     assert "rows/2 was not checked in this kernel" in kernel.run('points("rows/2")').error
     assert "2 of 5 points" in kernel.run(answer("rows/2", A_ROW_A_THREAD)).plain
     assert kernel.run('points("rows/2")').plain.strip() == "2"
-    assert "the opened assignment has rows/1, rows/2" in kernel.run('points("rows/3")').error
+    assert "The opened assignment has rows/1, rows/2" in kernel.run('points("rows/3")').error
 
 
 def test_a_file_that_is_no_assignment_gets_one_sentence(kernel: Kernel):

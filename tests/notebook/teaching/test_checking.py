@@ -25,7 +25,7 @@ STEP = "            part[tidx] = part[tidx] + part[tidx + half]\n"
 BARRIER = "cute.arch.sync_threads()\n"
 
 WRONG = [
-    ("threads/1", "no condition", [("    if row < x.shape[0] and column < x.shape[1]:\n    ", "")], 0, "OUT_OF_BOUNDS"),
+    ("threads/1", "no condition", [("    if row < x.shape[0] and column < x.shape[1]:\n    ", "")], 0, "the end of tensor 'x'"),
     ("threads/1", "sizes swapped", [("row < x.shape[0] and column < x.shape[1]", "row < x.shape[1] and column < x.shape[0]")], 0, "OUT_OF_BOUNDS"),
     ("threads/1", "grid swapped", [("(4, 5, 1)", "(5, 4, 1)")], 0, "500 elements were never written"),
     ("threads/1", "a huge grid", [("(4, 5, 1)", "(64, 64, 1)")], 2, "at most 6,000 threads: 1,048,576."),
@@ -36,6 +36,10 @@ WRONG = [
     ("threads/3", "the right end", [("if i + 1 < n", "if i < n")], 0, "line 16: total += x[i + 1]"),
     ("threads/3", "ends left out", [("    if i < n:", "    if i > 0 and i + 1 < n:")], 0, "2 elements were never written"),
     ("coalescing/1", "down the columns", [("i // 96", "i % 64"), ("i % 96", "i // 64")], 1, "at most 1,536 sectors: 12,288."),
+    ("threads/3", "an early return", [("    if i < n:", "    if i >= n:\n        return\n    if i < n:")], 0, "below the opposite condition"),
+    ("coalescing/1", "a float for an index", [("i // 96", "i / 96")], 0, "/ makes a float"),
+    ("coalescing/3", "a tensor that is not divided", [("cute.zipped_divide(x, (4,))", "x")], 0, "The index does not fit the tensor"),
+    ("coalescing/3", "vectors that are not loaded", [(".load()", "")], 0, "x[(None, i)].load() for a vector"),
     ("coalescing/1", "rows of 64", [("i // 96", "i // 64"), ("i % 96", "i % 64")], 0, "OUT_OF_BOUNDS"),
     ("coalescing/2", "neighbours of a thread", [("step * 1024 + thread", "thread * 8 + step")], 1, "at most 2,048 sectors: 16,384."),
     ("coalescing/2", "steps of a block", [("step * 1024 + thread", "step * 128 + thread")], 0, "were never written"),
@@ -176,6 +180,13 @@ def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, 
 
 
 @pytest.mark.long
+def test_a_cell_that_takes_long_says_so(engine, monkeypatch, capsys):
+    monkeypatch.setattr("cutegen_nb.notebook.engine.LATE_S", 0.0)
+    source = (ROOT / "notebooks" / "solutions" / "threads_3.py").read_text(encoding="utf-8")
+    assert check_cell(engine, "threads/3", source).solved
+    assert capsys.readouterr().out.startswith("Still running. If a loop of the kernel never ends")
+
+
 def test_the_shorter_way_that_a_hint_names_earns_all_points_too(engine):
     """A layer norm whose sums are of differences from the row's first number, which is read once more."""
     source = solution("norms/3")

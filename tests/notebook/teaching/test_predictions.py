@@ -42,6 +42,12 @@ def test_three_dots_are_no_prediction(capsys, folder):
     assert said(capsys) == "warps: it is 32. You predicted nothing."
 
 
+def test_a_second_number_is_no_reason(capsys, folder):
+    with pytest.raises(NotebookUsageError, match=r"two numbers stand in brackets, as in \(3, 232\)"):
+        predict("first thread outside", 3, 232)
+    assert not (folder / ".cutegen").exists()
+
+
 @pytest.mark.parametrize(
     ("answer", "came", "words"),
     [

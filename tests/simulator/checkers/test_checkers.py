@@ -194,7 +194,7 @@ def test_what_the_architecture_does_not_have_is_refused_with_a_sentence(machine,
 def test_the_element_of_an_access_outside_is_named(machine):
     result = machine.align(np.zeros(64, np.uint32))
     body = "mad.wide.u32 %rd80, %r98, 4, %rd90; st.global.v2.b32 [%rd80+248], {%r98, %r98};"
-    with pytest.raises(OutOfBounds, match=r"element 64 of 64 \(4 bytes each\)"):
+    with pytest.raises(OutOfBounds, match=r"index 64 of 0 to 63 \(4 bytes each\)"):
         findings(machine, body.replace("%rd80, %r98, 4", "%rd80, %r98, 8"), arrays=[result])
 
 

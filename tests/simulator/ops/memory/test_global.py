@@ -26,7 +26,7 @@ def test_write_before_the_start_is_found_and_nothing_outside_is_touched(machine)
     room = machine.align(np.zeros(200, np.uint32))
     source, result = machine.align(np.ones(64, np.uint32)), room[100:164]
     text = copy_text(machine).replace("st.global.b32 [%rd2]", "st.global.b32 [%rd2+-4]")
-    with pytest.raises(OutOfBounds, match="4 bytes before the start of tensor 'tensor1'"):
+    with pytest.raises(OutOfBounds, match="4 bytes beginning 4 bytes before the start of tensor 'tensor1'"):
         machine.launch(text, block=64, arrays=[source, result])
     assert room.sum() == 0
 
