@@ -112,33 +112,20 @@ class _Sum:
 
     def _scaled(self, node: Node, name: str) -> Ref | None:
         """Scale the sum, where the factor is the same for all that is summed."""
-        value, factor = node.args
-        if name == "mul" and not (isinstance(value, Ref) and self._is_product(value)):
-            value, factor = factor, value
-        if not isinstance(value, Ref) or (isinstance(factor, Ref) and self._varies(factor)):
-            return None
-        found = self._summed(value)
-        return None if found is None else self._add(node.op, (found, factor))
+        first, second = node.args
+        for value, factor in ((first, second), (second, first))[: 2 if name == "mul" else 1]:
+            found = self._summed(value) if isinstance(value, Ref) and not self._varies(factor) else None
+            if found is not None:
+                return self._add(node.op, (found, factor))
+        return None
 
     def _added(self, node: Node) -> Ref | None:
-        """Add sums: that of the product's part and that of the other one."""
-        found: list[Argument] = []
-        for value in node.args:
-            total = self._summed(value) if isinstance(value, Ref) and self._is_product(value) else None
-            found.append(self._repeated(value) if total is None else total)
-        if not any(isinstance(value, Ref) and self._is_product(value) for value in node.args):
+        """Add the sums of both addends; None where no product is among them."""
+        sums = [self._summed(value) if isinstance(value, Ref) else None for value in node.args]
+        if not any(sums):
             return None
+        found = (total or self._repeated(value) for total, value in zip(sums, node.args, strict=True))
         return self._add(node.op, tuple(found))
-
-    def _is_product(self, ref: Ref) -> bool:
-        """Return whether steps that `_summed` knows lead from a product to a value."""
-        node = self._graph.node(ref.name)
-        if node is None or node.kwargs:
-            return False
-        name = base_name(node.op)
-        if name in {"mul", "div", "add", "sub"}:
-            return any(self._is_product(one) for one in operands(node))
-        return name == "mm"
 
     def _repeated(self, value: Argument) -> Argument:
         """Sum an addend over the summed dimensions, those along which it is broadcast too."""
@@ -152,8 +139,10 @@ class _Sum:
         times = self._count() // math.prod(shape[dim] for dim in own)
         return self._number("mul", total, times) if times > 1 else total
 
-    def _varies(self, ref: Ref) -> bool:
-        shape = self._spec(ref).shape
+    def _varies(self, factor: Argument) -> bool:
+        if not isinstance(factor, Ref):
+            return False
+        shape = self._spec(factor).shape
         ahead = len(self._shape) - len(shape)
         return any(dim >= ahead and shape[dim - ahead] > 1 for dim in self._dims)
 

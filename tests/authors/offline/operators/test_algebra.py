@@ -62,6 +62,7 @@ def test_the_rewritten_graph_computes_the_same_without_the_large_product(traced,
     [
         ("torch.relu(x @ y).sum(1)", ()),
         ("(x @ y * z).sum(1)", (ROW,)),
+        ("(x @ y * z + 1).sum(1)", (ROW,)),
         ("(1 / (x @ y)).sum(1)", ()),
         ("((x @ y) * (x @ y)).sum(1)", ()),
         ("(x @ y).amax(1)", ()),
