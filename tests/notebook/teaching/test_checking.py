@@ -37,6 +37,8 @@ WRONG = [
     ("threads/3", "ends left out", [("    if i < n:", "    if i > 0 and i + 1 < n:")], 0, "2 elements were never written"),
     ("coalescing/1", "down the columns", [("i // 96", "i % 64"), ("i % 96", "i // 64")], 1, "at most 1,536 sectors: 12,288."),
     ("threads/3", "an early return", [("    if i < n:", "    if i >= n:\n        return\n    if i < n:")], 0, "below the opposite condition"),
+    ("threads/3", "a sum that begins as an integer", [("total = x[i]", "total = 0\n        if i >= 0:\n            total += x[i]")], 0, "Give the first value the same type"),
+    ("threads/2", "a loop that is left", [(LOOP, f"{LOOP}        if i > 5:\n            break\n")], 0, "into the condition of the loop"),
     ("coalescing/1", "a float for an index", [("i // 96", "i / 96")], 0, "/ makes a float"),
     ("coalescing/3", "a tensor that is not divided", [("cute.zipped_divide(x, (4,))", "x")], 0, "The index does not fit the tensor"),
     ("coalescing/3", "vectors that are not loaded", [(".load()", "")], 0, "x[(None, i)].load() for a vector"),
