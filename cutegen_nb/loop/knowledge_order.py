@@ -24,7 +24,7 @@ class Choice:
     strategy: Strategy
     """The strategy."""
     because: str
-    """Sentence on the records that decided; empty where none did."""
+    """Sentence on what decided, a record or an identity of the graph; empty where neither did."""
     is_last: bool = False
     """True if the records put it last."""
 
@@ -52,6 +52,11 @@ def chosen(
     first, passed_over = found[0], next(item for item in found if item.strategy is offered[0])
     if first is passed_over:
         return Choice(strategy=first.strategy, because="")
+    if _is_identity(first.strategy):
+        because = (
+            f"{first.strategy.name} comes first: the others gain on what an identity of the graph leaves"
+        )
+        return Choice(strategy=first.strategy, because=because)
     won = bool(first.because) and not first.is_last
     return first if won else Choice(strategy=first.strategy, because=passed_over.because)
 
@@ -67,10 +72,12 @@ def ordered(
     """
     is_ladder = not any(item.absent or item.present or item.requires for item in offered)
     gains = {} if is_ladder or not records else _gains(offered, records, session, parent)
-    found = sorted(
-        offered, key=lambda item: (Condition.SHORTCUT not in item.requires, _rank(gains.get(item.identity)))
-    )
+    found = sorted(offered, key=lambda item: (not _is_identity(item), _rank(gains.get(item.identity))))
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
+
+
+def _is_identity(strategy: Strategy) -> bool:
+    return Condition.SHORTCUT in strategy.requires
 
 
 def _choice(strategy: Strategy, found: ExpectedGain | None) -> Choice:

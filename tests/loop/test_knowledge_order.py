@@ -74,6 +74,7 @@ def test_an_identity_of_the_graph_comes_before_what_won():
     offered = (*OFFERED[:2], replace(OFFERED[2], requires=(Condition.SHORTCUT,)))
     found = ordered(offered, [record("b", 2.0), record("c", 0.5)], SESSION, PARENT)
     assert [choice.strategy.name for choice in found] == ["c", "b", "a"]
+    assert chosen(offered, [record("a", 2.0)], SESSION, PARENT).because.startswith("c comes first:")
 
 
 def test_a_ladder_keeps_its_order():
