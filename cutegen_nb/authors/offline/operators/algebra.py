@@ -90,7 +90,12 @@ class _Sum:
         Only float32 is summed first: a sum of weights rounded to 16 bits would lose what the reference keeps.
         """
         node = self._graph.node(ref.name)
-        if node is None or node.kwargs or self._uses(node) != 1 or node.outputs[0].dtype != "float32":
+        if node is None or node.kwargs or self._uses(node) != 1:
+            return None
+        # A value of another shape is broadcast before it is summed.
+        if node.outputs[0].shape != self._shape:
+            return None
+        if any(self._graph.spec(one).dtype != "float32" for one in operands(node)):
             return None
         name = base_name(node.op)
         if name == "mm":

@@ -75,5 +75,17 @@ def test_what_no_identity_covers_is_left_alone(traced, body, more):
     assert with_sums_first(traced(body, X, Y, *more)) is None
 
 
+@pytest.mark.parametrize(
+    ("body", "inputs"),
+    [
+        ("(x @ y + z).sum(1)", (X, "torch.randn(40, 1)", BOTH)),
+        ("(x @ y + z).sum(1)", (X, Y, "torch.randn(5, 24, 32)")),
+        ("(x @ y + z).sum(1)", (X, Y, "torch.arange(32)")),
+    ],
+)
+def test_a_product_that_is_broadcast_or_meets_another_dtype_is_left_alone(traced, body, inputs):
+    assert with_sums_first(traced(body, *inputs)) is None
+
+
 def test_a_product_that_is_needed_itself_is_left_alone(traced):
     assert with_sums_first(traced("(lambda p: p - p.sum(1, keepdim=True))(x @ y)", X, Y)) is None
