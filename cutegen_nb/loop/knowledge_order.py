@@ -52,7 +52,7 @@ def chosen(
     first, passed_over = found[0], next(item for item in found if item.strategy is offered[0])
     if first is passed_over:
         return Choice(strategy=first.strategy, because="")
-    if _is_identity(first.strategy):
+    if _is_identity(first.strategy) and not first.is_last:
         because = (
             f"{first.strategy.name} comes first: the others gain on what an identity of the graph leaves"
         )
@@ -66,13 +66,13 @@ def ordered(
 ) -> tuple[Choice, ...]:
     """Order strategies: one that won on like problems first, one that lost there last.
 
-    A strategy for an identity of the graph comes before all: the others gain on what it leaves. Among
-    strategies without a record, and without records at all, the order stays. It also stays for the ladder of
-    an author whose strategies name no preconditions: its steps build on one another.
+    A strategy for an identity of the graph comes before all, unless it lost: the others gain on what it
+    leaves. Among strategies without a record, and without records at all, the order stays. It also stays for
+    the ladder of an author whose strategies name no preconditions: its steps build on one another.
     """
     is_ladder = not any(item.absent or item.present or item.requires for item in offered)
     gains = {} if is_ladder or not records else _gains(offered, records, session, parent)
-    found = sorted(offered, key=lambda item: (not _is_identity(item), _rank(gains.get(item.identity))))
+    found = sorted(offered, key=lambda item: _place(item, gains.get(item.identity)))
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
 
 
@@ -95,6 +95,11 @@ def _gains(
     bound = diagnose(session.facts, parent_evaluation(session, parent), session.device).bound
     found = ((item, expected_gain(item, records, key, architecture, bound)) for item in offered)
     return {item.identity: gain for item, gain in found if gain is not None}
+
+
+def _place(strategy: Strategy, found: ExpectedGain | None) -> tuple[int, float]:
+    place, gain = _rank(found)
+    return (-1, gain) if _is_identity(strategy) and not (found and found.loses) else (place, gain)
 
 
 def _rank(found: ExpectedGain | None) -> tuple[int, float]:

@@ -72,8 +72,13 @@ def test_what_won_comes_first_and_what_lost_last(effects, order):
 
 def test_an_identity_of_the_graph_comes_before_what_won():
     offered = (*OFFERED[:2], replace(OFFERED[2], requires=(Condition.SHORTCUT,)))
-    found = ordered(offered, [record("b", 2.0), record("c", 0.5)], SESSION, PARENT)
-    assert [choice.strategy.name for choice in found] == ["c", "b", "a"]
+    for records, order in (
+        ([record("b", 2.0)], "cba"),
+        ([record("b", 2.0), record("c", 1.1)], "cba"),
+        ([record("b", 2.0), record("c", 0.5)], "bac"),
+    ):
+        found = ordered(offered, records, SESSION, PARENT)
+        assert "".join(choice.strategy.name for choice in found) == order
     assert chosen(offered, [record("a", 2.0)], SESSION, PARENT).because.startswith("c comes first:")
 
 

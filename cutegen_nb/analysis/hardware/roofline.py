@@ -42,8 +42,8 @@ _SLACK = 0.85
 reads is a little faster than the copy that the bandwidth was measured with. The evaluator uses the same
 share."""
 _FEWER_OPERATIONS = 0.85
-"""Share of the time that the reference's FLOPs take below which a kernel must need fewer of them. The
-evaluator flags a time by the same share."""
+"""Share of the time that the reference's FLOPs take, in one product each and in whatever precision, below
+which a kernel must need fewer of them. The evaluator flags a time by the same share."""
 _L2_MULTIPLE_EXEMPT = 4
 """Problems of fewer bytes than this many L2s are not checked against DRAM: their tensors may be in the L2."""
 
@@ -58,6 +58,8 @@ class Ceiling:
     """Dense FLOP/s usable at the problem's precision."""
     ridge: float
     """Ridge point in FLOP/B: the intensity at which this roof meets the DRAM bandwidth."""
+    products: int = 1
+    """Products of the pipe that give one result of the problem's precision."""
     note: str = ""
     """Remark on how the peak was derived; empty for a plain peak."""
 
@@ -146,8 +148,8 @@ def ceilings(facts: ProblemFacts, device: Device) -> tuple[Ceiling, ...]:
             for pipe, name in (("tensor.tf32", "TF32"), ("tensor.f16", "fp16")):
                 offers[pipe] = (_PRODUCTS_PER_FP32, f"three {name} products for one of fp32 accuracy")
     found = [
-        _ceiling(pipe, device.peak_flops[pipe] / split, note, device)
-        for pipe, (split, note) in offers.items()
+        _ceiling(pipe, device.peak_flops[pipe], products, note, device)
+        for pipe, (products, note) in offers.items()
         if device.peak_flops.get(pipe, 0) > 0
     ]
     return tuple(sorted(found, key=lambda item: item.flops_per_s))
@@ -175,9 +177,10 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
         # A GPU that no table lists: the copy bandwidth measured with the candidate is the roof.
         device = replace(device, bandwidth_bytes_per_s=timing.bandwidth_bytes_per_s)
     roofs = ceilings(facts, device)
-    peak = _highest(roofs)
+    # Roofs are sorted, so the last is the highest. Without any, compute sets no floor.
+    peak = roofs[-1].flops_per_s if roofs else math.inf
     memory_s, compute_s, fewer = _floors(
-        facts.full, device, peak, timing.median_ms * 1e-3 if timing else None
+        facts.full, device, roofs, timing.median_ms * 1e-3 if timing else None
     )
     profile = evaluation.profile if evaluation else None
     simulated = bool(profile and profile.source is ProfileSource.SIMULATED)
@@ -210,22 +213,22 @@ def place(facts: ProblemFacts, device: Device, evaluation: Evaluation | None = N
 
 def sol_share(facts: ProblemFacts, device: Device, seconds: float) -> float | None:
     """Return the least time of the full size ÷ `seconds`, measured or estimated; None without a floor."""
-    memory_s, compute_s, _ = _floors(facts.full, device, _highest(ceilings(facts, device)), seconds)
+    memory_s, compute_s, _ = _floors(facts.full, device, ceilings(facts, device), seconds)
     return max(memory_s, compute_s) / seconds or None
 
 
-def _highest(roofs: tuple[Ceiling, ...]) -> float:
-    """Return the FLOP/s of the highest roof. Without any, compute sets no floor."""
-    return roofs[-1].flops_per_s if roofs else math.inf
-
-
-def _floors(full: Workload, device: Device, peak: float, seconds: float | None) -> tuple[float, float, bool]:
+def _floors(
+    full: Workload, device: Device, roofs: tuple[Ceiling, ...], seconds: float | None
+) -> tuple[float, float, bool]:
     """Return the least seconds by memory and by compute, and whether `seconds` shows fewer operations.
 
-    With fewer operations than the reference's, its FLOPs set no floor.
+    With fewer operations than the reference's, its FLOPs set no floor. A kernel that is only less precise,
+    with one product where three keep the precision, does not count as such.
     """
-    memory_s, compute_s = _ratio(full.least_bytes, device.bandwidth_bytes_per_s), full.flops / peak
-    fewer = seconds is not None and seconds < _FEWER_OPERATIONS * compute_s
+    memory_s = _ratio(full.least_bytes, device.bandwidth_bytes_per_s)
+    compute_s = full.flops / max((item.flops_per_s for item in roofs), default=math.inf)
+    least_s = full.flops / max((item.flops_per_s * item.products for item in roofs), default=math.inf)
+    fewer = seconds is not None and seconds < _FEWER_OPERATIONS * least_s
     return memory_s, 0.0 if fewer else compute_s, fewer
 
 
@@ -289,10 +292,11 @@ def _took(timing: Timing) -> str:
     return f"A time of {duration(timing.median_ms * 1e-3)}"
 
 
-def _ceiling(pipe: str, flops_per_s: float, note: str, device: Device) -> Ceiling:
+def _ceiling(pipe: str, peak: float, products: int, note: str, device: Device) -> Ceiling:
+    flops_per_s = peak / products
     # peak = ridge × bandwidth, hence the intensity at which both roofs meet.
     ridge = _ratio(flops_per_s, device.bandwidth_bytes_per_s)
-    return Ceiling(pipe=pipe, flops_per_s=flops_per_s, ridge=ridge, note=note)
+    return Ceiling(pipe=pipe, flops_per_s=flops_per_s, ridge=ridge, products=products, note=note)
 
 
 def _problem_point(label: str, work: Workload, device: Device, peak: float) -> RooflinePoint:

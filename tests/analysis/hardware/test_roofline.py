@@ -116,6 +116,15 @@ def test_a_kernel_that_needs_fewer_operations_has_memory_alone_for_its_floor(par
     assert sol_share(PRODUCT, H200, part * compute_ms / 1e3) == pytest.approx(roof.sol_fraction)
 
 
+@pytest.mark.parametrize(("part", "fewer"), [(0.9, False), (0.4, False), (0.28, True)])
+def test_a_kernel_that_is_only_less_precise_does_not_count_as_one_with_fewer_operations(part, fewer):
+    product = replace(PRODUCT, dtype="float32")
+    # Three fp16 products for one of fp32: one alone takes a third of the floor.
+    roof = place(product, H200, evaluation(median_ms=part * place(product, H200).floor_ms))
+    assert roof.fewer_operations is fewer
+    assert fewer or roof.sol_fraction == pytest.approx(1 / part)
+
+
 def test_a_gpu_in_no_table_gives_no_floor_and_no_share():
     unknown = replace(H200, bandwidth_bytes_per_s=0.0, peak_flops={})
     roof = place(RELU, unknown)
