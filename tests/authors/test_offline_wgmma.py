@@ -20,6 +20,9 @@ PRODUCTS = {
     "long": problem("A @ B", "M, N, K = 300, 200, 4096", AB),
     "large": problem("A @ B", "M, N, K = 1536, 1280, 512", AB),
     "large half": problem("A @ B", "M, N, K = 2560, 2304, 512", HALF),
+    "wide half": problem("A @ B", "M, N, K = 1400, 3072, 264", HALF),  # tiles of 256 columns, stored by TMA
+    "wide odd half": problem("torch.nn.functional.gelu(A @ B)", "M, N, K = 1400, 3071, 264", HALF),
+    "gelu half": problem("torch.nn.functional.gelu(A @ B)", "M, N, K = 100, 72, 264", HALF),
     "odd half": problem("A @ B", "M, N, K = 67, 131, 29", HALF),
     "both transposed half": problem("A.T @ B.T", "M, N, K = 160, 96, 72",
                                     {"A": "torch.randn(K, M).half()", "B": "torch.randn(N, K).half()"}),
@@ -32,7 +35,7 @@ PRODUCTS = {
                                  {"A": "torch.randn(M, K) * torch.logspace(-30, 30, M)[:, None]",
                                   "B": "torch.randn(K, N) * 1e-6"}),
 }  # fmt: skip
-SIMULATED = ("both transposed half", "infinity")
+SIMULATED = ("both transposed half", "infinity", "gelu half")
 """Simulated in every run; the others in `make test-long`."""
 LONG = bool(os.environ.get("CUTEGEN_LONG"))
 LARGEST_ERROR = {"float32": 2e-5, "float16": 1e-2, "bfloat16": 4e-2}

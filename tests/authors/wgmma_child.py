@@ -14,6 +14,8 @@ import torch
 
 HERE = torch.cuda.is_available()
 if not HERE:
+    from cutegen_nb.analysis.bottleneck.launch_causes import serialised_wgmma
+    from cutegen_nb.core.profile import Profile, ProfileSource
     from cutegen_nb.simulator.host.simulation import install, prepare_environment
 
     os.environ.update(prepare_environment("sm_90a"))
@@ -53,7 +55,10 @@ def tried(folder, name):
     SIMULATION.reset()
     with SIMULATION.present_as_cuda():
         off = error(folder, name)
-    return "; ".join(one.message for one in SIMULATION.findings) or off
+    found = Profile(source=ProfileSource.SIMULATED, device="sm_90a", launches=tuple(SIMULATION.launches))
+    slow = serialised_wgmma(found)
+    messages = [one.message for one in SIMULATION.findings] + ([] if slow is None else [slow.statement])
+    return "; ".join(messages) or off
 
 
 def main():

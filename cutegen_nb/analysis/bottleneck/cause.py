@@ -21,9 +21,9 @@ class Cause:
 
     name: str
     """``launch-bound`` · ``below-roof`` · ``too-few-ctas`` · ``tail-effect`` · ``spills`` ·
-    ``unpipelined-loads`` · ``occupancy`` · ``uncoalesced`` · ``repeated-requests`` · ``extra-traffic`` ·
-    ``bank-conflicts`` · ``shared-reuse`` · ``divergence`` · ``instruction-overhead``; from hardware
-    also ``memory-latency`` · ``narrow-accesses``."""
+    ``serialised-wgmma`` · ``unpipelined-loads`` · ``occupancy`` · ``uncoalesced`` ·
+    ``repeated-requests`` · ``extra-traffic`` · ``bank-conflicts`` · ``shared-reuse`` · ``divergence`` ·
+    ``instruction-overhead``; from hardware also ``memory-latency`` · ``narrow-accesses``."""
     statement: str
     """Observation, in a sentence."""
     readings: tuple[CounterReading, ...]

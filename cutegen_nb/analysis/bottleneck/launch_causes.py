@@ -1,4 +1,4 @@
-"""Causes from a kernel's launch and compilation: grid size, last wave, spills, occupancy."""
+"""Causes from a kernel's launch and compilation: grid, last wave, spills, serialised wgmma, occupancy."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ _SHORT_WAVES = 16
 """Number of waves beyond which an unfilled last wave no longer matters."""
 _LOW_OCCUPANCY = 0.25
 """Occupancy below which a kernel is reported, from 0 to 1."""
+_WGMMA = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
+"""Names of ``wgmma`` in machine code, by the operands' types."""
+_FEW_WGMMA = 4
+"""Fewest ``wgmma`` of a kernel that is reported: a loop with one or two may wait for each on purpose."""
+_SERIALISED = 0.4
+"""Share of a kernel's time that serialised ``wgmma`` cost on an H200: 0.4 of a product in which one warp
+group multiplies at a time, 0.1 of one in which two do."""
 _FULL_WARPS = 16
 """Resident warps that hide most latency with a few independent loads each (Volkov, GTC 2010)."""
 
@@ -45,6 +52,7 @@ def launch_causes(
         _too_few_ctas(profile, heaviest, facts, device, issued),
         _tail(profile, heaviest, facts, device),
         _spills(heaviest, issued),
+        serialised_wgmma(profile),
         _occupancy(heaviest),
     )
     return [one for one in found if one is not None]
@@ -140,6 +148,29 @@ def _spills(launch: LaunchProfile, line: int) -> Cause | None:
         refuted_by="a build without spills (more registers a thread, fewer values alive) takes as long.",
         line=max(moved, key=lambda number: moved[number], default=line),
     )
+
+
+def serialised_wgmma(profile: Profile) -> Cause | None:
+    """Detect ``wgmma`` that ptxas serialised: each has WARPGROUP.ARRIVE and WARPGROUP.DEPBAR of its own."""
+    for launch in profile.launches:
+        counts = {} if launch.code is None else launch.code.instructions
+        products, waits = sum(counts.get(name, 0) for name in _WGMMA), counts.get("WARPGROUP", 0)
+        if products < _FEW_WGMMA or waits < 2 * products:
+            continue
+        return Cause(
+            name="serialised-wgmma",
+            statement=f"In `{launch.kernel}` the compiler made each wgmma wait for the one before it (ptxas "
+            "C7514): the kernel reads sums behind a branch or in a later turn of the loop, so ptxas does not "
+            "see that they are done.",
+            readings=(
+                CounterReading(name="wgmma in the code", value=count(products)),
+                CounterReading(name="WARPGROUP instructions (waits and fences)", value=count(waits)),
+            ),
+            fraction=_SERIALISED,
+            whole_launch=True,
+            refuted_by="a build with fewer waits than wgmma takes as long.",
+        )
+    return None
 
 
 def _occupancy(launch: LaunchProfile) -> Cause | None:

@@ -43,6 +43,7 @@ FITS: dict[str, tuple[WorkloadClass, ...]] = {
     "block-scan": (WorkloadClass.SCAN,),
     "pad-or-swizzle": (),
     "fewer-live-values": (),
+    "wgmma-in-flight": _WITH_PRODUCTS,
     "more-ctas": (),
     "uniform-branches": (),
     "smaller-ctas": (),
@@ -76,6 +77,7 @@ _ANSWERS: dict[str, tuple[str, ...]] = {
         "tune-cta-size",
     ),
     "spills": ("fewer-live-values", "smaller-ctas", "tune-unrolling"),
+    "serialised-wgmma": ("wgmma-in-flight",),
     "unpipelined-loads": ("double-buffered-tiles", "several-vectors-in-flight", "tune-stages"),
     "memory-latency": (
         "several-vectors-in-flight", "vectorise-128", "double-buffered-tiles", "tune-values-per-thread",

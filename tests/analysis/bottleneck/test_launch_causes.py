@@ -10,6 +10,7 @@ from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.profile import (
+    CompiledCode,
     Counters,
     KernelResources,
     LaunchProfile,
@@ -113,3 +114,22 @@ def test_a_small_grid_of_a_scaled_problem_is_judged_in_proportion():
     """16 CTAs at one 1024th of the size are 16,384 at full size; at full size itself they are too few."""
     assert "too-few-ctas" not in causes(FACTS, launched(16, 256, 32))
     assert "too-few-ctas" in causes(NOT_SCALED, launched(16, 256, 32))
+
+
+def with_code(**instructions: int) -> Evaluation:
+    found = evaluation(CLEAN)
+    assert found.profile is not None
+    (launch,) = found.profile.launches
+    launch = replace(launch, code=CompiledCode(language="SASS", instructions=instructions))
+    return replace(found, profile=replace(found.profile, launches=(launch,)))
+
+
+def test_wgmma_with_a_wait_each_are_serialised_and_those_of_one_wait_are_not():
+    """Counts of the offline author's products before and after they read their sums at once."""
+    products = replace(FACTS, workload_class=WorkloadClass.MATMUL)
+    cause = causes(products, with_code(HGMMA=24, WARPGROUP=48))["serialised-wgmma"]
+    assert "`k`" in cause.statement
+    assert cause.strategies == ("wgmma-in-flight",)
+    assert "serialised-wgmma" not in causes(products, with_code(HGMMA=24, WARPGROUP=4))
+    assert "serialised-wgmma" not in causes(products, with_code(HGMMA=2, WARPGROUP=4)), "a wait on purpose"
+    assert "serialised-wgmma" not in causes(products, with_code(FFMA=24, WARPGROUP=48))
