@@ -73,6 +73,11 @@ def _cause(run: WorkerRun, limits: ProcessLimits, stage: str, log: str) -> tuple
     how, code = WorkerEnd(run.end["how"]), run.end["code"]
     if how is WorkerEnd.DEADLINE:
         message = f"Not finished after {limits.deadline_s:g} s; it was still {stage}."
+        if stage.endswith("compiling"):
+            message += (
+                " Python's own loops run while a kernel is compiled, and one over a tensor (`sum(x)`, "
+                "`for v in x`) has no end."
+            )
         return Verdict.TIMED_OUT, "timed-out", message
     if how is WorkerEnd.PROCESSES:
         message = (

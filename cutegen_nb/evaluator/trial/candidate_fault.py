@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import torch
@@ -106,7 +107,7 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
     """Make a CandidateFault of an exception that the candidate raised while `phase`."""
     line, column = place(error, path)
     # The scratch folder is gone by the time the message is read: keep the file's name alone.
-    text = message_of(error).replace(f"{path.parent}/", "")
+    text = message_of(error).replace(f"{path.parent}/", "") + _nearest_names(error)
 
     def fault(verdict: Verdict, kind: str, message: str) -> CandidateFault:
         finding = Finding(kind=kind, message=message, line=line, column=column)
@@ -126,6 +127,15 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
     if phase == IMPORTING:
         return fault(Verdict.COMPILE_FAILED, "import-error", f"The file did not import: {name}: {text}")
     return fault(Verdict.CRASHED, "exception", f"It raised {name} while {phase}: {text}")
+
+
+def _nearest_names(error: BaseException) -> str:
+    """Return the names of a module that resemble one that it lacks: ``cute.arch.warp_max``."""
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, ModuleType):
+        return ""
+    public = [name for name in vars(error.obj) if not name.startswith("_")]
+    near = difflib.get_close_matches(error.name, public)
+    return f". Names like it there: {', '.join(near)}" if near else ""
 
 
 IMPORTING = "importing it"

@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.core.errors import UsageError
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import NotebookUsageError
 from cutegen_nb.notebook.handle import DisplayResult
 from cutegen_nb.notebook.teaching.assignments import keep_mark, known_exercises, named_exercise
+from cutegen_nb.prompting.diagnostics import reduced_log
 from cutegen_nb.report.html.mark import render
 from cutegen_nb.report.markup import visible
-from cutegen_nb.teaching.answer_check import check_answer
+from cutegen_nb.teaching.answer_check import CheckedAnswer, check_answer
 from cutegen_nb.teaching.exercise import Exercise
 from cutegen_nb.teaching.marking import AnswerMark
 from cutegen_nb.teaching.submission import answers_in, read_cells
@@ -22,6 +24,8 @@ from cutegen_nb.wiring import Settings
 
 SIMULATED = Settings(device="simulator")
 """Settings of a check: the simulator on every machine, because targets are simulated counts."""
+_RAN = tuple(Judged(verdict=verdict) for verdict in (Verdict.PASSED, Verdict.WRONG_VALUES))
+"""Outcomes of an answer whose calls came to their end."""
 _STILL_RUNNING = (
     "Still running. If a loop of the kernel never ends, the check ends it after a minute; "
     "to stop it now, interrupt the cell (■)."
@@ -40,7 +44,7 @@ def check(name: str, source: str) -> AnswerMark:
     """
     exercise = named_exercise(name)
     with _own_engine() as engine:
-        return _checked(exercise, source, engine)
+        return _checked(exercise, source, engine).mark
 
 
 def check_notebook(path: str) -> dict[str, AnswerMark]:
@@ -56,7 +60,7 @@ def check_notebook(path: str) -> dict[str, AnswerMark]:
         raise NotebookUsageError(str(error)) from None
     with _own_engine() as engine:
         return {
-            name: _checked(exercise, answers[name].source, engine)
+            name: _checked(exercise, answers[name].source, engine).mark
             for name, exercise in known.items()
             if name in answers
         }
@@ -77,9 +81,10 @@ def check_cell(engine: EventLoopThread, rest: str, cell: str) -> AnswerMark:
         raise NotebookUsageError(
             f"the cell is empty: write a kernel and {exercise.signature} below the first line"
         )
-    mark = _checked(exercise, f"# %%cutegen check {exercise.name}\n{cell}", engine, _say_still_running)
-    keep_mark(mark)
-    return mark
+    checked = _checked(exercise, f"# %%cutegen check {exercise.name}\n{cell}", engine, _say_still_running)
+    _show_output(checked.evaluation)
+    keep_mark(checked.mark)
+    return checked.mark
 
 
 def shown_mark(mark: AnswerMark) -> DisplayResult:
@@ -91,12 +96,21 @@ def _say_still_running() -> None:
     print(_STILL_RUNNING, flush=True)  # noqa: T201 - the output of the cell
 
 
+def _show_output(evaluation: Evaluation | None) -> None:
+    """Print what the answer printed in its calls; where it did not run, that is the compiler's own text."""
+    if evaluation is None or evaluation.outcome not in _RAN:
+        return
+    text = reduced_log(evaluation.log).strip()
+    if text:
+        print(f"Your answer printed, in all calls of the check:\n{text}\n")  # noqa: T201 - the output of the cell
+
+
 def _checked(
     exercise: Exercise, source: str, engine: EventLoopThread, late: Callable[[], object] | None = None
-) -> AnswerMark:
+) -> CheckedAnswer:
     try:
         evaluator = engine.evaluator(replace(SIMULATED, target=exercise.gpu))
-        return engine.result(check_answer(exercise, source, evaluator), late).mark
+        return engine.result(check_answer(exercise, source, evaluator), late)
     except KeyboardInterrupt:
         raise NotebookUsageError("interrupted: nothing was checked") from None
 

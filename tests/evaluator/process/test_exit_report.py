@@ -57,6 +57,13 @@ def test_each_end_without_a_result_has_its_verdict_and_sentence(ended, verdict, 
     assert bool(found.exhibits) is (verdict is Verdict.CHEATED)
 
 
+def test_a_kernel_that_is_not_compiled_in_time_is_told_of_loops_that_never_end():
+    found = exit_report.verdict_without_result(
+        run("deadline", None), LIMITS, f"{STAGE}, compiling", "simulator"
+    )
+    assert "one over a tensor (`sum(x)`, `for v in x`) has no end" in found.summary
+
+
 def test_the_end_of_the_output_is_kept():
     found = exit_report.verdict_without_result(run(log="a" * 9000 + "end"), LIMITS, STAGE, "simulator")
     assert len(found.log) == exit_report.LOG_CHARACTERS

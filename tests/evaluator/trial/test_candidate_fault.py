@@ -108,6 +108,13 @@ def test_whatever_the_dsl_raises_did_not_compile(tmp_path):
     assert fault.finding.message.endswith("of which 8.49 GiB is free.")
 
 
+def test_a_name_that_a_module_lacks_is_told_with_those_like_it(raised):
+    told = "module 'linecache' has no attribute 'getlin'. Names like it there: getline, getlines"
+    assert told in raised("import linecache\nlinecache.getlin").finding.message
+    assert "Names like it" not in raised("import linecache\nlinecache.zzzzzz").finding.message
+    assert "Names like it" not in raised("'text'.uper").finding.message
+
+
 def test_a_fault_within_a_fault_stays_as_it_is(tmp_path):
     inner = classify(ValueError("inner"), CONSTRUCTING, tmp_path / "candidate.py")
     with pytest.raises(CandidateFault) as caught, blamed(RUNNING, tmp_path / "candidate.py"):

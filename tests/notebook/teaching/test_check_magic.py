@@ -27,6 +27,8 @@ ENDLESS = SOLUTION.replace(
     "        j = i\n        while j >= 0:\n            j = j * 1\n            out[0] = x[0]\n        out[i] = total\n",
 )
 
+PRINTING = '        if i == 0:\n            cute.printf("total %d\\n", i)\n        out[i] = total\n'
+
 SENTENCES = {
     "%%cutegen check\nx = 1": "check needs the name of an exercise: there is threads/1",
     "%%cutegen check thread/3\nx = 1": "there is no exercise 'thread/3': did you mean threads/3?",
@@ -65,6 +67,13 @@ def test_an_answer_is_marked_and_leaves_no_variable(kernel: Kernel):
     broken = kernel.run("%%cutegen check threads/3\nx = = 1")
     assert broken.status == "ok", "what a student gets wrong is a mark, not an error"
     assert "Line 2 is not Python: invalid syntax." in broken.plain
+
+
+def test_what_an_answer_prints_is_shown_above_its_mark(kernel: Kernel):
+    ran = kernel.run("%%cutegen check threads/3\n" + SOLUTION.replace("        out[i] = total\n", PRINTING))
+    assert ran.status == "ok"
+    assert "Your answer printed, in all calls of the check:\ntotal 0" in ran.plain
+    assert "solved, 3 of 3 points" in ran.plain
 
 
 def test_cheats_and_their_scoreboard_are_magics_too(kernel: Kernel):
