@@ -14,7 +14,7 @@ from cutegen_nb.analysis.source.lines import spilled_by_line
 from cutegen_nb.core.device import Device
 from cutegen_nb.core.nsight.metrics import ACHIEVED_OCCUPANCY
 from cutegen_nb.core.problem import ProblemFacts
-from cutegen_nb.core.profile import Counters, LaunchProfile, Profile
+from cutegen_nb.core.profile import Counters, LaunchProfile, Profile, function_name
 
 _FEW = 0.5
 """Share of idle multiprocessors from which a grid counts as too small."""
@@ -159,9 +159,9 @@ def serialised_wgmma(profile: Profile) -> Cause | None:
             continue
         return Cause(
             name="serialised-wgmma",
-            statement=f"In `{launch.kernel}` the compiler made each wgmma wait for the one before it (ptxas "
-            "C7514): the kernel reads sums behind a branch or in a later turn of the loop, so ptxas does not "
-            "see that they are done.",
+            statement=f"In `{function_name(launch.kernel)}` the compiler made each wgmma wait for the one "
+            "before it (ptxas C7514): the kernel reads sums behind a branch or in a later turn of the loop, "
+            "so ptxas does not see that they are done.",
             readings=(
                 CounterReading(name="wgmma in the code", value=count(products)),
                 CounterReading(name="WARPGROUP instructions (waits and fences)", value=count(waits)),

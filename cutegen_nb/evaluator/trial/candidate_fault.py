@@ -134,7 +134,7 @@ def _nearest_names(error: BaseException) -> str:
     if not isinstance(error, AttributeError) or not isinstance(error.obj, ModuleType):
         return ""
     public = [name for name in vars(error.obj) if not name.startswith("_")]
-    near = difflib.get_close_matches(error.name, public)
+    near = difflib.get_close_matches(error.name or "", public)
     return f". Names like it there: {', '.join(near)}" if near else ""
 
 
