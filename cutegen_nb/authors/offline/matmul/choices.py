@@ -60,6 +60,9 @@ FEW_TILES = 128
 """Largest number of 128 × 128 tiles for split-K: with so few, a large GPU has idle multiprocessors."""
 SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 8 and 16 × 8 × 16 have n = 8."""
+TOO_FEW_TO_SPLIT = 32
+"""Largest number of 128 × 128 tiles for which float32 stays with three products of TF32 on Hopper: fp16 parts
+cost a launch for each operand (at 512³ on an H200 0.018 ms with them, 0.014 without)."""
 LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
 MUCH_WORK = 2**35
@@ -151,14 +154,18 @@ def suits_wgmma(product: MatrixProduct) -> bool:
     # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
     operands = ((product.m, product.k), (product.n, product.k))
     fits = all(2 * elements((*one, product.batch)).full <= LARGEST_TENSOR for one in operands)
-    return fits and product.k.full >= LONG_ENOUGH and not wants_split(product)
+    small = product.operand_dtype == "float32" and _tiles(product) <= TOO_FEW_TO_SPLIT
+    return fits and product.k.full >= LONG_ENOUGH and not wants_split(product) and not small
 
 
 def wants_split(product: MatrixProduct) -> bool:
     """Return whether the full size has too few tiles for a large GPU, and enough depth to share."""
-    # Tiles of 128 × 128, rounded up: −(−a // b) = ⌈a / b⌉.
-    tiles = -(-product.m.full // 128) * -(-product.n.full // 128) * product.batch.full
-    return tiles <= FEW_TILES and product.k.full >= DEEP
+    return _tiles(product) <= FEW_TILES and product.k.full >= DEEP
+
+
+def _tiles(product: MatrixProduct) -> int:
+    """Return the tiles of 128 × 128 of the full size, rounded up: −(−a // b) = ⌈a / b⌉."""
+    return -(-product.m.full // 128) * -(-product.n.full // 128) * product.batch.full
 
 
 def _check_size(product: MatrixProduct) -> None:

@@ -11,16 +11,24 @@ from cutegen_nb.authors.offline.matmul.choices import (
     variant_for,
     wants_split,
 )
-from cutegen_nb.authors.offline.matmul.strategies import BLOCKING, SPLIT, TENSOR, TILES, VECTORS, WGMMA
+from cutegen_nb.authors.offline.matmul.strategies import (
+    BLOCKING,
+    SPLIT,
+    TENSOR,
+    THREE_PRODUCTS,
+    TILES,
+    VECTORS,
+    WGMMA,
+)
 from cutegen_nb.core.errors import Declined
 
 
-def product(m, n, k, *, contiguous=True):
+def product(m, n, k, *, contiguous=True, dtype="float16"):
     extents = {
         name: Extent(value, min(value, 16)) for name, value in (("m", m), ("n", n), ("k", k), ("batch", 1))
     }
     return SimpleNamespace(
-        **extents, k_contiguous=(contiguous, contiguous), operand_dtype="float16", triangle=None
+        **extents, k_contiguous=(contiguous, contiguous), operand_dtype=dtype, triangle=None
     )
 
 
@@ -38,6 +46,13 @@ def test_a_product_narrower_than_an_mma_stays_on_cuda_cores():
     assert not suits_tensor_cores(product(512, 4, 512, contiguous=False))
     assert BLOCKING in names(product(512, 4, 512, contiguous=False))
     assert WGMMA in names(product(4096, 4096, 4096))
+
+
+def test_a_small_float32_product_is_not_split_into_fp16_parts():
+    small, larger = product(512, 512, 512, dtype="float32"), product(1024, 1024, 512, dtype="float32")
+    assert THREE_PRODUCTS not in names(small)
+    assert THREE_PRODUCTS in names(larger)
+    assert WGMMA in names(product(512, 512, 512)), "16 bits need no parts"
 
 
 def test_a_vector_product_has_strategies_of_its_own():
