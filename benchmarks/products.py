@@ -3,10 +3,11 @@
     python benchmarks/products.py [--dtypes float32,float16,bfloat16] [--out F]
 
 Two of its kernels: ``mma``, the last that it writes for any GPU from sm_80 on (``multistage-copies``), and
-``wgmma``, that for Hopper (``three-fp16-products`` for float32, ``tma-wgmma`` for 16 bits). They and
-``torch.matmul``, without TF32, run in turns, each call after a write of eight times the L2; the host's part
-of a launch is hidden. Printed are the medians of CUDA events, the ratios cuBLAS ÷ ours, above 1 where ours is
-faster, and the relative errors against a product in float64.
+``wgmma``, that for Hopper (``three-fp16-products`` for float32, ``tma-wgmma`` for 16 bits); where tiles are
+few also ``split``, ``mma`` with ``split-k``. They and ``torch.matmul``, without TF32, run in turns, each call
+after a write of eight times the L2; the host's part of a launch is hidden. Printed are the medians of CUDA
+events, the ratios cuBLAS ÷ ours, above 1 where ours is faster, and the relative errors against a product in
+float64.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.authors.offline.matmul.strategies import MULTISTAGE, TENSOR, THREE_PRODUCTS, WGMMA
+from cutegen_nb.authors.offline.matmul.strategies import MULTISTAGE, SPLIT, TENSOR, THREE_PRODUCTS, WGMMA
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
@@ -46,6 +47,8 @@ SHAPES = (
     (4097, 4095, 4093),
 )
 """M, N, K."""
+FEW_TILES = ((128, 4096, 4096), (256, 8192, 8192), (1024, 1024, 4096))
+"""M, N, K of deep products with few tiles, for which ``split`` is timed too."""
 TRANSPOSED = (("A", "B"), ("A.T", "B"), ("A", "B.T"), ("A.T", "B.T"))
 """Operands as they lie in memory; all four at 4096³, as given at the other shapes."""
 TURNS = 15
@@ -156,6 +159,11 @@ def main() -> None:
                 for size in SHAPES if (left, right) == ("A", "B") else SHAPES[3:4]:
                     rows.append(measured(modules, left, right, dtype, size))
                     print(line(rows[-1]), flush=True)
+            modules = kernels("A", "B", dtype, folder)
+            split = kernel((TENSOR, MULTISTAGE, SPLIT), "A", "B", dtype, folder)
+            for size in FEW_TILES:
+                rows.append(measured({**modules, "split": split}, "A", "B", dtype, size))
+                print(line(rows[-1]), flush=True)
             for name in modules:
                 mean = statistics.geometric_mean(row["ratio"][name] for row in rows if row["dtype"] == dtype)
                 print(f"{dtype}, {name}: {mean:.2f}× cuBLAS in the geometric mean")

@@ -60,9 +60,14 @@ FEW_TILES = 128
 """Largest number of 128 × 128 tiles for split-K: with so few, a large GPU has idle multiprocessors."""
 SMALLEST_MMA = 8
 """Smallest extent of an MMA: those of 16 × 8 × 8 and 16 × 8 × 16 have n = 8."""
-TOO_FEW_TO_SPLIT = 32
-"""Largest number of 128 × 128 tiles for which float32 stays with three products of TF32 on Hopper: fp16 parts
-cost a launch for each operand (at 512³ on an H200 0.018 ms with them, 0.014 without)."""
+FEWEST_OF_PARTS = 33
+"""Fewest 128 × 128 tiles for which float32 is split into fp16 parts on Hopper, which costs a launch for each
+operand. On an H200 512³, 16 tiles, takes 0.018 ms with them and 0.014 without; 1024 × 1024 × 4096, 64 tiles,
+0.065 and, with split-K, 0.131 (``benchmarks/products.py``)."""
+FEWEST_BESIDE_SPLIT = 24
+"""The same for 16 bits where split-K, for which there is no kernel by wgmma, is the other choice. On an
+H200 128 × 4096 × 4096, 32 tiles, takes 0.021 ms by wgmma and 0.026 with split-K; half the tiles leave three
+quarters of the multiprocessors idle."""
 LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
 MUCH_WORK = 2**35
@@ -77,7 +82,8 @@ def strategies_for(product: MatrixProduct) -> tuple[Strategy, ...]:
     if is_vector_product(product):
         return ROW_STRATEGIES
     more = [SKIP_STRATEGY] if product.triangle else []
-    more += [SPLIT_STRATEGY] if wants_split(product) else []
+    if wants_split(product):
+        more.append(replace(SPLIT_STRATEGY, architectures=BUT_HOPPER if suits_wgmma(product) else ()))
     return (*(() if starts_tiled(product) else (TILE_STRATEGY,)), *_after_tiles(product), *more)
 
 
@@ -154,8 +160,10 @@ def suits_wgmma(product: MatrixProduct) -> bool:
     # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
     operands = ((product.m, product.k), (product.n, product.k))
     fits = all(2 * elements((*one, product.batch)).full <= LARGEST_TENSOR for one in operands)
-    small = product.operand_dtype == "float32" and _tiles(product) <= TOO_FEW_TO_SPLIT
-    return fits and product.k.full >= LONG_ENOUGH and not wants_split(product) and not small
+    fewest = FEWEST_BESIDE_SPLIT if wants_split(product) else 1
+    if product.operand_dtype == "float32":
+        fewest = FEWEST_OF_PARTS
+    return fits and product.k.full >= LONG_ENOUGH and _tiles(product) >= fewest
 
 
 def wants_split(product: MatrixProduct) -> bool:

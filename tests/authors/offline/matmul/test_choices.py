@@ -55,6 +55,17 @@ def test_a_small_float32_product_is_not_split_into_fp16_parts():
     assert WGMMA in names(product(512, 512, 512)), "16 bits need no parts"
 
 
+@pytest.mark.parametrize(("dtype", "step"), [("float16", WGMMA), ("float32", THREE_PRODUCTS)])
+def test_a_deep_product_is_split_on_hopper_only_where_its_tiles_are_very_few(dtype, step):
+    """On an H200 1024 × 1024 × 4096 takes half the time by wgmma, without split-K."""
+    deep, few = product(1024, 1024, 4096, dtype=dtype), product(512, 512, 65536, dtype=dtype)
+    assert step in names(deep)
+    assert step not in names(few)
+    for given, on_hopper in ((deep, False), (few, True)):
+        (split,) = (item for item in strategies_for(given) if item.name == SPLIT)
+        assert (not split.architectures or "sm_90" in split.architectures) is on_hopper
+
+
 def test_a_vector_product_has_strategies_of_its_own():
     assert TENSOR not in names(product(4096, 1, 4096))
     assert TILES not in names(product(4096, 1, 4096))
