@@ -100,16 +100,17 @@ def _driver() -> str:
 
 
 def table(results: Iterable[dict[str, Any]]) -> str:
-    """Return the rows of all results in Markdown, and the statistics below."""
-    lines, every = [], []
+    """Return the rows of all results in Markdown, and statistics of the last run of each problem."""
+    lines: list[str] = []
+    every: dict[str, dict[str, Any]] = {}
     for result in results:
         lines += [f"{result['device']}, driver {result['driver']}, {result['date']}: {result['command']}", ""]
         lines += ["| problem | outcome | rounds | ms | share of the roof | × eager | × torch.compile | s |"]
         lines += ["|---|---|---|---|---|---|---|---|"]
         problems = sorted(result["problems"].items(), key=lambda item: _place(item[0]))
         lines += [_row(stem, item) for stem, item in problems]
-        every += problems
-    return "\n".join([*lines, "", *_statistics(every)])
+        every |= problems
+    return "\n".join([*lines, "", *_statistics([*every.items()])])
 
 
 def _place(stem: str) -> tuple[str, int]:

@@ -63,10 +63,10 @@ SMALLEST_MMA = 8
 FEWEST_OF_PARTS = 33
 """Fewest 128 × 128 tiles for which float32 is split into fp16 parts on Hopper, which costs a launch for each
 operand. On an H200 512³, 16 tiles, takes 0.018 ms with them and 0.014 without; 1024 × 1024 × 4096, 64 tiles,
-0.065 and, with split-K, 0.131 (``benchmarks/products.py``)."""
+0.081 and, with split-K, 0.134 (``benchmarks/products.py``)."""
 FEWEST_BESIDE_SPLIT = 24
 """The same for 16 bits where split-K, for which there is no kernel by wgmma, is the other choice. On an
-H200 128 × 4096 × 4096, 32 tiles, takes 0.021 ms by wgmma and 0.026 with split-K; half the tiles leave three
+H200 128 × 4096 × 4096, 32 tiles, takes 0.020 ms by wgmma and 0.025 with split-K; half the tiles leave three
 quarters of the multiprocessors idle."""
 LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
