@@ -105,6 +105,8 @@ class Condition(StrEnum):
     """The reference masks values or takes a triangle."""
     SHORTCUT = "shortcut"
     """An identity saves a step of the reference: a product's output is summed, or an extent is 1."""
+    SERIALISED_WGMMA = "serialised wgmma"
+    """ptxas made each ``wgmma`` of the kernel wait for the one before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

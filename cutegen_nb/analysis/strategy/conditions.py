@@ -240,6 +240,12 @@ def _shortcut(here: Circumstances) -> Answer | None:
     return (bool(found), found or "no identity saves a step of the reference") if graph.nodes else None
 
 
+def _serialised_wgmma(here: Circumstances) -> Answer | None:
+    found = here.traits.serialised_wgmma
+    said = "each wgmma waits for the one before it" if found else "no wgmma waits for the one before it"
+    return None if found is None else (found, said)
+
+
 _PREDICATES: dict[Condition, _Predicate] = {
     Condition.ROWS_FILL_DEVICE: _of_rows(_rows_fill_device),
     Condition.FEW_ROWS: _of_rows(_few_rows),
@@ -261,5 +267,6 @@ _PREDICATES: dict[Condition, _Predicate] = {
     Condition.EPILOGUE: _epilogue,
     Condition.MASK: _mask,
     Condition.SHORTCUT: _shortcut,
+    Condition.SERIALISED_WGMMA: _serialised_wgmma,
 }
 """Predicate of each condition."""

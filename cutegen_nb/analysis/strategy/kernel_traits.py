@@ -23,6 +23,7 @@ from cutegen_nb.analysis.bottleneck.full_grid import (
     is_scaled,
     values_passed_bytes,
 )
+from cutegen_nb.analysis.bottleneck.launch_causes import serialised_wgmma
 from cutegen_nb.analysis.hardware.occupancy import WARP_THREADS, launch_occupancy
 from cutegen_nb.analysis.problem.extents import Rows, largest_given, product_of, rows_of
 from cutegen_nb.analysis.source.loops import LoopFacts, loop_facts
@@ -102,6 +103,8 @@ class KernelTraits:
     """Instructions that a warp issues between a load and its first use, on average over its waits."""
     groups_in_flight: int = 0
     """Groups of asynchronous copies that a wait leaves under way."""
+    serialised_wgmma: bool | None = None
+    """True if ptxas made each ``wgmma`` wait for the one before it; None where no machine code was read."""
     conflict_ratio: float | None = None
     """Wavefronts of shared memory ÷ least wavefronts; None without shared memory."""
 
@@ -185,6 +188,7 @@ def _from_counts(
         staged_fraction=_staged(counters),
         multiply_adds_a_load=_multiply_adds(counters, run),
         tensor_types=_tensor_types(heavy),
+        serialised_wgmma=_serialised_wgmma(profile),
         async_copies=any(
             "async-copy" in launch.counters.gmem_accesses or _has(launch, COPIES) for launch in heavy
         ),
@@ -322,6 +326,11 @@ def _tensor_types(launches: Sequence[LaunchProfile]) -> tuple[str, ...]:
         if pipe[:7] == "tensor."
     }
     return tuple(sorted(found)) or (("?",) if any(_has(launch, TENSOR) for launch in launches) else ())
+
+
+def _serialised_wgmma(profile: Profile) -> bool | None:
+    read = any(launch.code and launch.code.language == "SASS" for launch in profile.launches)
+    return serialised_wgmma(profile) is not None if read else None
 
 
 def _has(launch: LaunchProfile, kind: str) -> bool:

@@ -40,7 +40,7 @@ OTHER_SIDE = {
     Condition.MASK: ("relu", (64, 64)),
 }
 """Workloads for which a condition does not hold, where that is no matter of extents."""
-OF_THE_GRID = {Condition.FEW_CTAS, Condition.SEVERAL_WAVES}
+OF_THE_KERNEL = {Condition.FEW_CTAS, Condition.SEVERAL_WAVES, Condition.SERIALISED_WGMMA}
 OF_ROWS = [
     case[0]
     for case in CASES
@@ -63,7 +63,18 @@ def test_each_condition_holds_on_one_side_and_not_on_the_other(workloads, here, 
 
 
 def test_every_condition_is_tested():
-    assert {case[0] for case in CASES} | OF_THE_GRID == set(Condition)
+    assert {case[0] for case in CASES} | OF_THE_KERNEL == set(Condition)
+
+
+def test_serialised_wgmma_are_read_from_the_kernel(workloads, here):
+    full = workloads.product(64, 64, 64)
+    answers = [
+        holds(Condition.SERIALISED_WGMMA, here(full, serialised_wgmma=found)) for found in (True, False)
+    ]
+    assert answers == [
+        (True, "each wgmma waits for the one before it"),
+        (False, "no wgmma waits for the one before it"),
+    ]
 
 
 def test_the_grid_is_compared_with_the_device(workloads, here):
