@@ -155,15 +155,20 @@ def suits_tensor_cores(product: MatrixProduct) -> bool:
     return min(product.m.full, product.n.full, product.k.full) >= SMALLEST_MMA
 
 
-def suits_wgmma(product: MatrixProduct) -> bool:
-    """Return whether the full size has work for CTAs that fill a multiprocessor each, for long enough."""
+def fits_wgmma(product: MatrixProduct) -> bool:
+    """Return whether a kernel by wgmma reaches all of the operands, and has a k long enough for its start."""
     # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
     operands = ((product.m, product.k), (product.n, product.k))
     fits = all(2 * elements((*one, product.batch)).full <= LARGEST_TENSOR for one in operands)
+    return fits and product.k.full >= LONG_ENOUGH
+
+
+def suits_wgmma(product: MatrixProduct) -> bool:
+    """Return whether wgmma is the faster choice on Hopper: there are tiles enough."""
     fewest = FEWEST_BESIDE_SPLIT if wants_split(product) else 1
     if product.operand_dtype == "float32":
         fewest = FEWEST_OF_PARTS
-    return fits and product.k.full >= LONG_ENOUGH and _tiles(product) >= fewest
+    return fits_wgmma(product) and _tiles(product) >= fewest
 
 
 def wants_split(product: MatrixProduct) -> bool:
