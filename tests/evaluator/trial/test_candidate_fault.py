@@ -111,7 +111,7 @@ def test_whatever_the_dsl_raises_did_not_compile(tmp_path):
 def test_a_name_that_a_module_lacks_is_told_with_those_like_it(raised):
     told = "module 'linecache' has no attribute 'getlin'. Names like it there: getline, getlines"
     assert told in raised("import linecache\nlinecache.getlin").finding.message
-    assert "Names like it" not in raised("import linecache\nlinecache.zzzzzz").finding.message
+    assert "Names like it" not in raised("import linecache\nlinecache.zzzzzzzzzz").finding.message
     assert "Names like it" not in raised("'text'.uper").finding.message
 
 
