@@ -164,11 +164,11 @@ def fits_wgmma(product: MatrixProduct) -> bool:
 
 
 def suits_wgmma(product: MatrixProduct) -> bool:
-    """Return whether wgmma is the faster choice on Hopper: there are tiles enough."""
+    """Return whether wgmma is the faster choice on Hopper: no extent is tiny, and there are tiles enough."""
     fewest = FEWEST_BESIDE_SPLIT if wants_split(product) else 1
     if product.operand_dtype == "float32":
         fewest = FEWEST_OF_PARTS
-    return fits_wgmma(product) and _tiles(product) >= fewest
+    return suits_tensor_cores(product) and fits_wgmma(product) and _tiles(product) >= fewest
 
 
 def wants_split(product: MatrixProduct) -> bool:

@@ -66,6 +66,13 @@ def test_a_deep_product_is_split_on_hopper_only_where_its_tiles_are_very_few(dty
         assert (not split.architectures or "sm_90" in split.architectures) is on_hopper
 
 
+def test_a_deep_product_too_narrow_for_an_mma_keeps_split_k_on_hopper():
+    (split,) = (
+        item for item in strategies_for(product(4, 4096, 4096, contiguous=False)) if item.name == SPLIT
+    )
+    assert not split.architectures
+
+
 def test_a_vector_product_has_strategies_of_its_own():
     assert TENSOR not in names(product(4096, 1, 4096))
     assert TILES not in names(product(4096, 1, 4096))

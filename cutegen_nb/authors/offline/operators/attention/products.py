@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cutegen_nb.authors.offline.expressions.expressions import Leaf, ValueType
 from cutegen_nb.authors.offline.graph.ir import Extent, elements
-from cutegen_nb.authors.offline.matmul.choices import LARGEST_TENSOR, fits_wgmma
+from cutegen_nb.authors.offline.matmul.choices import LARGEST_TENSOR, fits_wgmma, wants_split
 from cutegen_nb.authors.offline.matmul.graph import MatrixProduct
 from cutegen_nb.authors.offline.matmul.sizes import Factor, Sizes, SymbolicSize
 from cutegen_nb.authors.offline.matmul.source import MatmulVariant, ProductFunction, function_of
@@ -22,9 +22,8 @@ def suits_products(call: OperatorCall) -> bool:
     """Return whether both products fit wgmma and a row of scores fits in a CTA's registers."""
     scores, values = _products(call)
     size = max(elements((item.m, item.n, item.batch)).full for item in (scores, values))
-    return (
-        fits_wgmma(scores) and fits_wgmma(values) and scores.n.full <= _LONGEST_ROW and size <= LARGEST_TENSOR
-    )
+    fit = all(fits_wgmma(item) and not wants_split(item) for item in (scores, values))
+    return fit and scores.n.full <= _LONGEST_ROW and size <= LARGEST_TENSOR
 
 
 def products_text(call: OperatorCall) -> tuple[str, str]:
