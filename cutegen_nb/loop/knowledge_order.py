@@ -16,6 +16,12 @@ from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Condition, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation
 
+_FIRST = {
+    Condition.SHORTCUT: "the others gain on what an identity of the graph leaves",
+    Condition.SERIALISED_WGMMA: "the kernel's machine code has what it mends",
+}
+"""Conditions of strategies that come before those that records prefer, with the reason."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -24,7 +30,7 @@ class Choice:
     strategy: Strategy
     """The strategy."""
     because: str
-    """Sentence on what decided, a record or an identity of the graph; empty where neither did."""
+    """Sentence on what decided, a record or a condition; empty where neither did."""
     is_last: bool = False
     """True if the records put it last."""
 
@@ -52,11 +58,9 @@ def chosen(
     first, passed_over = found[0], next(item for item in found if item.strategy is offered[0])
     if first is passed_over:
         return Choice(strategy=first.strategy, because="")
-    if _is_identity(first.strategy) and not first.is_last:
-        because = (
-            f"{first.strategy.name} comes first: the others gain on what an identity of the graph leaves"
-        )
-        return Choice(strategy=first.strategy, because=because)
+    reason = _reason(first.strategy)
+    if reason and not first.is_last:
+        return Choice(strategy=first.strategy, because=f"{first.strategy.name} comes first: {reason}")
     won = bool(first.because) and not first.is_last
     return first if won else Choice(strategy=first.strategy, because=passed_over.because)
 
@@ -66,9 +70,9 @@ def ordered(
 ) -> tuple[Choice, ...]:
     """Order strategies: one that won on like problems first, one that lost there last.
 
-    A strategy for an identity of the graph comes before all, unless it lost: the others gain on what it
-    leaves. Among strategies without a record, and without records at all, the order stays. It also stays for
-    the ladder of an author whose strategies name no preconditions: its steps build on one another.
+    A strategy for an identity of the graph, or for a fault that the machine code shows, comes before all,
+    unless it lost. Among strategies without a record, and without records at all, the order stays. It also
+    stays for the ladder of an author whose strategies name no preconditions: its steps build on one another.
     """
     is_ladder = not any(item.absent or item.present or item.requires for item in offered)
     gains = {} if is_ladder or not records else _gains(offered, records, session, parent)
@@ -76,8 +80,9 @@ def ordered(
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
 
 
-def _is_identity(strategy: Strategy) -> bool:
-    return Condition.SHORTCUT in strategy.requires
+def _reason(strategy: Strategy) -> str:
+    """Return the reason for a strategy to come before all; empty without one."""
+    return next((reason for condition, reason in _FIRST.items() if condition in strategy.requires), "")
 
 
 def _choice(strategy: Strategy, found: ExpectedGain | None) -> Choice:
@@ -99,7 +104,7 @@ def _gains(
 
 def _place(strategy: Strategy, found: ExpectedGain | None) -> tuple[int, float]:
     place, gain = _rank(found)
-    return (-1, gain) if _is_identity(strategy) and not (found and found.loses) else (place, gain)
+    return (-1, gain) if _reason(strategy) and not (found and found.loses) else (place, gain)
 
 
 def _rank(found: ExpectedGain | None) -> tuple[int, float]:

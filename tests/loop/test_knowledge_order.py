@@ -70,8 +70,9 @@ def test_what_won_comes_first_and_what_lost_last(effects, order):
     assert "".join(choice.strategy.name for choice in found) == order
 
 
-def test_an_identity_of_the_graph_comes_before_what_won():
-    offered = (*OFFERED[:2], replace(OFFERED[2], requires=(Condition.SHORTCUT,)))
+@pytest.mark.parametrize("condition", [Condition.SHORTCUT, Condition.SERIALISED_WGMMA])
+def test_an_identity_of_the_graph_and_a_fault_in_machine_code_come_before_what_won(condition):
+    offered = (*OFFERED[:2], replace(OFFERED[2], requires=(condition,)))
     for records, order in (
         ([record("b", 2.0)], "cba"),
         ([record("b", 2.0), record("c", 1.1)], "cba"),
