@@ -23,6 +23,8 @@ PRODUCTS = {
     "wide half": problem("A @ B", "M, N, K = 1400, 3072, 264", HALF),  # tiles of 256 columns, stored by TMA
     "wide odd half": problem("torch.nn.functional.gelu(A @ B)", "M, N, K = 1400, 3071, 264", HALF),
     "gelu half": problem("torch.nn.functional.gelu(A @ B)", "M, N, K = 100, 72, 264", HALF),
+    "half to float": problem("(A @ B).float() * 0.5", "M, N, K = 140, 72, 264", HALF),
+    "half result transposed": problem("(A @ B).T.relu()", "M, N, K = 140, 72, 264", HALF),
     "odd half": problem("A @ B", "M, N, K = 67, 131, 29", HALF),
     "both transposed half": problem("A.T @ B.T", "M, N, K = 160, 96, 72",
                                     {"A": "torch.randn(K, M).half()", "B": "torch.randn(N, K).half()"}),

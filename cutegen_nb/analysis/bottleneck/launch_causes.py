@@ -29,8 +29,8 @@ _WGMMA = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _FEW_WGMMA = 4
 """Fewest ``wgmma`` of a kernel that is reported: a loop with one or two may wait for each on purpose."""
 _SERIALISED = 0.4
-"""Share of a kernel's time that serialised ``wgmma`` cost on an H200: 0.4 of a product in which one warp
-group multiplies at a time, 0.1 of one in which two do."""
+"""Share of a kernel's time that serialised ``wgmma`` cost in trials on an H200: 0.4 of a product in which one
+warp group multiplies at a time, 0.1 of one in which two do. The larger, so that the cause is seen."""
 _FULL_WARPS = 16
 """Resident warps that hide most latency with a few independent loads each (Volkov, GTC 2010)."""
 

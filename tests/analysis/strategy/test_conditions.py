@@ -66,7 +66,7 @@ def test_every_condition_is_tested():
     assert {case[0] for case in CASES} | OF_THE_KERNEL == set(Condition)
 
 
-def test_serialised_wgmma_are_read_from_the_kernel(workloads, here):
+def test_serialised_wgmma_are_a_condition_on_the_kernel(workloads, here):
     full = workloads.product(64, 64, 64)
     answers = [
         holds(Condition.SERIALISED_WGMMA, here(full, serialised_wgmma=found)) for found in (True, False)

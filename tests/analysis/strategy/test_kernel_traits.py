@@ -223,3 +223,17 @@ def test_the_heaviest_launch_gives_grid_block_and_resources(relu):
     assert (found.ctas, found.threads, found.registers, found.smem_bytes) == (16, 256, 40, 1536)
     assert found.resident_ctas == 6  # 65,536 registers ÷ (40 × 256)
     assert found.narrowest_bits == 128  # a launch that moves a thousandth tells nothing
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ((("HGMMA", 4), ("WARPGROUP", 8)), True),
+        ((("HGMMA", 4), ("WARPGROUP", 3)), False),
+        ((("HMMA", 4),), False),
+        (None, None),
+    ],
+)
+def test_serialised_wgmma_are_read_from_the_machine_code_of_any_launch(product, code, found):
+    launches = [launch(), launch(code=code)] if code else [launch(code=None)]
+    assert kernel_traits(PLAIN, product, profile(*launches)).serialised_wgmma is found
