@@ -33,6 +33,60 @@ def reference(x, y):
 def get_inputs():
     return [torch.randn(4, 6, 3), torch.randn(3, 5, 12)]
 """,
+    "a rotary embedding of two halves": """
+def reference(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+def get_inputs():
+    return [torch.randn(2, 6, 3, 16), torch.randn(6, 1, 8), torch.randn(6, 1, 8)]
+""",
+    "every second element, stacked again": """
+def reference(x, y):
+    a, b = x[..., ::2], x[..., 1::2]
+    return torch.stack([a - y, b + y], -1).flatten(-2), torch.stack([a, b])
+
+def get_inputs():
+    return [torch.randn(5, 7, 12), torch.randn(6)]
+""",
+    "parts of several widths in half precision": """
+def reference(x, y, z):
+    return torch.cat([x.relu(), y * 2, z], 1)
+
+def get_inputs():
+    return [torch.randn(4, 16, 3).half(), torch.randn(4, 5, 3).half(), torch.randn(4, 8, 3).half()]
+""",
+    "one tensor twice in a row, then softmax": """
+def reference(x):
+    return torch.softmax(torch.cat([x, x], -1), -1)
+
+def get_inputs():
+    return [torch.randn(5, 64)]
+""",
+    "rows beside their mean and largest element": """
+def reference(x):
+    mean = x.mean(-1, keepdim=True)
+    return torch.cat([x - mean, mean, x.amax(-1, keepdim=True)], -1)
+
+def get_inputs():
+    return [torch.randn(6, 33)]
+""",
+    "planes of a tensor": """
+def reference(x):
+    return x[:, 0] * x[:, 1] + x[:, 2].exp(), x[:, :, 3] - x[:, :, 0]
+
+def get_inputs():
+    return [torch.randn(6, 3, 20)]
+""",
+    "gates of a recurrent cell": """
+def reference(x, c):
+    i, f, g, o = x.split([24, 24, 24, 24], 1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+def get_inputs():
+    return [torch.randn(8, 96), torch.randn(8, 24)]
+""",
     "integers and booleans": """
 def reference(x, mask):
     return torch.where(mask, x * 3 - 1, -x), torch.logical_xor(mask, x > 2), x.sum(), x.amax(0), mask.any(1)
@@ -229,7 +283,7 @@ def test_offsets_of_64_bits_where_32_are_too_few(offline_simulator, value):
     [
         ("torch.cummax(x, 1)[0]", "cummax"),
         ("torch.sort(x)[0]", "sort"),
-        ("torch.cat([x, x])", "cat"),
+        ("torch.randn_like(x) + x", "draws random numbers"),
     ],
 )
 def test_what_it_cannot_write_it_declines_by_name(offline_simulator, value, named):

@@ -21,7 +21,7 @@ class _Elementwise:
     def __init__(self, request: KernelRequest) -> None:
         self.kernel, self.plan = request.kernel, request.plan
         self.variant, self.name = request.variant, request.name
-        self.nest = loop_nest(self.kernel, merge=self.variant.coalesced)
+        self.nest = loop_nest(self.kernel, merge=self.variant.coalesced, pitches=self.plan.pitches)
         self.loads = operands(self.kernel.loads, request.plan.dtype)
         self.stores = operands([store.access for store in self.kernel.element_stores], request.plan.dtype)
         self.counts = tuple(count for count, _ in self.kernel.counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import combinations
 
 from cutegen_nb.authors.offline.fused.loops import Loop, LoopNest
@@ -12,6 +13,8 @@ from cutegen_nb.authors.offline.fused.plan import PlannedKernel
 from cutegen_nb.authors.offline.graph.ir import ONE, Count, Extent, GraphProgram, Name, Op, elements
 from cutegen_nb.core.errors import Declined
 
+LARGEST_DENOMINATOR = 64
+"""Largest denominator of a number that is recognised as a share of an extent."""
 LARGEST_PRODUCT = 4
 """Largest number of extents tried together when a number has to be recognised as their product."""
 
@@ -100,6 +103,10 @@ class Sizes:
                 whole = elements([size for _, size in chosen])
                 if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
                     return f"{' * '.join(name for name, _ in chosen)} // {whole.full // extent.full}"
+        for name, size in dims:
+            share = _share(extent, size)
+            if share is not None:
+                return share.format(name)
         raise Declined(f"the offline author cannot compute the size {extent.full} from the inputs' sizes")
 
     def axis(self, axis: Axis) -> str:
@@ -123,6 +130,15 @@ class Sizes:
         if nest.cols and elements([loop.extent for loop in nest.cols]) == extent:
             return self._product([axis for loop in nest.cols for axis in loop.axes])
         return self.number(extent)
+
+
+def _share(extent: Extent, size: Extent) -> str | None:
+    """Expression for a share of another extent, such as the queries' of queries, keys and values."""
+    share = Fraction(extent.full, size.full)
+    if extent.full * size.scaled != extent.scaled * size.full or share.denominator > LARGEST_DENOMINATOR:
+        return None
+    divided = "" if share.denominator == 1 else f" // {share.denominator}"
+    return f"{share.numerator} * {{}}{divided}"
 
 
 def _factor(text: str) -> str:
@@ -178,8 +194,28 @@ def allocation(name: str, shape: Sequence[str], dtype: str, sizes: Sizes) -> str
     return f"{name} = torch.empty(({extents}), dtype=torch.{dtype}, device={first}.device)"
 
 
-def host_view(op: Op, sizes: Sizes) -> str:
-    """Statement that views a stored tensor with torch and makes it contiguous. Raises Declined."""
+def joined_allocation(op: Op, dtype: str, sizes: Sizes) -> list[str]:
+    """Statements that allocate a concatenation, and view each of its parts. Raises Declined."""
+    dim = op.dims[0]
+    shape = [sizes.by_dim[op.operands[0], at] for at in range(len(op.shape))]
+    lengths = [
+        sizes.by_dim.get((part, dim)) or sizes.number(sizes.program.shape(part)[dim]) for part in op.operands
+    ]
+    alike = len(set(lengths)) == 1
+    shape[dim] = " + ".join(lengths)
+    if alike:
+        shape[dim] = str(len(lengths)) if lengths[0] == "1" else f"{len(lengths)} * {_factor(lengths[0])}"
+    lines = [allocation(op.name, shape, dtype, sizes)]
+    for at, extent in enumerate(shape):
+        sizes.by_dim[op.name, at] = extent if re.fullmatch(r"\w+", extent) else f"{op.name}.shape[{at}]"
+    parts = ", ".join(op.operands)
+    sections = lengths[0] if alike else f"[{', '.join(lengths)}]"
+    return [*lines, f"{parts} = {op.name}.split({sections}, dim={dim})"]
+
+
+def host_view(op: Op, sizes: Sizes, *, dense: bool = True) -> str:
+    """Statement that views a stored tensor with torch, contiguous where it must be. Raises Declined."""
+    whole = "dense({})" if dense else "{}"
     source = op.args[0]
     assert isinstance(source, Name)
     if op.op == "permute":
@@ -194,9 +230,9 @@ def host_view(op: Op, sizes: Sizes) -> str:
         return f"{op.name} = dense({source.name}.{op.op}({extents}))"
     if kind in ("select", "narrow", "diagonal", "unfold") and all(isinstance(item, int) for item in rest):
         arguments = ", ".join(str(item) for item in rest)
-        return f"{op.name} = dense({source.name}.{kind}({arguments}))"
+        return f"{op.name} = {whole.format(f'{source.name}.{kind}({arguments})')}"
     if kind == "slice":
-        return f"{op.name} = dense({source.name}[{_slice(op, sizes)}])"
+        return f"{op.name} = {whole.format(f'{source.name}[{_slice(op, sizes)}]')}"
     raise Declined(f"the offline author does not write aten.{kind} with sizes that depend on the problem")
 
 

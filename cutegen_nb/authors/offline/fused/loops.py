@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cutegen_nb.authors.offline.fused.lowering import Axis, OperandAccess
+from cutegen_nb.authors.offline.fused.pitches import Pitch
 from cutegen_nb.authors.offline.fused.plan import PlannedKernel
 from cutegen_nb.authors.offline.graph.ir import ONE, Extent, elements
 
@@ -48,9 +50,14 @@ class LoopNest:
         return order[-1] if order else None
 
 
-def loop_nest(kernel: PlannedKernel, *, merge: bool = True) -> LoopNest:
-    """Merge the axes of a kernel to as few loops as its tensors allow; with `merge` off, one loop an axis."""
-    accesses = [access.axes for access in kernel.accesses]
+def loop_nest(
+    kernel: PlannedKernel, *, merge: bool = True, pitches: Mapping[str, Pitch] | None = None
+) -> LoopNest:
+    """Merge the axes of a kernel to as few loops as its tensors allow; with `merge` off, one loop an axis.
+
+    A tensor is dense unless `pitches` names it.
+    """
+    accesses = [_runs(access, (pitches or {}).get(access.value)) for access in kernel.accesses]
     rows = _merged(kernel.rows, accesses) if merge else [Loop((axis,)) for axis in kernel.rows]
     cols = _merged(kernel.cols, accesses) if merge else [Loop((axis,)) for axis in kernel.cols]
     # A kernel has at least one row, and one that reduces at least one column.
@@ -58,7 +65,20 @@ def loop_nest(kernel: PlannedKernel, *, merge: bool = True) -> LoopNest:
     return LoopNest(tuple(rows) or alone, tuple(cols) or (alone if kernel.reductions else ()))
 
 
-def _merged(axes: Sequence[Axis], accesses: Sequence[tuple[Axis, ...]]) -> list[Loop]:
+_Runs = list[tuple[Axis, ...]]
+"""Axes of a tensor in the order of memory, in runs without a gap between them."""
+
+
+def _runs(access: OperandAccess, pitch: Pitch | None) -> _Runs:
+    runs: _Runs = [()]
+    for dim, axes in enumerate(access.index):
+        if pitch is not None and dim in pitch.breaks:
+            runs.append(())
+        runs[-1] += axes
+    return runs
+
+
+def _merged(axes: Sequence[Axis], accesses: Sequence[_Runs]) -> list[Loop]:
     groups: list[list[Axis]] = []
     for axis in axes:
         # Axes side by side in every tensor have one common stride, so one loop covers both.
@@ -69,10 +89,8 @@ def _merged(axes: Sequence[Axis], accesses: Sequence[tuple[Axis, ...]]) -> list[
     return [Loop(tuple(group)) for group in groups]
 
 
-def _neighbours(slow: Axis, fast: Axis, order: tuple[Axis, ...]) -> bool:
+def _neighbours(slow: Axis, fast: Axis, runs: _Runs) -> bool:
     """Return whether a tensor has neither of the two axes, or both side by side in this order."""
-    if slow not in order and fast not in order:
+    if not any(axis in run for axis in (slow, fast) for run in runs):
         return True
-    if slow not in order or fast not in order:
-        return False
-    return order.index(fast) == order.index(slow) + 1
+    return any((slow, fast) in pairwise(run) for run in runs)

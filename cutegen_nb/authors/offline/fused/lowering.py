@@ -136,6 +136,8 @@ class ExpressionLowering:
         args = [self._argument(arg, op, index, stepwise=stepwise) for arg in op.args]
         kwargs = {key: self._argument(value, op, index, stepwise=stepwise) for key, value in op.kwargs}
         try:
+            if op.op == "part":
+                return pointwise("clone", args, {}, kind_of(op.dtype), op.dtype)
             return pointwise(op.op, args, kwargs, kind_of(op.dtype), op.dtype)
         except UnsupportedOperationError as problem:
             raise Declined(str(problem)) from problem

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_nb.authors.offline.constructor import Constructor
-from cutegen_nb.authors.offline.fused.host import Sizes, allocation, host_view, size_line, view, written_for
+from cutegen_nb.authors.offline.fused.host import (
+    Sizes,
+    allocation,
+    host_view,
+    joined_allocation,
+    size_line,
+    view,
+    written_for,
+)
 from cutegen_nb.authors.offline.fused.kernel_text import KernelText
 from cutegen_nb.authors.offline.fused.operands import Operand, is_wide
 from cutegen_nb.authors.offline.fused.plan import KernelPlan, PlannedKernel
@@ -47,6 +55,8 @@ def module_text(
     for text in launches:
         constants.update(text.constants)
         needed |= text.needed
+    if any("gaps(" in line for line in forward):
+        needed.add("gaps")
     parts = [render(part, needed=needed).strip("\n") for part in ("joins", "views")]
     sources = [part for part in parts if part]
     sources += [part.strip("\n") for part in functions.sources]
@@ -92,6 +102,7 @@ def _forward(
     groups = iter(texts)
     work: list[str | Op] = []
     viewed: set[str] = set()
+    allocated: set[str] = set()
     for step in plan.steps:
         if isinstance(step, Op):
             _add_host_views(plan, set(step.operands), sizes, work, viewed)
@@ -102,11 +113,17 @@ def _forward(
         _add_host_views(plan, {access.value for access in step.loads}, sizes, work, viewed)
         for store in (*step.element_stores, *step.row_stores):
             name = store.access.value
+            if name in plan.joined:
+                whole = plan.joined[name]
+                if whole.name not in allocated:
+                    allocated.add(whole.name)
+                    work += joined_allocation(whole, plan.dtype(whole.name), sizes)
+                continue
             shape = [sizes.by_dim[name, dim] for dim in range(len(program.shape(name)))]
             dtype = plan.dtype(name)
             work.append(allocation(name, shape, "uint8" if dtype == "bool" else dtype, sizes))
         for text in next(groups)[1]:
-            work += _launch(step, text, sizes, launch)
+            work += _launch(plan, step, text, sizes, launch)
     _add_host_views(plan, set(program.outputs), sizes, work, viewed)
     work.append(_returned(program))
     lines = [line for line in work if isinstance(line, str)]
@@ -157,10 +174,12 @@ def _add_host_views(
     for op in plan.host_views:
         if op.name in wanted and op.name not in viewed:
             viewed.add(op.name)
-            work.append(host_view(op, sizes))
+            work.append(host_view(op, sizes, dense=op.name not in plan.pitches))
 
 
-def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) -> list[str]:
+def _launch(
+    plan: KernelPlan, kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str
+) -> list[str]:
     """Statements that view each tensor for the kernel's loops, and launch the kernel."""
     lines = scratch_lines(text, sizes)
     shown = {t: view(t.access, text.nest, sizes) for t in text.tensors}
@@ -176,7 +195,9 @@ def _launch(kernel: PlannedKernel, text: KernelText, sizes: Sizes, method: str) 
         comment = [
             "# The length of a vector, which must not cross the end of the fastest dimension, comes last."
         ]
-        numbers.append(f"math.gcd({sizes.loop(loop)}, {widest})")
+        inside = dict.fromkeys(t.access.value for t in text.tensors if t.access.value in plan.pitches)
+        steps = f", *gaps({', '.join(inside)})" if inside else ""
+        numbers.append(f"math.gcd({sizes.loop(loop)}, {widest}{steps})")
     call = _call(method, [text.name, _group(list(shown.values())), *numbers], parts)
     if "\n" not in call:
         return [*lines, *comment, call]

@@ -93,4 +93,5 @@ def vector_elements(tensors: list[Operand]) -> int:
 def is_wide(plan: KernelPlan) -> bool:
     """Return whether any kernel needs 64-bit offsets at the full size; then all kernels use them."""
     sizes = [elements([axis.extent for axis in (*kernel.rows, *kernel.cols)]) for kernel in plan.kernels]
+    sizes += [pitch.whole for pitch in plan.pitches.values()]
     return max((max(size.full, size.scaled) for size in sizes), default=0) >= LARGEST_OFFSET

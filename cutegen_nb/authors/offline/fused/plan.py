@@ -3,11 +3,13 @@
 Reductions over the same dimensions of the same shape share a kernel where one needs the other only as a
 number of its own row. Element-wise work joins the kernel whose rows it runs over. Values that cannot join are
 stored between kernels. A call (of a generated function or of PyTorch's) is a step of its own between the
-kernels: what it takes is stored before it.
+kernels: what it takes is stored before it. The operands of a concatenation are stored side by side in one
+tensor, each by the kernel that makes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr, Leaf, ValueType, kind_of, leaves
@@ -21,6 +23,7 @@ from cutegen_nb.authors.offline.fused.lowering import (
     SplitNeededError,
     regroup,
 )
+from cutegen_nb.authors.offline.fused.pitches import Pitch, pitches
 from cutegen_nb.authors.offline.graph.ir import Extent, GraphProgram, Name, Op, Shape, elements
 from cutegen_nb.core.errors import Declined
 
@@ -86,6 +89,14 @@ class KernelPlan:
     """Views of memory that the host makes, in order."""
     temporaries: tuple[str, ...]
     """Operations stored between kernels that are no output, and that no call takes."""
+    pitches: Mapping[str, Pitch]
+    """Tensors of element-wise kernels that lie in a larger one, with the gaps in their memory."""
+
+    @property
+    def joined(self) -> Mapping[str, Op]:
+        """Concatenations by the names of their parts."""
+        ops = self.program.ops.values()
+        return {part: op for op in ops if op.op == "cat" for part in op.operands}
 
     @property
     def kernels(self) -> tuple[PlannedKernel, ...]:
@@ -133,7 +144,8 @@ class _Planner:
         self.merge = merge
         self.host_views: set[str] = set()
         self.calls = {op.name for op in program.ops.values() if op.call}
-        self.targets: set[str] = set()
+        self.joined = {op.name for op in program.ops.values() if op.op == "cat"}
+        self.targets = {part for name in self.joined for part in program.ops[name].operands}
         for name in program.outputs:
             self._keep(name)
         for call in self.calls:
@@ -153,7 +165,7 @@ class _Planner:
 
     def _keep(self, name: str, call: Op | None = None) -> None:
         """Store a value in memory, because a call takes it or because it is an output."""
-        if name in self.program.buffers or name in self.calls or self.program.ops[name].reduction:
+        if name in self.program.buffers or name in self.made or self.program.ops[name].reduction:
             return
         op = self.program.ops[name]
         strided = call is not None and call.call is not None and not call.call.function
@@ -171,14 +183,19 @@ class _Planner:
         assert isinstance(source, Name)
         self.host_views.add(view)
         self.targets.discard(view)
-        if source.name in self.program.buffers or source.name in self.host_views | self.calls:
+        if source.name in self.program.buffers or source.name in self.host_views | self.made:
             return
         if not self.program.ops[source.name].reduction:
             self.targets.add(source.name)
 
     @property
+    def made(self) -> set[str]:
+        """Results of calls, and concatenations."""
+        return self.calls | self.joined
+
+    @property
     def stored(self) -> frozenset[str]:
-        return frozenset(self.host_views | self.targets | self.calls)
+        return frozenset(self.host_views | self.targets | self.made)
 
     def _attempt(self) -> KernelPlan:
         self.drafts, self.producer = [], {}
@@ -190,6 +207,8 @@ class _Planner:
             elif op.call:
                 self.drafts.append(op)
                 self.producer[op.name] = len(self.drafts) - 1
+            elif op.op == "cat":
+                self.producer[op.name] = max(self.producer[part] for part in op.operands)
             elif op.reduction:
                 self._place_reduction(op)
             elif op.name in self.targets:
@@ -205,13 +224,20 @@ class _Planner:
             draft if isinstance(draft, Op) else _with_results(kernels[at], draft, wanted, self)
             for at, draft in enumerate(self.drafts)
         )
+        rows = {a.value for kernel in kernels.values() if kernel.reductions for a in kernel.loads}
         views = tuple(op for op in self.program.ops.values() if op.name in self.host_views)
         for view in reversed(views):
             taken.update(view.operands if view.name in taken else ())
-        own = {*self.program.outputs, *self.host_views, *self.calls, *taken}
+        own = {*self.program.outputs, *self.host_views, *self.made, *taken}
         kept = [name for name in self.program.ops if name in self.producer and name in wanted]
         temporaries = tuple(name for name in kept if name not in own)
-        return KernelPlan(program=self.program, steps=steps, host_views=views, temporaries=temporaries)
+        return KernelPlan(
+            program=self.program,
+            steps=steps,
+            host_views=views,
+            temporaries=temporaries,
+            pitches=pitches(self.program, views, rows | taken),
+        )
 
     def _place_reduction(self, op: Op) -> None:
         source = op.args[0]
@@ -234,7 +260,12 @@ class _Planner:
     def _place_target(self, op: Op) -> None:
         for position in reversed(range(len(self.drafts))):
             draft = self.drafts[position]
-            if not isinstance(draft, _Draft) or not self._fits(draft, op.shape):
+            if not isinstance(draft, _Draft):
+                if op.op == "part":
+                    # After the calls every part's extents are known, so that the whole can be allocated.
+                    break
+                continue
+            if not self._fits(draft, op.shape) or (op.op == "part" and draft.reductions):
                 continue
             draft.targets.append(op.name)
             if self._sound(draft, position):

@@ -23,6 +23,9 @@ class Extent:
     def __mul__(self, other: Extent) -> Extent:
         return Extent(self.full * other.full, self.scaled * other.scaled)
 
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(self.full + other.full, self.scaled + other.scaled)
+
     def divides(self, other: Extent) -> bool:
         """Return whether `other` is a multiple of this extent at both sizes."""
         return bool(self.full and self.scaled) and not (other.full % self.full or other.scaled % self.scaled)
@@ -85,7 +88,8 @@ class Op:
     """Name, unique in the program."""
     op: str
     """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``,
-    ``spread`` for a view that a function takes, or ``call`` for a tensor that a call in ``forward`` makes."""
+    ``spread`` for a view that a function takes, ``call`` for a tensor that a call in ``forward`` makes, or
+    ``cat`` for a tensor whose operands, each a ``part``, are stored side by side along a dimension."""
     args: tuple[Operand, ...]
     """Positional operands."""
     kwargs: tuple[tuple[str, Operand], ...] = ()
@@ -95,7 +99,7 @@ class Op:
     dtype: str
     """dtype of the output."""
     dims: tuple[int, ...] = ()
-    """Reduced dimensions of a reduction; order of a permute."""
+    """Reduced dimensions of a reduction; order of a permute; dimension along which parts are joined."""
     call: HostCall | None = None
     """Call of ``forward`` that makes the value; None for any other operation."""
 

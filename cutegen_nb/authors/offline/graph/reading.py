@@ -35,6 +35,11 @@ _MOVES = frozenset({"view", "permute", "expand"})
 """Operations of the program that compute nothing, beside host views."""
 _FILLS = {"full": None, "zeros": 0, "ones": 1, "scalar_tensor": None}
 """Operations that fill a tensor with a value; None takes the value from the operands."""
+_DRAWS = frozenset({
+    "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli", "native_dropout",
+    "normal", "uniform", "empty", "empty_like",
+})  # fmt: skip
+"""Operations that draw random numbers, with those whose memory is filled so (dropout: ``empty_like``)."""
 _TAKES_COUNT = frozenset({"add", "sub", "mul", "div"})
 """Point-wise operations that accept a number made of extents."""
 _RESERVED = frozenset({
@@ -181,7 +186,7 @@ class _Reader(Building):
             return op.op in _MOVES or op.op.startswith("host_view")
         while op.op == "view" and isinstance(op.args[0], Name) and op.args[0].name in self.ops:
             op = self.ops[op.args[0].name]
-        return op.call is None
+        return op.call is None and op.op != "cat"
 
     def _rename(self, old: str, new: str) -> None:
         def renamed(value: Operand) -> Operand:
@@ -204,6 +209,13 @@ class _Reader(Building):
         return name
 
     def _node(self, node: Node, small: Node) -> None:
+        short = short_name(node.op)
+        if short == "split_with_sizes":
+            self._split(node, small)
+            return
+        if short == "cat":
+            self._joined(node, small)
+            return
         kept = dict(small.kwargs)
         call = AtenCall(
             op=short_name(node.op),
@@ -218,6 +230,41 @@ class _Reader(Building):
         )
         for index, name in enumerate(self._read(call)):
             self.names[node.name, index] = name
+
+    def _split(self, node: Node, small: Node) -> None:
+        """Read a split as slices, one after the other, of its operand."""
+        source, dim = node.args[0], node.args[2]
+        assert isinstance(source, Ref)
+        assert isinstance(dim, int)
+        dim %= len(node.outputs[0].shape)
+        begin = Extent(0, 0)
+        for index, (full, scaled) in enumerate(zip(node.outputs, small.outputs, strict=True)):
+            shape = _paired(full, scaled)
+            end = begin + shape[dim]
+            bounds = (_bound(begin), _bound(end))
+            self.names[node.name, index] = self.add(
+                "host_view:slice",
+                (Name(self._value(source)), dim, *bounds, 1),
+                shape,
+                full.dtype,
+                name=f"{node.name}_{index}",
+            )
+            begin = end
+
+    def _joined(self, node: Node, small: Node) -> None:
+        """Read a concatenation: a tensor in memory, each operand stored in its part of it."""
+        given, dim = node.args
+        assert isinstance(dim, int)
+        dim %= len(node.outputs[0].shape)
+        shape, dtype = _paired(node.outputs[0], small.outputs[0]), node.outputs[0].dtype
+        parts = []
+        for position, source in enumerate(map(self._value, _refs(given))):
+            # Unlike other operations, two equal parts are not one: each has its own place.
+            kwargs = (("of", node.name), ("position", position))
+            name = f"{node.name}_part{position}"
+            part = self.add("part", (Name(source),), self.shape(source), dtype, name=name, kwargs=kwargs)
+            parts.append(Name(part))
+        self.names[node.name, 0] = self.add("cat", tuple(parts), shape, dtype, name=node.name, dims=(dim,))
 
     def _called(
         self, node: Node, small: Node, call: HostCall, operands: tuple[Ref, ...], output: int = 0
@@ -255,6 +302,10 @@ class _Reader(Building):
         if call.op in _FILLS:
             value = _FILLS[call.op] if _FILLS[call.op] is not None else call.args[-1]
             return (self.of(call, "fill", (value,)),)
+        if call.op in _DRAWS:
+            raise Declined(
+                "the reference draws random numbers, as dropout does; no kernel can return them again"
+            )
         if not is_pointwise(call.spelled):
             raise Declined(f"the offline author does not write {call.spelled}")
         if call.op not in _TAKES_COUNT and any(isinstance(arg, Count) for arg in call.args):
@@ -277,6 +328,11 @@ def _paired(full: TensorSpec, scaled: TensorSpec) -> Shape:
     if 0 in full.shape or 0 in scaled.shape:
         raise Declined(f"the reference has a tensor without elements, of shape {full.shape}")
     return tuple(Extent(a, b) for a, b in zip(full.shape, scaled.shape, strict=True))
+
+
+def _bound(extent: Extent) -> Operand:
+    """Bound of a slice: a number where it is the same at both sizes."""
+    return extent.full if extent.full == extent.scaled else Count(extent)
 
 
 def _refs(argument: Argument) -> list[Ref]:
