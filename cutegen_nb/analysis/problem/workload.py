@@ -9,7 +9,8 @@ Conventions of counting:
   counts one more per result, for its division.
 * A product counts 2·M·N·K, a convolution 2·(result elements)·(channels a group)·(kernel extent), a
   transposed one the same over its input, as ``torch.utils.flop_counter`` does; biases are added. Of the
-  products around a causal mask counts what the mask leaves.
+  products around a causal mask counts what the mask leaves. A recurrent layer counts the products of its
+  input and of its state in every step, their biases and its gates.
 * The least bytes are those of every tensor that is read, once, and of every result, once. A tensor that
   is only sliced or gathered from counts at most what was taken from it.
 """
@@ -20,6 +21,7 @@ import math
 from collections.abc import Callable
 
 from cutegen_nb.analysis.problem.causal import causal_shares
+from cutegen_nb.analysis.problem.recurrent import RECURRENT, recurrent_flops, recurrent_terms
 from cutegen_nb.core.graph import DTYPE_BYTES, Argument, Graph, Node, Ref, TensorSpec
 from cutegen_nb.core.problem import WorkloadClass
 
@@ -50,7 +52,7 @@ _LOSS = frozenset({
     "binary_cross_entropy", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss_forward",
     "_ctc_loss",
 })  # fmt: skip
-_MATMUL = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "addr"})
+_MATMUL = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "addr"}) | RECURRENT
 _CONVOLUTION = frozenset({"convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"})
 _POOLING = frozenset({
     "max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool2d", "avg_pool1d", "avg_pool2d",
@@ -61,7 +63,6 @@ _SCAN = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
 """ATen operations whose results are running reductions."""
 _OTHER = frozenset({
     "sort", "topk", "nonzero", "unique", "grid_sampler_2d", "_fft_r2c", "_fft_c2c", "cdist",
-    "mkldnn_rnn_layer",
 })  # fmt: skip
 """ATen operations that dominate a problem but belong to no other class."""
 
@@ -137,7 +138,8 @@ def classify(graph: Graph) -> WorkloadClass:
     if _is_loss(graph, names) and not heavy:
         return WorkloadClass.LOSS
     if heavy:
-        alone = len(kinds) == 1 and not _LOSS.intersection(names) and not any(map(is_pointwise, graph.nodes))
+        more = _LOSS | RECURRENT  # a recurrent layer is products and the gates after them
+        alone = len(kinds) == 1 and not more.intersection(names) and not any(map(is_pointwise, graph.nodes))
         return next(iter(kinds)) if alone else WorkloadClass.FUSED
     if len(kinds) > 1:
         return WorkloadClass.FUSED
@@ -261,6 +263,8 @@ def _terms(graph: Graph, node: Node) -> int:
     if base_name(node.op) in _SCAN:
         # The scanned dimension is not looked up; the longest one is an upper bound.
         return max(node.outputs[0].shape, default=1)
+    if base_name(node.op) in RECURRENT:
+        return recurrent_terms(graph, node)
     return max(1, _flops(graph, node) // node.outputs[0].elements)
 
 
@@ -359,6 +363,7 @@ _RULES: dict[str, Callable[[Graph, Node], int]] = {
     **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product_flops),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), _product_and_add_flops),
     **dict.fromkeys(_CONVOLUTION, _convolution_flops),
+    **dict.fromkeys(RECURRENT, recurrent_flops),
     "addr": lambda _, node: 2 * node.outputs[0].elements,
     "nll_loss_forward": lambda _, node: 2 * node.outputs[0].elements,
 }

@@ -16,6 +16,7 @@ from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.evaluator.problem.aten_aliases import RESHAPES, TAKES_NUMBER, canonical
+from cutegen_nb.evaluator.problem.recurrent import aten_name
 
 _IDENTITY = frozenset({"alias", "clone", "detach", "lift_fresh", "lift_fresh_copy", "contiguous"})
 """Operations whose result has the values of their operand; left out of the graph."""
@@ -128,7 +129,7 @@ def _read_call(reading: _Reading, node: torch.fx.Node) -> None:
     if getattr(node.target, "__name__", "") == "getitem":
         reading.env[node] = _item(reading.env[node.args[0]], node.args[1])
         return
-    operator = str(node.target)
+    operator = aten_name(str(node.target))
     base = operator.split(".")[1] if "." in operator else operator
     outputs = _output_specs(node)
     if base in _IDENTITY or (base in _CHANGES_SPEC and _same_spec(node, outputs)):

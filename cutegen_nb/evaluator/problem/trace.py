@@ -35,26 +35,35 @@ import contextlib
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorConverter, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorConverter, FakeTensorMode
 from torch.func import functional_call, functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from cutegen_nb.analysis.problem.workload import classify, count_flops, least_bytes, names_read, parts
+from cutegen_nb.analysis.problem.workload import classify, count_flops, least_bytes, parts
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import DTYPE_BYTES, Graph, Value
 from cutegen_nb.core.problem import Problem, ProblemFacts, Rewrite, Workload
+from cutegen_nb.evaluator.problem.attributes import (
+    Attribute,
+    is_write_to_attribute,
+    made_with_attributes,
+    plain_tensors,
+)
 from cutegen_nb.evaluator.problem.decompositions import lowering_table
 from cutegen_nb.evaluator.problem.fx_graph import read_graph, spec_of
 from cutegen_nb.evaluator.problem.inputs import draw
 from cutegen_nb.evaluator.problem.loader import CudaAsCpu, LoadedProblem, ProblemErrors, load
+from cutegen_nb.evaluator.problem.recurrent import WholeRecurrentLayers
 from cutegen_nb.evaluator.problem.scaling import SizeBudget, TrialSize, choose_scale
+from cutegen_nb.evaluator.problem.small_tensors import SmallTensorsReal, faked
+from cutegen_nb.evaluator.problem.trace_warnings import random_warnings, unread_warnings, write_warnings
 
 _GROUP_NORM = "aten.native_group_norm.default"
 
@@ -97,13 +106,27 @@ def trace(problem: Problem, rewrites: tuple[Rewrite, ...]) -> Trace:
         ProblemError: A part of the problem raises, or returns something that no kernel can be compared with.
     """
     mode = _fake_mode()
-    with mode, CudaAsCpu(), torch.no_grad(), _quiet():
-        loaded = load(problem, rewrites)
-        model = loaded.reference(0, "cpu")
-        arguments = draw(loaded, 0, "cpu")
-        given = _Given.of(loaded, model, arguments)
+    with mode, CudaAsCpu(), WholeRecurrentLayers(), torch.no_grad(), _quiet():
+        given = _given(problem, rewrites, mode)
         module = _made(problem, given)
     return _read(given, module, mode)
+
+
+def _given(problem: Problem, rewrites: tuple[Rewrite, ...], mode: FakeTensorMode) -> _Given:
+    """Construct model and inputs under fake tensors; with small ones real where the problem reads values."""
+
+    def constructed() -> _Given:
+        loaded = load(problem, rewrites)
+        model = loaded.reference(0, "cpu")
+        return _Given.of(loaded, model, draw(loaded, 0, "cpu"), mode)
+
+    try:
+        return constructed()
+    except ProblemError as error:
+        if not isinstance(error.__cause__, DataDependentOutputException):
+            raise
+    with SmallTensorsReal():
+        return constructed()
 
 
 class _ForgetfulConverter(FakeTensorConverter):
@@ -163,9 +186,13 @@ class _Given:
     """Names and specs of the parameters and buffers of `model`."""
     tensors: tuple[torch.Tensor, ...]
     """Tensors of `inputs`, then of `parameters`."""
+    attributes: tuple[Attribute, ...]
+    """Tensors of `model` that are neither parameters nor buffers."""
 
     @classmethod
-    def of(cls, loaded: LoadedProblem, model: torch.nn.Module, arguments: list[Any]) -> _Given:
+    def of(
+        cls, loaded: LoadedProblem, model: torch.nn.Module, arguments: list[Any], mode: FakeTensorMode
+    ) -> _Given:
         """Name every tensor: inputs by the signature of ``forward``, parameters by their path."""
         positions = [at for at, item in enumerate(arguments) if isinstance(item, torch.Tensor)]
         names = dict(enumerate(loaded.argument_names()))
@@ -185,7 +212,8 @@ class _Given:
             arguments=arguments,
             inputs=inputs,
             parameters=parameters,
-            tensors=tensors,
+            tensors=tuple(faked(tensor, mode) for tensor in tensors),
+            attributes=plain_tensors(model),
         )
 
     @property
@@ -196,6 +224,14 @@ class _Given:
 
     def call(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         """Call ``forward`` with `tensors` in place of inputs and parameters; return its result flattened."""
+        return self.call_with_attributes((), tensors)
+
+    def call_with_attributes(
+        self, attributes: Sequence[torch.Tensor], tensors: Sequence[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """Call ``forward`` as `call` does, with `attributes` in place of the model's plain tensors too."""
+        for attribute, tensor in zip(self.attributes, attributes, strict=False):
+            setattr(attribute.module, attribute.name, tensor)
         fed = list(self.arguments)
         for value, tensor in zip(self.inputs, tensors, strict=False):
             fed[int(value.path)] = tensor
@@ -233,7 +269,13 @@ def _check_dtype(problem: Problem, what: str, tensor: torch.Tensor) -> None:
 def _made(problem: Problem, given: _Given) -> torch.fx.GraphModule:
     what = "the reference" if problem.function else "Model.forward"
     with ProblemErrors(problem, what):
-        return make_fx(functionalize(given.call, remove="mutations"))(*given.tensors)
+        try:
+            return make_fx(functionalize(given.call, remove="mutations"))(*given.tensors)
+        except RuntimeError as error:
+            if not is_write_to_attribute(error):
+                raise
+    with ProblemErrors(problem, what):
+        return made_with_attributes(problem, what, given)
 
 
 def _read(given: _Given, module: torch.fx.GraphModule, mode: FakeTensorMode) -> Trace:
@@ -250,7 +292,8 @@ def _read(given: _Given, module: torch.fx.GraphModule, mode: FakeTensorMode) -> 
         return as_graph(lowered)
 
     graph = as_graph(module)
-    warnings = (*_random_warnings(module), *_write_warnings(given, written), *_unread_warnings(graph))
+    names = [given.inputs[position].name for position in written]
+    warnings = (*random_warnings(module), *write_warnings(names), *unread_warnings(graph))
     return Trace(graph=graph, lower=lower, warnings=warnings)
 
 
@@ -271,40 +314,6 @@ def _forget_writes(module: torch.fx.GraphModule, inputs: int) -> tuple[int, ...]
     module.graph.eliminate_dead_code()
     module.recompile()
     return tuple(written)
-
-
-def _random_warnings(module: torch.fx.GraphModule) -> tuple[str, ...]:
-    drawn = sorted({
-        str(node.target)
-        for node in module.graph.nodes
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _drops_nothing(node)
-    })  # fmt: skip
-    if not drawn:
-        return ()
-    return (f"the reference draws random numbers ({', '.join(drawn)}), which no kernel can return again",)
-
-
-def _drops_nothing(node: torch.fx.Node) -> bool:
-    """Return whether the node is a fused attention, which PyTorch marks as random, without dropout."""
-    names = [argument.name for argument in node.target._schema.arguments]  # noqa: SLF001 — there is no public way
-    if "dropout_p" not in names:
-        return False
-    position = names.index("dropout_p")
-    given = node.kwargs.get("dropout_p", 0.0)
-    return (node.args[position] if position < len(node.args) else given) == 0.0
-
-
-def _write_warnings(given: _Given, written: tuple[int, ...]) -> tuple[str, ...]:
-    if not written:
-        return ()
-    names = ", ".join(given.inputs[position].name for position in written)
-    return (f"the reference writes to its own input {names}; a kernel must leave inputs as they are",)
-
-
-def _unread_warnings(graph: Graph) -> tuple[str, ...]:
-    read = names_read(graph)
-    unread = [value.name for value in graph.inputs if value.name not in read]
-    return (f"the reference does not read its input {', '.join(unread)}",) if unread else ()
 
 
 def _workload(traced: Trace, rewrites: tuple[Rewrite, ...]) -> Workload:

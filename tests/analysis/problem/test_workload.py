@@ -208,3 +208,39 @@ def test_a_fused_graph_says_its_parts_and_a_plain_one_has_none():
     nodes = [*PRODUCT.nodes, node("r", "relu.default", (Ref("o"),), 8, 4)]
     assert parts(graph(list(PRODUCT.inputs), nodes)) == (WorkloadClass.MATMUL,)
     assert parts(PRODUCT) == ()
+
+
+def recurrent(kind: str, gates: int, *, batch_first: bool) -> Graph:
+    """A layer of 5 hidden units and 3 inputs over 7 steps of a batch of 2."""
+    weights = (
+        value("ih", gates * 5, 3),
+        value("hh", gates * 5, 5),
+        value("b", gates * 5),
+        value("c", gates * 5),
+    )
+    states = (Ref("h"), Ref("h")) if kind == "lstm" else Ref("h")
+    args = (
+        Ref("x"),
+        states,
+        tuple(Ref(item.name) for item in weights),
+        True,
+        1,
+        0.0,
+        True,
+        False,
+        batch_first,
+    )
+    given = value("x", 2, 7, 3) if batch_first else value("x", 7, 2, 3)
+    made = node("r", f"{kind}.input", args, *given.spec.shape[:2], 5)
+    return graph([given, value("h", 1, 2, 5)], [made], weights)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize(("kind", "gates", "beside"), [("lstm", 4, 13), ("gru", 3, 11), ("rnn_tanh", 1, 2)])
+def test_a_recurrent_layer_counts_each_weight_once_a_step_and_row(kind, gates, beside, batch_first):
+    layer = recurrent(kind, gates, batch_first=batch_first)
+    # A step of a row: 2 FLOPs a weight of 5·(3 + 5), 2 biases, and the gates.
+    row = gates * 5 * (2 * (3 + 5) + 2) + beside * 5
+    assert count_flops(layer) == 7 * 2 * row
+    assert longest_sum(layer) == 2 * 5
+    assert (classify(layer), parts(layer)) == (WorkloadClass.FUSED, (WorkloadClass.MATMUL,))

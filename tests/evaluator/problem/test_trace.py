@@ -373,3 +373,65 @@ def test_a_view_of_a_result_whose_strides_the_lowering_changes_is_still_traced()
     shape = "torch.rand(8, 512, 16, 64).transpose(1, 2)"
     attention = "F.scaled_dot_product_attention(q, k, v).transpose(1, 2).view(q.shape[0], q.shape[2], -1)"
     check_against_forward(function(attention, f"[{shape}, {shape}, {shape}]", "q, k, v"))
+
+
+def test_a_constructor_may_read_the_values_of_a_small_tensor():
+    init = "self.rates = [rate.item() for rate in torch.linspace(0.5, 1, 2)]; self.fc = torch.nn.Linear(n, n)"
+    facts = check_against_forward(model(init, "return self.fc(x) * self.rates[1]", "[torch.rand(64, N)]"))
+    assert facts.full.graph.parameters[0].spec.shape == (4096, 4096)
+
+
+def test_a_constructor_that_reads_the_values_of_a_large_tensor_is_refused():
+    problem = model(
+        "self.first = torch.rand(n, n)[0, 0].item()", "return x * self.first", "[torch.rand(64, N)]"
+    )
+    with pytest.raises(ProblemError, match=r"constructor .* reads the values of a tensor"):
+        trace_facts(problem)
+
+
+def test_an_attribute_that_each_call_overwrites_is_traced():
+    init = "self.held = torch.zeros(64, n); self.mask = torch.ones(n)"
+    check_against_forward(model(init, "self.held.copy_(x); return self.held + 1", "[torch.rand(64, N)]"))
+
+
+def test_an_attribute_that_is_only_read_stays_a_constant_beside_one_that_is_overwritten():
+    init = "self.held = torch.zeros(64, n); self.mask = torch.ones(n)"
+    problem = model(init, "self.held.copy_(x); return self.held * self.mask", "[torch.rand(64, N)]")
+    assert len(trace_facts(problem).full.graph.constants) == 1
+
+
+def test_an_attribute_that_one_call_leaves_for_the_next_is_refused():
+    problem = model(
+        "self.total = torch.zeros(n)", "self.total.add_(x[0]); return x + self.total", "[torch.rand(64, N)]"
+    )
+    with pytest.raises(
+        ProblemError, match=r"changes self\.total in place and reads what the call before left"
+    ):
+        trace_facts(problem)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "LSTM(n, 96, 2, batch_first=True)",
+        "LSTM(n, 96, proj_size=32, bidirectional=True)",
+        "GRU(n, 96, 2, bidirectional=True)",
+        "RNN(n, 96, bias=False)",
+        "RNN(n, 96, nonlinearity='relu')",
+    ],
+)
+def test_a_recurrent_layer_is_one_operation(layer):
+    problem = model(
+        f"self.rnn = torch.nn.{layer}", "return self.rnn(x)[0]", "[torch.rand(64, 8, N)]", sizes="N = 512"
+    )
+    facts = check_against_forward(problem)
+    names = [node.op for node in facts.full.graph.nodes if node.op.endswith(".input")]
+    assert len(names) == 1
+    assert (facts.workload_class, facts.parts) == (WorkloadClass.FUSED, (WorkloadClass.MATMUL,))
+    assert facts.warnings == ()
+
+
+def test_dropout_between_recurrent_layers_draws_random_numbers():
+    layer = "self.rnn = torch.nn.GRU(n, 96, 2, dropout=0.5)"
+    problem = model(layer, "return self.rnn(x)[0]", "[torch.rand(64, 8, N)]", sizes="N = 512")
+    assert "draws random numbers (aten.gru.input)" in trace_facts(problem).warnings[0]
