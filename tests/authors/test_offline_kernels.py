@@ -278,6 +278,35 @@ def test_offsets_of_64_bits_where_32_are_too_few(offline_simulator, value):
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
+LAYERS = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.layers = self._layers(size)
+        self.add_module("last-norm", nn.LayerNorm(size))
+
+    def _layers(self, size):
+        return nn.Sequential(nn.Linear(size, 2 * size), nn.ReLU(), nn.Linear(2 * size, size))
+
+    def forward(self, x):
+        return getattr(self, "last-norm")(self.layers(x))
+
+def get_inputs():
+    return [torch.rand(24, 16)]
+
+def get_init_inputs():
+    return [16]
+"""
+
+
+def test_layers_of_a_sequential_that_a_method_makes(offline_simulator):
+    answer = declined_or_revisions(offline_simulator, LAYERS)
+    assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
+
+
 @pytest.mark.parametrize(
     ("value", "named"),
     [

@@ -65,12 +65,15 @@ def _quiet(pid):
     """Return whether a process used no processor time for a while."""
 
     def used():
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        try:
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            return None  # the process has ended; the next one is found instead
         return words[11:13]
 
     before = used()
     time.sleep(0.3)
-    return used() == before
+    return before is not None and used() == before
 
 
 def _launches(evaluation):

@@ -18,7 +18,7 @@ class Constructor:
     """Code that a generated module takes from the problem's source."""
 
     init: str
-    """Source of ``__init__``, unindented."""
+    """Source of ``__init__``, unindented, and of the methods and class attributes that it reads."""
     imports: tuple[str, ...]
     """Import statements needed besides torch."""
     definitions: str
@@ -30,17 +30,39 @@ def constructor(problem: Problem) -> Constructor:
     tree = ast.parse(problem.source)
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
     init = None
-    if model is not None and problem.form is ProblemForm.KERNELBENCH:
+    if model and problem.form is ProblemForm.KERNELBENCH:
         init = next((n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
-    if init is None:
+    if model is None or init is None:
         return Constructor("def __init__(self):\n    super().__init__()\n    self._compiled = {}", (), "")
     body = [item for item in init.body if not _is_docstring(item) and not _is_super(item)]
     if all(_is_plain(item) for item in body):
         body = []
     init.body = [*ast.parse("super().__init__()").body, *body, *ast.parse("self._compiled = {}").body]
     init.returns = None
-    imports, definitions = _closure(tree, init)
-    return Constructor(ast.unparse(init), imports, definitions)
+    members = _members(model, init)
+    imports, definitions = _closure(tree, init, *members)
+    return Constructor("\n\n".join(map(ast.unparse, (*members, init))), imports, definitions)
+
+
+def _members(model: ast.ClassDef, init: ast.FunctionDef) -> list[ast.stmt]:
+    """Methods and class attributes that ``__init__`` reads of ``self``, directly or through each other."""
+    there: dict[str, ast.stmt] = {}
+    for item in model.body:
+        if isinstance(item, ast.FunctionDef):
+            there[item.name] = item
+        elif isinstance(item, ast.Assign):
+            there.update({target.id: item for target in item.targets if isinstance(target, ast.Name)})
+    found: list[ast.stmt] = []
+    pending: list[ast.stmt] = [init]
+    while pending:
+        for node in ast.walk(pending.pop()):
+            if not isinstance(node, ast.Attribute) or ast.unparse(node.value) != "self":
+                continue
+            member = there.get(node.attr)
+            if member is not None and member not in (*found, init):
+                found.append(member)
+                pending.append(member)
+    return [item for item in model.body if item in found]
 
 
 def _is_docstring(item: ast.stmt) -> bool:
@@ -64,8 +86,17 @@ def _names(node: ast.AST) -> set[str]:
     return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
 
 
-def _closure(tree: ast.Module, init: ast.FunctionDef) -> tuple[tuple[str, ...], str]:
-    """Collect the imports and definitions that `init` needs, directly or through each other."""
+def _read_names(member: ast.stmt) -> set[str]:
+    """Names that a member reads and does not bind itself."""
+    bound = {item.arg for item in ast.walk(member) if isinstance(item, ast.arg)}
+    bound |= {
+        item.id for item in ast.walk(member) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+    }
+    return _names(member) - bound
+
+
+def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tuple[tuple[str, ...], str]:
+    """Collect the imports and definitions that `init` and `members` need, directly or through each other."""
     imports: dict[str, str] = {}
     definitions: dict[str, ast.stmt] = {}
     assigned: set[str] = set()
@@ -80,7 +111,7 @@ def _closure(tree: ast.Module, init: ast.FunctionDef) -> tuple[tuple[str, ...], 
     local = {argument.arg for argument in (*init.args.args, *init.args.kwonlyargs)}
     local |= {arg.arg for arg in (init.args.vararg, init.args.kwarg) if arg}
     used: list[str] = []
-    pending = sorted(_names(init) - local)
+    pending = sorted(_names(init) - local | {name for item in members for name in _read_names(item)})
     seen: set[str] = set()
     while pending:
         name = pending.pop()

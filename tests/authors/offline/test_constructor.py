@@ -62,3 +62,47 @@ def test_a_constructor_that_reads_a_size_of_the_file_is_declined():
     )
     with pytest.raises(Declined, match="width"):
         constructor(problem(source))
+
+
+def test_methods_and_class_attributes_that_the_constructor_reads_come_with_it():
+    source = """
+import torch
+import torch.nn as nn
+import math
+
+class Model(nn.Module):
+    expansion = 4
+    unused = 1
+
+    def __init__(self, size):
+        super(Model, self).__init__()
+        self.layers = self._layers(size)
+
+    def _layers(self, size):
+        widths = [size, size * self.expansion]
+        return nn.Sequential(nn.Linear(*widths), self._last())
+
+    def _last(self):
+        return nn.LeakyReLU(1 / math.e)
+
+    def _other(self):
+        return missing
+
+    def forward(self, x):
+        return self.layers(x)
+
+def get_inputs():
+    return [torch.rand(4, 8)]
+
+def get_init_inputs():
+    return [8]
+"""
+    built = constructor(problem(source))
+    scope = {}
+    lines = [*built.imports, "import torch", "class ModelNew(torch.nn.Module):"]
+    exec("\n".join([*lines, *(f"    {line}" for line in built.init.splitlines())]), scope)
+    model = scope["ModelNew"](8)
+    assert model.layers[0].weight.shape == (32, 8)
+    assert "unused" not in built.init
+    assert "_other" not in built.init
+    assert "forward" not in built.init

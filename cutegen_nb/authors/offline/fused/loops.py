@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cutegen_nb.authors.offline.fused.lowering import Axis, OperandAccess
-from cutegen_nb.authors.offline.fused.pitches import Pitch
 from cutegen_nb.authors.offline.fused.plan import PlannedKernel
 from cutegen_nb.authors.offline.graph.ir import ONE, Extent, elements
+from cutegen_nb.authors.offline.graph.pitches import Pitch
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,8 +23,8 @@ from cutegen_nb.authors.offline.fused.lowering import (
     SplitNeededError,
     regroup,
 )
-from cutegen_nb.authors.offline.fused.pitches import Pitch, pitches
 from cutegen_nb.authors.offline.graph.ir import Extent, GraphProgram, Name, Op, Shape, elements
+from cutegen_nb.authors.offline.graph.pitches import Pitch, pitches
 from cutegen_nb.core.errors import Declined
 
 KEPT_AS = {

@@ -105,6 +105,17 @@ def identifier(name: str) -> str:
     return f"v_{clean}" if taken or clean[0].isdigit() else clean
 
 
+def state_text(path: str) -> str:
+    """Expression in ``forward`` for a tensor of the state: ``self.parts[0].bias`` for ``parts.0.bias``."""
+    text = "self"
+    for name in path.split("."):
+        if name.isdecimal():
+            text += f"[{name}]"  # an item of a Sequential or a list
+        else:
+            text = f"{text}.{name}" if name.isidentifier() else f'getattr({text}, "{name}")'
+    return text
+
+
 class _Reader(Building):
     def __init__(
         self, full: Graph, scaled: Graph, library: Library, functions: Mapping[str, FunctionCall]
@@ -152,7 +163,7 @@ class _Reader(Building):
             several = [*last, *given].count(word) > 1
             name = self.fresh(identifier(value.path if several else word or value.name))
             shape = _paired(value.spec, small.spec)
-            self._buffer(value, name, shape, f"self.{value.path}")
+            self._buffer(value, name, shape, state_text(value.path))
         if any(value.name in self.needed for value in self.full.constants):
             raise Declined("the offline author does not write tensors that forward makes from numbers")
         if not self.buffers:

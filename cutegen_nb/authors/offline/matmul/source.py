@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.constructor import Constructor
 from cutegen_nb.authors.offline.expressions.expressions import ValueType, body
-from cutegen_nb.authors.offline.graph.reading import identifier
+from cutegen_nb.authors.offline.graph.reading import identifier, state_text
 from cutegen_nb.authors.offline.matmul.graph import MatrixProduct, read_product
 from cutegen_nb.authors.offline.matmul.prefix import with_prefix
 from cutegen_nb.authors.offline.matmul.sizes import Sizes
@@ -77,7 +77,7 @@ def names_of(graph: Graph) -> Names:
     for value in graph.parameters:
         name = _fresh(identifier(value.path.rpartition(".")[2] or value.name), texts)
         texts[value.name] = name
-        bindings[name] = f"self.{value.path}"
+        bindings[name] = state_text(value.path)
     return Names(signature=tuple(signature), texts=texts, bindings=bindings)
 
 
