@@ -41,6 +41,18 @@ def reference(x, cos, sin):
 def get_inputs():
     return [torch.randn(2, 6, 3, 16), torch.randn(6, 1, 8), torch.randn(6, 1, 8)]
 """,
+    "a rotary embedding whose halves change places": """
+def turned(x):
+    a, b = x.chunk(2, -1)
+    return torch.cat((-b, a), -1)
+
+def reference(q, k, cos, sin):
+    cos, sin = cos.cos().unsqueeze(1), sin.unsqueeze(1)
+    return q * cos + turned(q) * sin, k * cos + turned(k) * sin
+
+def get_inputs():
+    return [torch.randn(2, 3, 6, 16), torch.randn(2, 1, 6, 16), torch.randn(2, 6, 16), torch.randn(2, 6, 16)]
+""",
     "every second element, stacked again": """
 def reference(x, y):
     a, b = x[..., ::2], x[..., 1::2]

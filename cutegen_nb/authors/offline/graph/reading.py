@@ -20,6 +20,7 @@ from cutegen_nb.authors.offline.graph.ir import (
     Operand,
     Shape,
 )
+from cutegen_nb.authors.offline.graph.joins import bound, with_joins_last
 from cutegen_nb.authors.offline.graph.library_calls import PLACES, is_left, library_call
 from cutegen_nb.authors.offline.graph.reductions import REDUCERS, AtenCall, Building
 from cutegen_nb.core.errors import Declined
@@ -139,9 +140,12 @@ class _Reader(Building):
             else:
                 self._node(node, small)
         outputs = self._outputs()
-        return GraphProgram(
-            buffers=self.buffers, ops=reachable(self.ops, outputs), outputs=outputs, arguments=arguments
+        program = with_joins_last(
+            GraphProgram(
+                buffers=self.buffers, ops=reachable(self.ops, outputs), outputs=outputs, arguments=arguments
+            )
         )
+        return replace(program, ops=reachable(program.ops, outputs))
 
     def _inputs(self) -> tuple[str, ...]:
         scalars = dict(self.full.scalars)
@@ -252,7 +256,7 @@ class _Reader(Building):
         for index, (full, scaled) in enumerate(zip(node.outputs, small.outputs, strict=True)):
             shape = _paired(full, scaled)
             end = begin + shape[dim]
-            bounds = (_bound(begin), _bound(end))
+            bounds = (bound(begin), bound(end))
             self.names[node.name, index] = self.add(
                 "host_view:slice",
                 (Name(self._value(source)), dim, *bounds, 1),
@@ -339,11 +343,6 @@ def _paired(full: TensorSpec, scaled: TensorSpec) -> Shape:
     if 0 in full.shape or 0 in scaled.shape:
         raise Declined(f"the reference has a tensor without elements, of shape {full.shape}")
     return tuple(Extent(a, b) for a, b in zip(full.shape, scaled.shape, strict=True))
-
-
-def _bound(extent: Extent) -> Operand:
-    """Bound of a slice: a number where it is the same at both sizes."""
-    return extent.full if extent.full == extent.scaled else Count(extent)
 
 
 def _refs(argument: Argument) -> list[Ref]:
