@@ -70,6 +70,29 @@ def test_every_strategy_is_right_at_odd_and_at_wide_sizes(offline_simulator, nam
     check(offline_simulator, problem(*LONG[name]), steps=[step])
 
 
+GROUPED = {
+    "by the function": "F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)",
+    "by repetition": "F.scaled_dot_product_attention(q, *(x.repeat_interleave(3, 1) for x in (k, v)))",
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_heads_of_keys_that_serve_several_queries_are_attended(offline_simulator, name):
+    shapes = ("2, 6, 40, 32", "2, 2, 40, 32", "2, 2, 40, 32")
+    source = f"""
+import torch
+import torch.nn.functional as F
+
+def reference(q, k, v):
+    return {GROUPED[name]}
+
+def get_inputs():
+    return [{", ".join(f"torch.randn({shape})" for shape in shapes)}]
+"""
+    assert "attention-tiles" in menu_of(source)
+    check(offline_simulator, source, steps=[0])
+
+
 @pytest.mark.long
 def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulator):
     expression = "F.scaled_dot_product_attention(q, k, v, attn_mask=mask)"

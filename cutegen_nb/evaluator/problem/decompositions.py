@@ -294,8 +294,12 @@ def _attention(  # noqa: PLR0913 — the operator's signature
 ) -> tuple[Tensor, Tensor]:
     """softmax(query·keyᵀ·scale + mask)·value over the last two dimensions, and the log-sum-exp of the scores.
 
-    Shapes (batch, heads, length, width); `scale` is 1/√width unless given.
+    Shapes (batch, heads, length, width); `scale` is 1/√width unless given. With fewer heads of `key` and
+    `value` each serves several of `query`'s, in order.
     """
+    groups = query.shape[-3] // key.shape[-3]
+    if groups > 1:
+        key, value = (x.repeat_interleave(groups, dim=-3) for x in (key, value))
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = torch.matmul(query, key.transpose(-2, -1)) * factor
     if is_causal:

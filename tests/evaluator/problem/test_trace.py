@@ -172,6 +172,15 @@ def test_attention_is_recognised_and_lowered_to_products_and_a_softmax(causal):
     assert facts.warnings == ()
 
 
+def test_attention_whose_keys_have_fewer_heads_is_lowered():
+    problem = function(
+        "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+        "[torch.rand(4, 8, 64, 32), torch.rand(4, 2, 64, 32), torch.rand(4, 2, 64, 32)]",
+        "q, k, v",
+    )
+    assert check_against_forward(problem).workload_class is WorkloadClass.ATTENTION
+
+
 def test_a_problem_of_terabytes_is_traced_without_allocating():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     problem = function("(x.sin() @ x.t()).softmax(1)", sizes="M, N = 400_000, 1_000_000")

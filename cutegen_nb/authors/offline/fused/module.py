@@ -106,7 +106,7 @@ def _forward(
     for step in plan.steps:
         if isinstance(step, Op):
             _add_host_views(plan, set(step.operands), sizes, work, viewed)
-            work += [_call_of(step), step]
+            work += [_call_of(step, sizes), step]
             sizes.add(step.name)
             continue
         sizes.learn(step)
@@ -151,9 +151,10 @@ def _bindings(plan: KernelPlan, text: Sequence[str]) -> list[str]:
     return [*lines, *extents]
 
 
-def _call_of(op: Op) -> str:
+def _call_of(op: Op, sizes: Sizes) -> str:
     assert op.call is not None
-    return f"{op.name} = {op.call.text.format(*op.operands)}"
+    numbers = [sizes.number(extent) for extent in op.call.extents]
+    return f"{op.name} = {op.call.text.format(*op.operands, *numbers)}"
 
 
 def _returned(program: GraphProgram) -> str:

@@ -18,8 +18,12 @@ LARGEST_OFFSET = 2**31 - 2**28
 
 
 def camel(name: str) -> str:
-    """Convert a name to camel case for a CuTe variable: ``sum_1`` → ``Sum1``."""
-    return "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+    """Convert a name to camel case for a CuTe variable: ``sum_1`` → ``Sum1``.
+
+    Underscores at the end tell names apart, and stay.
+    """
+    words = "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
+    return words + "_" * (len(name) - len(name.rstrip("_")))
 
 
 @dataclass(frozen=True, slots=True)

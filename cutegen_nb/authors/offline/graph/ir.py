@@ -75,9 +75,12 @@ class HostCall:
     """Call in ``forward`` that makes a tensor: of a generated function, or of PyTorch's."""
 
     text: str
-    """Expression with ``{}`` for each tensor operand: ``conv(self.launch, {}, {})``."""
+    """Expression with ``{}`` for each tensor operand, and for each extent behind them:
+    ``conv(self.launch, {}, {})``."""
     function: str = ""
     """Name of the generated function, which takes dense tensors; empty for one of PyTorch's."""
+    extents: tuple[Extent, ...] = ()
+    """Numbers that the call takes besides the tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,9 @@ class Op:
     """Name, unique in the program."""
     op: str
     """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``,
-    ``spread`` for a view that a function takes, ``call`` for a tensor that a call in ``forward`` makes, or
-    ``cat`` for a tensor whose operands, each a ``part``, are stored side by side along a dimension."""
+    ``spread`` for a view that a function takes, ``call`` for a tensor that a call in ``forward`` makes,
+    ``arange`` for such a tensor of positions, or ``cat`` for a tensor whose operands, each a ``part``, are
+    stored side by side along a dimension."""
     args: tuple[Operand, ...]
     """Positional operands."""
     kwargs: tuple[tuple[str, Operand], ...] = ()

@@ -22,6 +22,8 @@ from cutegen_nb.authors.offline.graph.ir import (
 )
 from cutegen_nb.authors.offline.graph.joins import bound, with_joins_last
 from cutegen_nb.authors.offline.graph.library_calls import PLACES, is_left, library_call
+from cutegen_nb.authors.offline.graph.numbers import sized_number
+from cutegen_nb.authors.offline.graph.positions import POSITIONED
 from cutegen_nb.authors.offline.graph.reductions import REDUCERS, AtenCall, Building
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec, Value
@@ -41,6 +43,8 @@ _DRAWS = frozenset({
     "normal", "uniform", "empty", "empty_like",
 })  # fmt: skip
 """Operations that draw random numbers, with those whose memory is filled so (dropout: ``empty_like``)."""
+_CONVERTED = {**REDUCERS, **POSITIONED}
+"""Conversions to several of the program's operations, by ATen's short name."""
 _TAKES_COUNT = frozenset({"add", "sub", "mul", "div"})
 """Point-wise operations that accept a number made of extents."""
 _RESERVED = frozenset({
@@ -297,12 +301,12 @@ class _Reader(Building):
         # A number that differs between the two sizes was computed from a shape.
         if value == small or not isinstance(value, int | float) or not isinstance(small, int | float):
             return value
-        return Count(Extent(int(value), int(small)))
+        return sized_number(self, value, small)
 
     def _read(self, call: AtenCall) -> tuple[str, ...]:
         """Convert one ATen call; return the names of the operations that stand for its outputs."""
-        if call.op in REDUCERS:
-            return REDUCERS[call.op](self, call)
+        if call.op in _CONVERTED:
+            return _CONVERTED[call.op](self, call)
         if call.op in _VIEWS:
             return (self.of(call, "view", call.args[:1]),)
         if call.op in ("expand", "broadcast_to"):

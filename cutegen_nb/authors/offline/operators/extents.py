@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.matmul.graph import read_product
+from cutegen_nb.authors.offline.operators.gathers.attributes import Gather
+from cutegen_nb.authors.offline.operators.gathers.settled import output_extents, settled
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node
@@ -23,6 +25,8 @@ def extents_of(graph: Graph, match: OperatorMatch, scaled: OperatorMatch) -> Tem
     node = graph.node(match.result.name)
     if isinstance(match.attributes, Graph) and isinstance(scaled.attributes, Graph):
         return _multiplied(match.attributes, scaled.attributes)
+    if isinstance(match.attributes, Gather):
+        return _gathered(match.attributes, scaled.attributes)
     if node is None or match.nodes != {node.name}:
         return None
     op, rank = short_name(node.op), len(graph.spec(match.result).shape)
@@ -38,6 +42,13 @@ def _multiplied(full: Graph, scaled: Graph) -> Templates | None:
     names = {value.name: f"{{{at}}}" for at, value in enumerate(full.inputs)}
     try:
         return tuple(size.text for size in read_product(full, scaled, names).output_sizes)
+    except Declined:
+        return None
+
+
+def _gathered(full: object, scaled: object) -> Templates | None:
+    try:
+        return output_extents(settled(full, scaled))
     except Declined:
         return None
 

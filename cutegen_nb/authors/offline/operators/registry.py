@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutegen_nb.authors.offline.operators.attention.writer import AttentionWriter
 from cutegen_nb.authors.offline.operators.convolution.writer import ConvolutionWriter
+from cutegen_nb.authors.offline.operators.gathers.writer import GathersWriter
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
 from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
@@ -13,5 +14,6 @@ OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (
     ConvolutionWriter(),
     ScanWriter(),
     AttentionWriter(),
+    GathersWriter(),
 )
 """Every writer; where two match the same nodes, the first one keeps them."""

@@ -118,6 +118,6 @@ def _functions(whole: CutProblem, applied: tuple[str, ...]) -> FunctionText:
 def _title(problem: Problem, whole: CutProblem, applied: tuple[str, ...]) -> str:
     """First line of the file: the policy, where PyTorch computes a part, and the strategies."""
     steps = f": {', '.join(dict.fromkeys(applied))}" if applied else ", no strategy applied yet"
-    left = any(op.call and not op.call.function for op in whole.program.ops.values())
+    left = any(op.op == "call" and op.call and not op.call.function for op in whole.program.ops.values())
     beside = f" {library_words(problem.library)}" if left else ""
     return f"{problem.name} in CuTe DSL{beside}{steps}."

@@ -46,11 +46,30 @@ class _Walk:
         self.nodes |= {node.name, *passed}
         return node
 
-    def operand(self, value: Argument) -> Ref | None:
-        """Return the tensor behind the views of `value`, which are taken along."""
+    def operand(self, value: Argument, batches: tuple[int, ...] | None = None) -> Ref | None:
+        """Return the tensor behind the views of `value`, which are taken along.
+
+        With `batches`, dimensions before the last two, it is the furthest one that has them: heads of keys
+        that serve several queries are repeated before the attention.
+        """
         made, passed = self.past_views(value)
+        if batches is not None and isinstance(made, Ref) and self.graph.spec(made).shape[:-2] != batches:
+            return self._with_batches(value, batches)
         self.nodes |= passed
         return made if isinstance(made, Ref) else None
+
+    def _with_batches(self, value: Argument, batches: tuple[int, ...]) -> Ref | None:
+        found, passed = None, set[str]()
+        while isinstance(value, Ref):
+            if self.graph.spec(value).shape[:-2] == batches:
+                found = value
+                self.nodes |= passed
+            node = self.graph.node(value.name)
+            if node is None or short_name(node.op) not in _VIEWS:
+                break
+            passed = {*passed, node.name}
+            value = node.args[0]
+        return found
 
     def past_views(self, value: Argument) -> tuple[Argument, set[str]]:
         """Return the value behind views that only put batches together, and the names of the views."""
@@ -87,8 +106,12 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
     if first is None:
         return None
     (of_q, query), (of_k, key) = (_scale(walk, value) for value in first.args[:2])
-    q, k, v = walk.operand(query), _keys(walk, key), walk.operand(product.args[1])
-    if q is None or k is None or v is None or not _fit(graph, (q, k, v)):
+    q = walk.operand(query)
+    if q is None:
+        return None
+    batches = graph.spec(q).shape[:-2]
+    k, v = _keys(walk, key, batches), walk.operand(product.args[1], batches)
+    if k is None or v is None or not _fit(graph, (q, k, v)):
         return None
     if mask is not None and not _expands(
         graph.spec(mask).shape, (*graph.spec(q).shape[:-1], graph.spec(k).shape[-2])
@@ -178,7 +201,7 @@ def _scale(walk: _Walk, value: Argument) -> tuple[float, Argument]:
     return (float(number) if short_name(node.op) == "mul" else 1 / number), node.args[0]
 
 
-def _keys(walk: _Walk, value: Argument) -> Ref | None:
+def _keys(walk: _Walk, value: Argument, batches: tuple[int, ...]) -> Ref | None:
     """Return K where `value` is its transpose in the last two dimensions."""
     node = walk.through(value, "permute")
     if node is None or not isinstance(node.args[1], tuple):
@@ -187,7 +210,7 @@ def _keys(walk: _Walk, value: Argument) -> Ref | None:
     order = tuple(int(dim) % rank for dim in node.args[1] if isinstance(dim, int))
     if order != (*range(rank - 2), rank - 1, rank - 2):
         return None
-    return walk.operand(node.args[0])
+    return walk.operand(node.args[0], batches)
 
 
 def _fit(graph: Graph, operands: tuple[Ref, ...]) -> bool:
