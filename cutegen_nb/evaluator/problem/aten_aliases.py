@@ -65,6 +65,16 @@ def _operand(read: Node, position: int, keyword: str, default: Argument = None) 
     return dict(read.kwargs).get(keyword, default)
 
 
+def _restrided(read: Node, node: torch.fx.Node) -> Node:
+    """Rewrite ``as_strided`` that keeps every element's place, as pooling to one element ends with."""
+    source, result = node.args[0].meta["val"], node.meta["val"]
+    kept = source.shape == result.shape and source.storage_offset() == result.storage_offset()
+    steps = zip(source.shape, source.stride(), result.stride(), strict=False)
+    if not kept or any(one != other for extent, one, other in steps if extent > 1):
+        return read
+    return replace(read, op="aten.view.default", args=(read.args[0], read.outputs[0].shape), kwargs=())
+
+
 def _dims(read: Node, node: torch.fx.Node) -> tuple[int, ...]:
     """Return the reduced dimensions, sorted and not negative; all of them if none is given."""
     rank = _rank(node)
@@ -213,6 +223,7 @@ _SPELLINGS: dict[str, Callable[[Node, torch.fx.Node], Node]] = {
     "_to_copy": _cast,
     "convert_element_type": _cast,
     "square": _squared,
+    "as_strided": _restrided,
     "cat": _joined,
     **dict.fromkeys(("cumsum", "cumprod", "select", "gather", "index_select", "flip"), _along),
     **dict.fromkeys(

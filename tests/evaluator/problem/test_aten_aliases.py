@@ -33,6 +33,11 @@ def test_each_spelling_has_the_same_form(spellings, form):
     assert [node(one) for one in spellings] == [form] * len(spellings)
 
 
+def test_a_change_of_strides_that_moves_no_element_is_a_view():
+    assert node("x.as_strided((6, 4), (4, 1))")[0] == "aten.view.default"
+    assert node("x.as_strided((6, 4), (1, 1))")[0] == "aten.as_strided.default"
+
+
 def test_alpha_stays_only_where_it_changes_something():
     assert node("torch.add(x, 2, alpha=1)")[2] == {}
     op, args, _ = node("x * x")
