@@ -1,0 +1,1 @@
+"""Operators that compute elements between those of the input: bilinear interpolation."""
