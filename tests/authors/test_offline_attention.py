@@ -103,6 +103,7 @@ def test_a_mask_is_added_to_the_scores_wherever_it_is_broadcast(offline_simulato
 HOPPER = {
     "odd lengths, other columns": (ATTENTION, ("1, 2", 100, 200, 64, 72), ".half()", "attention-wgmma"),
     "odd lengths of one head in float32": (ATTENTION, ("1, 1", 100, 200, 64, 72), "", "attention-fp16x2"),
+    "zeros in float32": (CAUSAL, ("1, 1", 70, 70, 64, 64), " * 0.0", "attention-fp16x2"),
     "wide heads in float32": (ATTENTION, ("1, 2", 130, 256, 320, 384), "", "attention-products"),
 }
 LONG_HOPPER = {
