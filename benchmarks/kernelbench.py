@@ -113,9 +113,11 @@ def table(results: Iterable[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", *_statistics([*every.items()])])
 
 
-def _place(stem: str) -> tuple[str, int]:
+def _place(stem: str) -> tuple[str, int, str]:
+    """Key that sorts problems: folder, number where the name begins with one, name."""
     level, _, name = stem.rpartition("/")
-    return level, int(name.partition("_")[0])
+    number = name.partition("_")[0]
+    return level, int(number) if number.isdecimal() else 0, name
 
 
 def _row(stem: str, item: dict[str, Any]) -> str:

@@ -47,8 +47,8 @@ IN_FLIGHT_STRATEGY = _strategy(
 )
 ROWS_STRATEGY = _strategy(
     ROWS,
-    "Give each row of the output to a warp, which computes once where the row lies in the input and then "
-    "walks along it, with four loads of each lane under way.",
+    "Give each warp a stretch of one row of the output: where the row lies in the input is computed once, "
+    "and each lane has four loads under way before its first store.",
     "warp_instructions",
     Optimisation.IN_FLIGHT,
 )
