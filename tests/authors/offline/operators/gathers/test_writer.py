@@ -57,6 +57,12 @@ GATHERS = {
     "gathered elements": source("torch.gather(x, 1, i)", "20, 50", (50, "20, 40")),
     "gathered rows, fewer than there are": source("torch.gather(x, 0, i)", "20, 50", (20, "30, 40")),
     "a gather in front of element-wise work": source("F.gelu(x[:, i])", "20, 50", (50, "30")),
+    "a flip of padded rows": source("F.pad(x, (1, 2), value=3.0).flip(0)", "20, 50"),
+    "columns of rolled rows": source("torch.roll(x, 3, 0)[:, i]", "16, 50", (50, "30")),
+    "padded columns by index": source("F.pad(x[:, i], (0, 0, 1, 1))", "16, 50, 8", (50, "30")),
+    "an index of an index": source("x[i][:, j]", "20, 50", (20, "30"), (50, "40")),
+    "an index along the same dimension twice": source("x[i][j]", "20, 50", (20, "30"), (30, "40")),
+    "padding with two values": source("F.pad(F.pad(x, (1, 0)), (0, 0, 1, 0), value=1.0)", "20, 50"),
     "a padded row sum": source("F.pad(x, (1, 1)).sum(-1)", "20, 50"),
 }
 
