@@ -39,3 +39,16 @@ def test_a_reference_that_changes_with_its_size_is_declined(traced):
 def test_an_operation_without_a_rule_is_named(traced):
     with pytest.raises(Declined, match="sort"):
         read(traced("torch.sort(x, 1)[0]", "torch.rand(64, 32)"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("functional.pad(x, (1, 1, 1, 1), mode='circular')", "filled piece by piece"),
+        ("x + torch.rand_like(x)", "random numbers"),
+    ],
+)
+def test_what_is_not_written_is_named(traced, value, reason):
+    with pytest.raises(Declined, match=reason):
+        read(traced(value, "torch.randn(4, 3, 16, 16)"))
