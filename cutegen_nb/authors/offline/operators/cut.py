@@ -130,16 +130,19 @@ def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Libra
 def _parts(
     full: Graph, scaled: Graph, writers: tuple[OperatorWriter, ...], library: Library
 ) -> list[OperatorPart]:
-    """Find the parts, each node in one at most; the writers are asked in order."""
+    """Find the parts, each node in one at most; the writers are asked in order.
+
+    A match counts if both sizes have it: a view of a product's operand may be one without a copy at one only.
+    """
     taken = {node.name for node in full.nodes if is_left(node, library)}
     parts: list[OperatorPart] = []
     for writer in writers:
-        there = {match.result: match for match in writer.matches(scaled)}
+        there = {(match.result, match.operands): match for match in reversed(writer.matches(scaled))}
         for match in writer.matches(full):
-            if match.result in there and not taken & match.nodes:
+            small = there.get((match.result, match.operands))
+            if small is not None and not taken & match.nodes:
                 taken |= match.nodes
                 name = _function_name(full, match, [part.name for part in parts])
-                small = there[match.result]
                 extents = extents_of(full, match, small)
                 parts.append(
                     OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)

@@ -94,7 +94,10 @@ class OperatorWriter(Protocol):
     """Writer of one family of operators; its methods are pure functions."""
 
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
-        """Find the operators of this family in a graph at one size, in order."""
+        """Find the operators of this family in a graph at one size, in order.
+
+        Of several matches of a node, the first that the other size has too, with equal operands, is used.
+        """
         ...
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cutegen_nb.authors.offline.expressions.expressions import body
@@ -29,8 +31,9 @@ class ProductOperator:
     """Writer of matrix products; the transposes and reshapes of an operand become views."""
 
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
-        """Find the matrix products of a graph."""
-        return tuple(_match(graph, node) for node in graph.nodes if short_name(node.op) in PRODUCTS)
+        """Find the matrix products of a graph: each with its operands' views, then without them."""
+        products = (node for node in graph.nodes if short_name(node.op) in PRODUCTS)
+        return tuple(match for node in products for match in _matches(graph, node))
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
         """List the strategies for the product's shape. Raises Declined."""
@@ -53,20 +56,23 @@ class ProductOperator:
         )
 
 
-def _match(graph: Graph, node: Node) -> OperatorMatch:
-    """Match with the tensors that the operands are views of, or with the operands where a view would copy."""
+def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
+    """Match with the tensors that the operands are views of, unless a view copies; then with the operands."""
     operands = tuple(dict.fromkeys(arg for arg in node.args if isinstance(arg, Ref)))
     chains = [_views(graph, ref) for ref in operands]
     views = {view.name for views, _ in chains for view in views}
     roots = tuple(dict.fromkeys(root for _, root in chains))
     order = [other for other in graph.nodes if other.name in views]
     piece = _piece(graph, roots, (*order, node))
-    try:
+    with contextlib.suppress(Declined):
         read_product(piece, piece, _texts(piece, [value.name for value in piece.inputs]))
-    except Declined:
-        roots, piece = operands, _piece(graph, operands, (node,))
+        yield _match(node, roots, piece)
+    yield _match(node, operands, _piece(graph, operands, (node,)))
+
+
+def _match(node: Node, operands: tuple[Ref, ...], piece: Graph) -> OperatorMatch:
     return OperatorMatch(
-        nodes=frozenset({node.name}), result=Ref(node.name), operands=roots, attributes=piece
+        nodes=frozenset({node.name}), result=Ref(node.name), operands=operands, attributes=piece
     )
 
 

@@ -22,5 +22,15 @@ def test_what_the_policy_leaves_to_pytorch_is_no_part(traced):
     assert list(cut(facts, WRITERS, ()).parts) == ["product"]
 
 
+def test_an_operand_that_is_a_view_at_one_size_only_is_taken_as_it_is(traced):
+    """Patches of 3·16·16 are a view of 3 × 3 patches without a copy, by chance, but not of 12 × 12."""
+    patches = "torch.relu(x).unfold(2, 16, 16).unfold(3, 16, 16).reshape(x.shape[0], -1, 768)"
+    facts = traced(f"{patches} @ y", "torch.rand(8, 3, 192, 192)", "torch.rand(768, 512)")
+    assert facts.scaled.graph.inputs[0].spec.shape == (8, 3, 48, 48)
+    (call,) = cut(facts, WRITERS, ()).calls().values()
+    assert [[extent.full for extent in item.shape] for item in call.operands] == [[1152, 768], [768, 512]]
+    assert ProductOperator().menu(call)
+
+
 def test_parameters_have_names_that_nothing_else_has():
     assert parameter_names(("x", "x", "out", "conv"), "conv") == ["x", "x_", "out_", "conv_"]

@@ -13,7 +13,7 @@ def call_of(traced, value, *inputs):
 
 
 def test_a_transposed_operand_is_taken_as_it_lies(traced):
-    (match,) = ProductOperator().matches(
+    match, _ = ProductOperator().matches(
         traced("torch.softmax(x @ y.t(), 1)", "torch.rand(64, 32)", "torch.rand(48, 32)").full.graph
     )
     assert [ref.name for ref in match.operands] == ["x", "y"]
