@@ -81,9 +81,9 @@ def trace_facts(problem: Problem) -> ProblemFacts:
         workload_class=classify(scaled.graph),
         parts=parts(scaled.graph),
         full=_workload(full, ()),
-        scaled=_workload(scaled, rewrites or ()),
+        scaled=_workload(scaled, rewrites),
         dtype=_computation_dtype(full.graph),
-        warnings=(*full.warnings, *_scaling_warnings(full.graph, rewrites)),
+        warnings=(*full.warnings, *_scaling_warnings(scaled.graph, rewrites)),
     )
 
 
@@ -332,8 +332,8 @@ def _measure_of(problem: Problem) -> Callable[[tuple[Rewrite, ...]], TrialSize |
     return measure
 
 
-def _smaller(problem: Problem, full: Trace) -> tuple[Rewrite, ...] | None:
-    """Find the rewrites for the simulator's size: () if the size in the file fits, None if none does."""
+def _smaller(problem: Problem, full: Trace) -> tuple[Rewrite, ...]:
+    """Find the rewrites for the simulator's size: () for the size in the file."""
     measure, budget, whole = _measure_of(problem), SizeBudget(), _measured(full.graph)
     rewrites = choose_scale(problem, whole, measure, budget)
     if not rewrites or not any(node.op == _GROUP_NORM for node in full.graph.nodes):
@@ -369,7 +369,8 @@ def _measured(graph: Graph) -> TrialSize:
     given = (*graph.inputs, *graph.parameters)
     outputs = graph.output_specs
     specs = (*(value.spec for value in given), *outputs)
-    ones = tuple(tuple(size == 1 for size in spec.shape) for spec in specs)
+    made = (spec for node in graph.nodes for spec in node.outputs)
+    ones = tuple(tuple(size == 1 for size in spec.shape) for spec in (*specs, *made))
     empty = any(spec.elements == 0 for spec in outputs)
     operations = tuple((node.op, tuple(len(spec.shape) for spec in node.outputs)) for node in graph.nodes)
     return TrialSize(
@@ -380,13 +381,16 @@ def _measured(graph: Graph) -> TrialSize:
     )
 
 
-def _scaling_warnings(full: Graph, rewrites: tuple[Rewrite, ...] | None) -> tuple[str, ...]:
-    if rewrites is not None:
+def _scaling_warnings(scaled: Graph, rewrites: tuple[Rewrite, ...]) -> tuple[str, ...]:
+    """Tell the cost of a size for the simulator that does not fit its budget."""
+    measured, budget = _measured(scaled), SizeBudget()
+    if budget.holds(measured):
         return ()
-    elements = _measured(full).elements
+    size = "a smaller size" if rewrites else "its full size"
     warning = (
-        "no smaller size was found by changing the integers at the top level, so the simulator would run "
-        f"all {elements} elements; give sizes as integers outside functions to have them scaled"
+        f"without a GPU it runs at {size} of {measured.elements / 1e6:,.1f} million elements and "
+        f"{measured.flops / 1e6:,.0f} MFLOP, {budget.excess(measured):,.0f} times what is usual there, so a "
+        "kernel may run out of time; only integers at the top level of the file are made smaller"
     )
     return (warning,)
 

@@ -264,8 +264,24 @@ def test_a_problem_that_cannot_be_made_smaller_keeps_its_size_with_a_warning():
     facts = trace_facts(
         model("self.w = torch.nn.Linear(4096, 4096)", "return self.w(x)", "[torch.rand(4096, N)]")
     )
-    assert "no smaller size was found" in facts.warnings[0]
+    assert "it runs at its full size of 50.3 million elements" in facts.warnings[0]
     assert facts.scaled.graph == facts.full.graph
+
+
+def test_a_problem_that_cannot_be_made_small_enough_is_made_as_small_as_it_can():
+    """The layers fix the channels, as in a whole network; batch and image shrink, but not to one place."""
+    facts = trace_facts(
+        model(
+            "self.a = torch.nn.Conv2d(3, 1024, 3, 2, 1); self.b = torch.nn.Conv2d(1024, 64, 3, 2, 1)",
+            "return self.b(self.a(x)).mean((2, 3))",
+            "[torch.rand(16, 3, 224, 224)]",
+        )
+    )
+    (batch, _, height, width) = facts.scaled.graph.inputs[0].spec.shape
+    assert batch < 16
+    assert 8 <= height == width < 224
+    (warning,) = facts.warnings
+    assert "it runs at a smaller size of 0.6 million elements" in warning
 
 
 def test_the_dtype_is_that_of_the_first_floating_input():
