@@ -166,6 +166,8 @@ def _say_ignored(
 
 
 def _announce(session: Session, terminal: Terminal) -> None:
+    for warning in session.facts.warnings:
+        terminal.say(f"Note: {warning}.")
     admission = admission_text(session.facts.admission)
     if admission:
         terminal.say(admission)

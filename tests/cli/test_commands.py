@@ -273,6 +273,12 @@ def test_a_person_answers_by_file(capsys):
     assert "PASSED" in capsys.readouterr().out
 
 
+def test_what_makes_a_comparison_doubtful_is_told_before_the_first_round(folder, capsys):
+    (folder / "unread.py").write_text(ADD.replace("a + b", "a + 1"))
+    main(["run", "unread.py", "--device", "simulator", "--rounds", "1"])
+    assert "Note: the reference does not read its input b." in capsys.readouterr().err
+
+
 def test_a_population_runs_its_epoch_for_a_named_gpu_and_leaves_no_history(capsys):
     options = ["--population", "2", "--epochs", "1", "--workers", "2", "--target", "A100", "--no-history"]
     status = main(["run", "add.py", "--name", "evolved", *options, "--device", "simulator", "--json"])
