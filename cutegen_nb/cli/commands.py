@@ -166,8 +166,7 @@ def _say_ignored(
 
 
 def _announce(session: Session, terminal: Terminal) -> None:
-    for warning in session.facts.warnings:
-        terminal.say(f"Note: {warning}.")
+    _say_warnings(session.facts, terminal)
     admission = admission_text(session.facts.admission)
     if admission:
         terminal.say(admission)
@@ -179,6 +178,11 @@ def _announce(session: Session, terminal: Terminal) -> None:
     if rounds_spent(session) >= rounds:
         text += f"; its {rounds} rounds are spent: --rounds gives more, --name starts another session"
     terminal.say(text)
+
+
+def _say_warnings(facts: ProblemFacts, terminal: Terminal) -> None:
+    for warning in facts.warnings:
+        terminal.say(f"Note: {warning}.")
 
 
 def _epochs_ignored(session: Session) -> str:
@@ -299,6 +303,7 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> CommandRe
     evaluator = make_evaluator(settings_of(options), terminal.say)
     try:
         facts = await evaluator.facts(problem, terminal.progress)
+        _say_warnings(facts, terminal)
         device = await evaluator.device()
         found = await evaluator.evaluate(problem, candidate, terminal.progress, Tier(options.tier))
     finally:

@@ -275,8 +275,12 @@ def test_a_person_answers_by_file(capsys):
 
 def test_what_makes_a_comparison_doubtful_is_told_before_the_first_round(folder, capsys):
     (folder / "unread.py").write_text(ADD.replace("a + b", "a + 1"))
+    note = "Note: the reference does not read its input b."
     main(["run", "unread.py", "--device", "simulator", "--rounds", "1"])
-    assert "Note: the reference does not read its input b." in capsys.readouterr().err
+    assert note in capsys.readouterr().err
+    (folder / "empty.py").write_text("import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n")
+    main(["evaluate", "unread.py", "empty.py", "--device", "simulator"])
+    assert note in capsys.readouterr().err
 
 
 def test_a_population_runs_its_epoch_for_a_named_gpu_and_leaves_no_history(capsys):
