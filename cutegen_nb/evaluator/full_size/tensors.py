@@ -60,8 +60,9 @@ def refill(tensor: torch.Tensor, values: torch.Tensor) -> None:
 
 def alike(tensor: torch.Tensor) -> torch.Tensor:
     """Return another virtual tensor that repeats the first values of a virtual one. Raises MappingFailed."""
-    count = PATTERN_BYTES // tensor.element_size()
-    first = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage(), 0, (count,), (1,))
+    storage = tensor.untyped_storage()
+    count = min(PATTERN_BYTES, storage.nbytes()) // tensor.element_size()
+    first = torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (count,), (1,))
     return repeating(tensor.shape, tensor.stride(), tensor.dtype, first)
 
 

@@ -23,8 +23,9 @@ def test_values_repeat_through_the_storage_whatever_the_strides():
     assert float(made[70_000, 0]) == 70_000 - (1 << 16)
 
 
-def test_contents_are_replaced_and_copied():
-    made = tensors.zeros((1 << 24,), (1,), torch.int32)
+@pytest.mark.parametrize("size", [1 << 24, 100])
+def test_contents_are_replaced_and_copied(size):
+    made = tensors.zeros((size,), (1,), torch.int32)
     tensors.refill(made, torch.tensor([1, 2]))
     assert made[:4].tolist() == tensors.alike(made)[:4].tolist() == [1, 2, 1, 2]
     with pytest.raises(ValueError, match="not virtual"):
