@@ -66,7 +66,8 @@ class LazyMemory(TorchDispatchMode):
             tensors.refill(args[0], _filled(func, args, given))
             return args[0]
         elif packet is _aten.clone and tensors.is_virtual(args[0]):
-            return tensors.alike(args[0])
+            form = torch.empty_like(args[0], device="meta", **given)  # its strides: dense, or row-major
+            return tensors.alike(args[0], form.stride())
         if packet not in _ALIKE | _BLANK and not _is_view(func):
             self._check_size(func, args, given)
         return func(*args, **given)

@@ -58,12 +58,12 @@ def refill(tensor: torch.Tensor, values: torch.Tensor) -> None:
     _fill(reserved, values.to(tensor.dtype))
 
 
-def alike(tensor: torch.Tensor) -> torch.Tensor:
+def alike(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """Return another virtual tensor that repeats the first values of a virtual one. Raises MappingFailed."""
     storage = tensor.untyped_storage()
     count = min(PATTERN_BYTES, storage.nbytes()) // tensor.element_size()
     first = torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (count,), (1,))
-    return repeating(tensor.shape, tensor.stride(), tensor.dtype, first)
+    return repeating(tensor.shape, strides, tensor.dtype, first)
 
 
 def tiled(values: torch.Tensor, count: int) -> torch.Tensor:

@@ -34,6 +34,13 @@ def test_views_and_fills_of_it_are_no_computation():
     assert mode.refused == ""
 
 
+def test_a_contiguous_copy_of_a_view_is_row_major():
+    with LazyMemory():
+        y = torch.zeros(ELEMENTS).view(1 << 18, 1 << 18).t()
+        strides = [made.stride() for made in (y.clone(), y.contiguous(), y.contiguous().view(-1))]
+    assert strides == [(1, 1 << 18), (1 << 18, 1), (1,)]
+
+
 def test_an_operation_on_all_of_it_is_refused_in_a_sentence_that_stays():
     with LazyMemory() as mode:
         x = torch.zeros(ELEMENTS)

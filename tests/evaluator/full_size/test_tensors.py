@@ -27,7 +27,7 @@ def test_values_repeat_through_the_storage_whatever_the_strides():
 def test_contents_are_replaced_and_copied(size):
     made = tensors.zeros((size,), (1,), torch.int32)
     tensors.refill(made, torch.tensor([1, 2]))
-    assert made[:4].tolist() == tensors.alike(made)[:4].tolist() == [1, 2, 1, 2]
+    assert made[:4].tolist() == tensors.alike(made, (1,))[:4].tolist() == [1, 2, 1, 2]
     with pytest.raises(ValueError, match="not virtual"):
         tensors.refill(torch.zeros(4), torch.ones(1))
 
