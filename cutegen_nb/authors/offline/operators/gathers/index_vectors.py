@@ -68,12 +68,15 @@ def _operand(graph: Graph, argument: Argument) -> object:
 def axis_maps(values: Vector, extent: int, dim: int) -> tuple[AxisMap, ...]:
     """Ways from 0 … n - 1 to the n indices `values` of an axis of `extent` elements; empty if none is known.
 
-    There may be several: a roll by 3 of 8 elements is one by -5. Only one of them is right at every size.
+    There may be several: a roll by 3 of 8 elements is one by -5. Only one of them is right at every size. A
+    range has none: it may have more to do with another tensor's extent than with this one's.
     """
     count = len(values)
     at = np.arange(count)
     first, grown = int(values[0]), count - extent
-    ways = [AxisMap(dim, "shift", -first, grown)]
+    if np.array_equal(values, first + at):
+        return ()
+    ways: list[AxisMap] = []
     if count % extent == 0:
         ways.append(AxisMap(dim, "repeat", count // extent))
     if count > 1 and int(values[1]) > 1 and first == 0:

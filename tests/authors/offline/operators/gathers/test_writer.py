@@ -63,6 +63,9 @@ GATHERS = {
     "an index of an index": source("x[i][:, j]", "20, 50", (20, "30"), (50, "40")),
     "an index along the same dimension twice": source("x[i][j]", "20, 50", (20, "30"), (30, "40")),
     "padding with two values": source("F.pad(F.pad(x, (1, 0)), (0, 0, 1, 0), value=1.0)", "20, 50"),
+    "the first rows of a table": source(
+        "x[torch.arange(i.shape[0], device=i.device)] + i[:, None]", "20, 50", (9, "13")
+    ),
     "a padded row sum": source("F.pad(x, (1, 1)).sum(-1)", "20, 50"),
 }
 
