@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.gathers.attributes import AxisMap, AxisSource, Gather, IndexedAxis
-from cutegen_nb.authors.offline.operators.gathers.index_vectors import axis_maps, index_values
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
@@ -184,6 +183,11 @@ def _indexed(
 
 def _computed(graph: Graph, index: Ref, dims: list[int], extent: int) -> tuple[AxisMap, ...]:
     """Ways that make an index tensor along one dimension; empty where it is not made from numbers."""
+    from cutegen_nb.authors.offline.operators.gathers.index_vectors import (  # noqa: PLC0415 - imports NumPy
+        axis_maps,
+        index_values,
+    )
+
     values = index_values(graph, index)
     long = [dim for dim, length in zip(dims, graph.spec(index).shape, strict=True) if length > 1]
     if values is None or len(long) != 1:
