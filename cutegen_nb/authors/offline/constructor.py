@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import symtable
 from dataclasses import dataclass
 
 from cutegen_nb.core.errors import Declined
@@ -82,17 +83,16 @@ def _is_plain(item: ast.stmt) -> bool:
     )
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
-
-
-def _read_names(member: ast.stmt) -> set[str]:
-    """Names that a member reads and does not bind itself."""
-    bound = {item.arg for item in ast.walk(member) if isinstance(item, ast.arg)}
-    bound |= {
-        item.id for item in ast.walk(member) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
-    }
-    return _names(member) - bound
+def _global_names(statement: ast.stmt) -> set[str]:
+    """Names that a statement reads from the module around it: no parameters, no local or class variables."""
+    top = symtable.symtable(ast.unparse(statement), "problem", "exec")
+    found = {name.get_name() for name in top.get_symbols() if name.is_referenced() and not name.is_assigned()}
+    pending = top.get_children()
+    while pending:
+        scope = pending.pop()
+        found |= {name.get_name() for name in scope.get_symbols() if name.is_global()}
+        pending = [*pending, *scope.get_children()]
+    return found
 
 
 def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tuple[tuple[str, ...], str]:
@@ -108,10 +108,8 @@ def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tup
             definitions[item.name] = item
         else:
             assigned |= {name.id for name in ast.walk(item) if isinstance(name, ast.Name)}
-    local = {argument.arg for argument in (*init.args.args, *init.args.kwonlyargs)}
-    local |= {arg.arg for arg in (init.args.vararg, init.args.kwarg) if arg}
     used: list[str] = []
-    pending = sorted(_names(init) - local | {name for item in members for name in _read_names(item)})
+    pending = sorted({name for item in (init, *members) for name in _global_names(item)})
     seen: set[str] = set()
     while pending:
         name = pending.pop()
@@ -120,7 +118,7 @@ def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tup
         seen.add(name)
         if name in definitions:
             used.append(name)
-            pending.extend(sorted(_names(definitions[name])))
+            pending.extend(sorted(_global_names(definitions[name])))
         elif name in assigned and name not in imports and not hasattr(builtins, name):
             raise Declined(
                 f"Model.__init__ reads the module-level name {name!r}, which changes with the size"

@@ -106,3 +106,19 @@ def get_init_inputs():
     assert "unused" not in built.init
     assert "_other" not in built.init
     assert "forward" not in built.init
+
+
+def test_a_parameter_named_as_a_size_of_the_file_is_no_such_size():
+    source = RELU.replace(
+        "class Model(nn.Module):\n",
+        "width = 8192\n\n"
+        "class Block(nn.Module):\n"
+        "    def __init__(self, width):\n"
+        "        super().__init__()\n"
+        "        self.layers = nn.ModuleList([nn.Linear(width, n) for n in (width, 2 * width)])\n\n"
+        "class Model(nn.Module):\n"
+        "    def __init__(self, size):\n"
+        "        super().__init__()\n"
+        "        self.block = Block(size)\n",
+    )
+    assert "class Block" in constructor(problem(source)).definitions
