@@ -151,6 +151,9 @@ class _Planner:
         for call in self.calls:
             for name in program.ops[call].operands:
                 self._keep(name, program.ops[call])
+        for name, op in program.ops.items():
+            if op.op.startswith("host_view") and name not in self.host_views:
+                self._store_operand_of(name)
         self.drafts: list[_Draft | Op] = []
         self.producer: dict[str, int] = {}
 

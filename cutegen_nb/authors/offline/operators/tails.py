@@ -43,12 +43,14 @@ FUSE_TAIL_STRATEGY = Strategy(
 
 def with_tails(whole: CutProblem) -> CutProblem:
     """Fuse what can be fused into each operator; the same problem where that is nothing. Raises Declined."""
+    # A value that a fused call takes is stored for it, so that all values stored without fusion may be read.
+    stored = frozenset(_stored(whole.program))
     for function in whole.parts:
         call = next(
             (op for op in whole.program.ops.values() if op.call and op.call.function == function), None
         )
         for end in _ends(whole.program, call) if call else ():
-            fused = _fused(whole, call, end) if call else None
+            fused = _fused(whole, call, end, stored) if call else None
             if fused is not None:
                 whole = fused
                 break
@@ -74,10 +76,10 @@ def _ends(program: GraphProgram, call: Op) -> Iterator[Op]:
     return reversed(found)
 
 
-def _fused(whole: CutProblem, call: Op, end: Op) -> CutProblem | None:
+def _fused(whole: CutProblem, call: Op, end: Op, stored: frozenset[str]) -> CutProblem | None:
     """Fuse the work up to `end` into a call; None where its kernel cannot take it."""
     gathering = _Gathering(whole, call, end)
-    tail = gathering.tail()
+    tail = gathering.tail(stored)
     if tail is None:
         return None
     name = whole.part_of(call).name
@@ -110,10 +112,13 @@ class _Gathering:
         self.spreads: list[Op] = []
         self.extras: list[OperandTensor] = []
 
-    def tail(self) -> OperatorTail | None:
-        """Tail; None where a value is no float tensor in memory before the call, broadcast to its result."""
-        stored = _stored(self.whole.program) - self.later | {self.call.name}
-        lowering = ExpressionLowering(self.whole.program, frozenset(stored))
+    def tail(self, stored: frozenset[str]) -> OperatorTail | None:
+        """Tail; None where a value is no float tensor in memory before the call, broadcast to its result.
+
+        `stored` are the values that are in memory without fusion.
+        """
+        readable = stored - self.later | {self.call.name}
+        lowering = ExpressionLowering(self.whole.program, readable)
         try:
             result = lowering.expr(self.end.name, self.index)
         except (SplitNeededError, NotIndexableError, Declined):
