@@ -18,7 +18,7 @@ from cutegen_nb.analysis.history.summary import decision
 from cutegen_nb.analysis.population.members import member_round
 from cutegen_nb.analysis.population.summary import population_rows, speed_source
 from cutegen_nb.core.codec import encode
-from cutegen_nb.core.device import Device
+from cutegen_nb.core.device import Device, DeviceKind
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import Admission, ProblemFacts, Workload
@@ -90,7 +90,7 @@ def problem_json(name: str, facts: ProblemFacts) -> dict[str, Any]:
         "least_bytes": facts.full.least_bytes,
         "full": _workload_json(facts.full),
         "scaled": _workload_json(facts.scaled),
-        "warnings": list(facts.warnings),
+        "warnings": list(facts.warnings_on(DeviceKind.SIMULATOR)),
         "admission": _plain(facts.admission) if facts.admission else None,
     }
 

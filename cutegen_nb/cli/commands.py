@@ -166,7 +166,7 @@ def _say_ignored(
 
 
 def _announce(session: Session, terminal: Terminal) -> None:
-    _say_warnings(session.facts, terminal)
+    _say_warnings(session.facts, session.device, terminal)
     admission = admission_text(session.facts.admission)
     if admission:
         terminal.say(admission)
@@ -180,8 +180,8 @@ def _announce(session: Session, terminal: Terminal) -> None:
     terminal.say(text)
 
 
-def _say_warnings(facts: ProblemFacts, terminal: Terminal) -> None:
-    for warning in facts.warnings:
+def _say_warnings(facts: ProblemFacts, device: Device, terminal: Terminal) -> None:
+    for warning in facts.warnings_on(device.kind):
         terminal.say(f"Note: {warning}.")
 
 
@@ -303,8 +303,8 @@ async def evaluate(options: argparse.Namespace, terminal: Terminal) -> CommandRe
     evaluator = make_evaluator(settings_of(options), terminal.say)
     try:
         facts = await evaluator.facts(problem, terminal.progress)
-        _say_warnings(facts, terminal)
         device = await evaluator.device()
+        _say_warnings(facts, device, terminal)
         found = await evaluator.evaluate(problem, candidate, terminal.progress, Tier(options.tier))
     finally:
         await evaluator.close()

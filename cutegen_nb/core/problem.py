@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.library import Library
 
@@ -125,5 +126,12 @@ class ProblemFacts:
     """For FUSED: the kinds of work in it, the one with the most arithmetic first; empty for other classes."""
     warnings: tuple[str, ...] = ()
     """Warnings for the person: an output that cannot be compared, randomness in the reference …"""
+    simulator_warning: str = ""
+    """Cost of the simulator's size where it is more than usual; empty elsewhere. No matter on a GPU."""
     admission: Admission | None = None
     """Result of trying wrong answers; None where none was tried."""
+
+    def warnings_on(self, kind: DeviceKind) -> tuple[str, ...]:
+        """Warnings that matter on a device of this kind."""
+        extra = self.simulator_warning if kind is DeviceKind.SIMULATOR else ""
+        return (*self.warnings, extra) if extra else self.warnings

@@ -55,7 +55,7 @@ def workload_text(facts: ProblemFacts, device: Device) -> str:
             _SMALLER,
             *_tensor_lines(facts.scaled),
         ]
-    lines += [f"Note: {warning}" for warning in facts.warnings]
+    lines += [f"Note: {warning}" for warning in facts.warnings_on(device.kind)]
     return "\n".join(lines) + "\n"
 
 

@@ -83,7 +83,8 @@ def trace_facts(problem: Problem) -> ProblemFacts:
         full=_workload(full, ()),
         scaled=_workload(scaled, rewrites),
         dtype=_computation_dtype(full.graph),
-        warnings=(*full.warnings, *_scaling_warnings(scaled.graph, rewrites)),
+        warnings=full.warnings,
+        simulator_warning=_simulator_warning(scaled.graph, rewrites),
     )
 
 
@@ -381,18 +382,17 @@ def _measured(graph: Graph) -> TrialSize:
     )
 
 
-def _scaling_warnings(scaled: Graph, rewrites: tuple[Rewrite, ...]) -> tuple[str, ...]:
-    """Tell the cost of a size for the simulator that does not fit its budget."""
+def _simulator_warning(scaled: Graph, rewrites: tuple[Rewrite, ...]) -> str:
+    """Tell the cost of a size for the simulator that does not fit its budget; empty for one that does."""
     measured, budget = _measured(scaled), SizeBudget()
     if budget.holds(measured):
-        return ()
+        return ""
     size = "a smaller size" if rewrites else "its full size"
-    warning = (
+    return (
         f"without a GPU it runs at {size} of {measured.elements / 1e6:,.1f} million elements and "
         f"{measured.flops / 1e6:,.0f} MFLOP, {budget.excess(measured):,.0f} times what is usual there, so a "
         "kernel may run out of time; only integers at the top level of the file are made smaller"
     )
-    return (warning,)
 
 
 def _computation_dtype(graph: Graph) -> str:

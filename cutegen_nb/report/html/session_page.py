@@ -91,7 +91,7 @@ def _facts(session: Session) -> list[tuple[str, str]]:
         ("Author", session.author),
         ("Recorded", _recorded(session)),
     ]
-    notes = (*facts.warnings, admission_text(facts.admission))
+    notes = (*facts.warnings_on(session.device.kind), admission_text(facts.admission))
     return pairs + [("Note", note) for note in notes if note]
 
 

@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_nb.analysis.problem.problem_text import problem_from_string
 from cutegen_nb.core.codec import decode, encode
+from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.errors import ProblemError
 from cutegen_nb.core.graph import Graph, Ref
 from cutegen_nb.core.problem import ProblemFacts, WorkloadClass
@@ -264,7 +265,9 @@ def test_a_problem_that_cannot_be_made_smaller_keeps_its_size_with_a_warning():
     facts = trace_facts(
         model("self.w = torch.nn.Linear(4096, 4096)", "return self.w(x)", "[torch.rand(4096, N)]")
     )
-    assert "it runs at its full size of 50.3 million elements" in facts.warnings[0]
+    assert "it runs at its full size of 50.3 million elements" in facts.simulator_warning
+    assert facts.warnings_on(DeviceKind.SIMULATOR) == (facts.simulator_warning,)
+    assert facts.warnings_on(DeviceKind.GPU) == ()
     assert facts.scaled.graph == facts.full.graph
 
 
@@ -280,8 +283,7 @@ def test_a_problem_that_cannot_be_made_small_enough_is_made_as_small_as_it_can()
     (batch, _, height, width) = facts.scaled.graph.inputs[0].spec.shape
     assert batch < 16
     assert 8 <= height == width < 224
-    (warning,) = facts.warnings
-    assert "it runs at a smaller size of 0.6 million elements" in warning
+    assert "it runs at a smaller size of 0.6 million elements" in facts.simulator_warning
 
 
 def test_the_dtype_is_that_of_the_first_floating_input():
