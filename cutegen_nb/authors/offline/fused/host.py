@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -17,6 +18,8 @@ LARGEST_DENOMINATOR = 64
 """Largest denominator of a number that is recognised as a share of an extent."""
 LARGEST_PRODUCT = 4
 """Largest number of extents tried together when a number has to be recognised as their product."""
+MANY_DIMS = 40
+"""Number of extents above which a product over a constant has two factors at most: four take minutes."""
 
 
 def extent_names(program: GraphProgram, tensor: str) -> list[str]:
@@ -38,6 +41,7 @@ class Sizes:
         self.by_axis: dict[Axis, str] = {}
         self.by_axes: dict[tuple[Axis, ...], str] = {}
         self.by_dim: dict[tuple[str, int], str] = {}
+        self._numbers: dict[tuple[Extent, int], str] = {}
         for name in program.buffers:
             self.add(name)
 
@@ -86,19 +90,23 @@ class Sizes:
         """
         if extent == ONE:
             return "1"
-        dims = [
-            (self.by_dim[name, dim], size)
-            for name in self.tensors
-            for dim, size in enumerate(self.program.shape(name))
-        ]
+        # A tensor more may give a shorter expression.
+        key = extent, len(self.tensors)
+        if key not in self._numbers:
+            self._numbers[key] = self._expression(extent)
+        return self._numbers[key]
+
+    def _expression(self, extent: Extent) -> str:
+        dims = self._dims()
         # First an exact product of extents, then a constant, then a product over a constant.
+        factors = [(name, size) for name, size in dims if size.divides(extent)]
         for length in range(1, LARGEST_PRODUCT + 1):
-            for chosen in combinations(dims, length):
+            for chosen in combinations(factors, length):
                 if elements([size for _, size in chosen]) == extent:
                     return " * ".join(name for name, _ in chosen)
         if extent.full == extent.scaled:
             return str(extent.full)
-        for length in range(1, LARGEST_PRODUCT + 1):
+        for length in range(1, (LARGEST_PRODUCT if len(dims) <= MANY_DIMS else 2) + 1):
             for chosen in combinations(dims, length):
                 whole = elements([size for _, size in chosen])
                 if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
@@ -108,6 +116,17 @@ class Sizes:
             if share is not None:
                 return share.format(name)
         raise Declined(f"the offline author cannot compute the size {extent.full} from the inputs' sizes")
+
+    def _dims(self) -> list[tuple[str, Extent]]:
+        """Names of the known extents with their values; of equal ones as many as a product may have."""
+        found: list[tuple[str, Extent]] = []
+        copies: Counter[Extent] = Counter()
+        for tensor in self.tensors:
+            for dim, size in enumerate(self.program.shape(tensor)):
+                copies[size] += 1
+                if copies[size] <= LARGEST_PRODUCT:
+                    found.append((self.by_dim[tensor, dim], size))
+        return found
 
     def axis(self, axis: Axis) -> str:
         """Expression for the extent of one axis."""
