@@ -151,6 +151,7 @@ class _Planner:
         for call in self.calls:
             for name in program.ops[call].operands:
                 self._keep(name, program.ops[call])
+        # A kernel reads such a view from memory in any plan: found one by one, each would restart the plan.
         for name, op in program.ops.items():
             if op.op.startswith("host_view") and name not in self.host_views:
                 self._store_operand_of(name)

@@ -79,7 +79,7 @@ class IndexedAxis:
     operand: int
     """Position of the tensor among the operands; the input is operand 0."""
     dims: tuple[int | None, ...]
-    """Dimension of the output along each dimension of the tensor; None where the tensor has extent 1."""
+    """Dimension of the output along each dimension of the tensor; None where its one element serves all."""
     wraps: bool = False
     """True if negative indices count from the end."""
 

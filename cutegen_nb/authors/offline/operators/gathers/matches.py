@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.gathers.attributes import AxisMap, AxisSource, Gather, IndexedAxis
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
@@ -47,7 +48,7 @@ def gathers_in(graph: Graph) -> tuple[OperatorMatch, ...]:
 
 def _joined(graph: Graph, first: OperatorMatch, second: OperatorMatch) -> OperatorMatch | None:
     """Join a gather and one of its result; None where it is used elsewhere, or the two do not compose."""
-    users = [node for node in graph.nodes if first.result in _refs((*node.args, *dict(node.kwargs).values()))]
+    users = [node for node in graph.nodes if first.result in operands(node)]
     if len(users) != 1 or first.result in graph.outputs:
         return None
     before, after = first.attributes, second.attributes
@@ -162,7 +163,7 @@ def _indexed(
     together = places == list(range(places[0], places[-1] + 1))
     begin = places[0] if together else 0
     kept = iter([dim for dim in range(rank) if not begin <= dim < begin + width])
-    operands: list[Ref] = [source]
+    given: list[Ref] = [source]
     sources: list[AxisSource] = []
     for at, index in enumerate(indices):
         if not isinstance(index, Ref):
@@ -174,11 +175,12 @@ def _indexed(
         if not found:
             if graph.spec(index).dtype not in _INDICES:
                 return None
-            operands.append(index)
-            read_at = tuple(None if extent == 1 else dim for dim, extent in zip(dims, shape, strict=True))
-            found = IndexedAxis(len(operands) - 1, read_at, wraps)
+            given.append(index)
+            spread = [extent < node.outputs[0].shape[dim] for dim, extent in zip(dims, shape, strict=True)]
+            read_at = tuple(None if one else dim for dim, one in zip(dims, spread, strict=True))
+            found = IndexedAxis(len(given) - 1, read_at, wraps)
         sources.append(found)
-    return _Found(tuple(operands), Gather(sources=tuple(sources), rank=rank))
+    return _Found(tuple(given), Gather(sources=tuple(sources), rank=rank))
 
 
 def _computed(graph: Graph, index: Ref, dims: list[int], extent: int) -> tuple[AxisMap, ...]:
@@ -203,16 +205,9 @@ def _taken(graph: Graph, node: Node) -> _Found | None:
     # One element a row is a sum over the row, which may join the loops around it.
     if not rank or graph.spec(index).shape[dim % rank] == 1:
         return None
-    shape = graph.spec(index).shape
-    along = IndexedAxis(1, tuple(None if extent == 1 else at for at, extent in enumerate(shape)))
+    along = IndexedAxis(1, tuple(range(rank)))
     sources = tuple(along if at == dim % rank else _same(at) for at in range(rank))
     return _Found((source, index), Gather(sources=sources, rank=rank))
-
-
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, Ref):
-        return [argument]
-    return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []
 
 
 _READERS: dict[str, Callable[[Graph, Node], _Found | None]] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from cutegen_nb.authors.offline.operators.gathers.attributes import AxisMap, Gather, IndexedAxis
 from cutegen_nb.authors.offline.operators.gathers.settled import output_extents, way_of
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorTail, OperatorText
-from cutegen_nb.authors.offline.templates import joined, render, wrapped
+from cutegen_nb.authors.offline.templates import joined, render, signature
 from cutegen_nb.core.errors import Declined
 
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
@@ -40,11 +40,10 @@ def _values(call: OperatorCall, gather: Gather) -> dict[str, object]:
     extras = [extra.name for extra in tail.extras]
     indices = [f"mI{at}" for at in range(1, len(call.operands))]
     tensors = ["mX", *indices, "mY", *(f"m_{extra}" for extra in extras)]
-    typed = [f"{tensor}: cute.Tensor" for tensor in tensors]
     names = [operand.name for operand in call.operands]
     beside = "".join(f", m_{extra}" for extra in extras)
     return {
-        "name": name,
+        **signature(name, tensors, ()),
         "upper": name.upper(),
         "rank": rank,
         "outputs": outputs,
@@ -62,9 +61,6 @@ def _values(call: OperatorCall, gather: Gather) -> dict[str, object]:
         "value": tail.value,
         "extra_params": "".join(f", m_{extra}: cute.Tensor" for extra in extras),
         "finished": _finished(name, outputs, beside, whole=call.tail is not None),
-        "arguments": ", ".join(tensors),
-        "params": wrapped(typed, len(f"def {name}_kernel():")),
-        "host_params": wrapped([*typed, "stream: cuda.CUstream"], len(f"def {name}_host():")),
         "x": names[0],
         "names": [*names, *extras],
         "beside": "".join(f"{item}, " for item in names[1:]),

@@ -10,7 +10,7 @@ from cutegen_nb.authors.offline.operators.operator import (
     OperatorText,
 )
 from cutegen_nb.authors.offline.operators.resampling.matching import Bilinear, interpolations_in
-from cutegen_nb.authors.offline.templates import render, wrapped
+from cutegen_nb.authors.offline.templates import render, signature
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.strategy import Strategy
@@ -69,9 +69,8 @@ def _values(call: OperatorCall, upper: str) -> dict[str, object]:
     tail = call.tail or OperatorTail(extras=(), lines=(), value="acc")
     extras = [extra.name for extra in tail.extras]
     tensors = ["mX", "mY", *(f"m_{extra}" for extra in extras)]
-    typed = [f"{tensor}: cute.Tensor" for tensor in tensors]
     return {
-        "name": call.name,
+        **signature(call.name, tensors, ["steps"]),
         "upper": upper,
         "align": full.align_corners,
         "scales": full.scales,
@@ -83,9 +82,6 @@ def _values(call: OperatorCall, upper: str) -> dict[str, object]:
         "value": tail.value,
         "extra_arguments": "".join(f", m_{extra}" for extra in extras),
         "extra_params": "".join(f", m_{extra}: cute.Tensor" for extra in extras),
-        "arguments": ", ".join(tensors),
-        "params": wrapped(typed, len(f"def {call.name}_kernel():")),
-        "host_params": wrapped([*typed, "stream: cuda.CUstream"], len(f"def {call.name}_host():")),
         "x": call.operands[0].name,
         "names": [call.operands[0].name, *extras],
     }
