@@ -10,6 +10,8 @@ from cutegen_nb.authors.offline.matmul.source import MatmulVariant, taken_to
 from cutegen_nb.authors.offline.matmul.strategies import (
     BLOCK_STRATEGIES,
     BLOCKING,
+    FEW_ROWS,
+    FEW_ROWS_STRATEGY,
     HOPPER_STRATEGIES,
     MULTISTAGE,
     MULTISTAGE_STRATEGY,
@@ -47,6 +49,7 @@ STEPS: dict[str, dict[str, object]] = {
     ROWS: {"level": "rows"},
     ROW_VECTORS: {"level": "rows", "vectors": True},
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
+    FEW_ROWS: {"level": "few_rows"},
 }
 """Changes of the variant by strategy name."""
 BUT_HOPPER = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120", "sm_121")
@@ -74,6 +77,10 @@ MUCH_WORK = 2**35
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
+FEW = {"float16": 32, "bfloat16": 32, "float32": 16}
+"""Most rows for which the other operand is read into registers, by dtype. Each CTA reads all of them."""
+MANY = 1024
+"""Fewest rows of that other operand: eight CTAs or more share it."""
 
 
 def strategies_for(product: MatrixProduct) -> tuple[Strategy, ...]:
@@ -81,6 +88,8 @@ def strategies_for(product: MatrixProduct) -> tuple[Strategy, ...]:
     _check_size(product)
     if is_vector_product(product):
         return ROW_STRATEGIES
+    if has_few_rows(product):
+        return (FEW_ROWS_STRATEGY,)
     more = [SKIP_STRATEGY] if product.triangle else []
     if wants_split(product):
         more.append(replace(SPLIT_STRATEGY, architectures=BUT_HOPPER if suits_wgmma(product) else ()))
@@ -145,6 +154,13 @@ def is_vector_product(product: MatrixProduct) -> bool:
     Each element of the matrix is then used once, so the speed depends on loads and not on reuse.
     """
     return (product.m.is_one or product.n.is_one) and all(product.k_contiguous)
+
+
+def has_few_rows(product: MatrixProduct) -> bool:
+    """Return whether a large operand meets few rows, and both are contiguous along a k worth dividing."""
+    few, many = sorted((product.m.full, product.n.full))
+    contiguous = all(product.k_contiguous) and product.triangle is None
+    return contiguous and few <= FEW[product.operand_dtype] and many >= MANY and product.k.full >= DEEP // 2
 
 
 def suits_tensor_cores(product: MatrixProduct) -> bool:

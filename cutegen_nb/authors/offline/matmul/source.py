@@ -34,8 +34,8 @@ class MatmulVariant:
     """Optimisation level of the kernel."""
 
     level: str = "naive"
-    """Name of the template: ``naive``, ``tiled``, ``blocked``, ``tensor``, ``wgmma``, ``three_products``, or
-    ``rows`` for matrix-vector products."""
+    """Name of the template: ``naive``, ``tiled``, ``blocked``, ``tensor``, ``wgmma``, ``three_products``,
+    ``few_rows``, or ``rows`` for matrix-vector products."""
     vectors: bool = False
     """True for 128-bit copies where alignment permits."""
     pipelined: bool = False

@@ -19,6 +19,7 @@ THREE_PRODUCTS = "three-fp16-products"
 ROWS = "cta-per-output"
 ROW_VECTORS = "row-vectors-128-bit"
 ROW_UNROLL = "row-vectors-in-flight"
+FEW_ROWS = "weights-to-registers"
 
 
 def _strategy(  # noqa: PLR0913 - the parts of a strategy
@@ -179,3 +180,14 @@ ROW_STRATEGIES = (
     ),
 )
 """Strategies for a matrix-vector product whose operands are contiguous along k, in order."""
+
+FEW_ROWS_STRATEGY = _strategy(
+    FEW_ROWS,
+    "Each element of the large operand meets few rows, so the speed is that of reading it. Load it with "
+    "128-bit loads straight into the registers that feed mma.sync, eight vectors a lane under way, without "
+    "shared memory; the warps of a CTA divide k and add their sums at the end.",
+    "gmem_load_sectors warp_instructions latency_ms",
+    "few rows on one side, both operands contiguous along k",
+    absent=(Optimisation.TENSOR_CORES,),
+)
+"""Strategy for a product of a large matrix and few rows, as when a language model decodes."""

@@ -13,6 +13,7 @@ from cutegen_nb.authors.offline.matmul.choices import (
 )
 from cutegen_nb.authors.offline.matmul.strategies import (
     BLOCKING,
+    FEW_ROWS,
     SPLIT,
     TENSOR,
     THREE_PRODUCTS,
@@ -92,3 +93,20 @@ def test_what_is_too_large_or_unknown_is_declined():
         strategies_for(product(65536, 65536, 8))
     with pytest.raises(Declined, match="does not know the strategy 'magic'"):
         variant_for(product(512, 512, 512), ("magic",))
+
+
+def test_a_large_operand_that_meets_few_rows_is_read_into_registers():
+    assert names(product(16, 14336, 4096)) == [FEW_ROWS]
+    assert names(product(4096, 7, 4096, dtype="float32")) == [FEW_ROWS], "either side may have them"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        product(64, 14336, 4096),
+        product(32, 4096, 4096, dtype="float32"),
+        product(16, 4096, 4096, contiguous=False),
+    ],
+)
+def test_more_rows_or_an_operand_not_contiguous_along_k_take_tiles(given):
+    assert FEW_ROWS not in names(given)

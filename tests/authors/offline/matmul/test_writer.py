@@ -95,6 +95,11 @@ PROBLEMS = {
     "not finite": problem("A @ B", "M, N, K = 48, 40, 70\ninf = float('inf')",
                           {"A": "torch.diagonal_scatter(torch.rand(M, K), torch.tensor([inf, -inf, 3.4e38] * 16))",
                            "B": "torch.rand(K, N) * torch.logspace(-9, 0, N)"}),
+    "half few rows": problem("torch.relu(A @ B.T + b)", "M, N, K = 13, 1030, 520",
+                             {"A": "torch.rand(M, K).half()", "B": "torch.rand(N, K).half()", "b": "torch.rand(N).half()"}),
+    "few rows not finite": problem("B @ A.T", "M, N, K = 5, 1027, 515\ninf = float('inf')",
+                                   {"A": "torch.rand(M, K)",
+                                    "B": "torch.diagonal_scatter(torch.rand(N, K), torch.tensor([inf, -inf, 3e38, 1, 2] * 103))"}),
     "few columns": problem("A @ B", "M, N, K = 70, 5, 40", AB),
 }  # fmt: skip
 
@@ -145,7 +150,8 @@ def facts_of(name):
     return trace_facts(PROBLEMS[name])
 
 
-SAMPLE = ("odd", "linear", "column", "triangle", "half cube", "deep", "not finite")
+SAMPLE = ("odd", "linear", "column", "triangle", "half cube", "deep", "not finite",
+          "half few rows", "few rows not finite")  # fmt: skip
 """Computed in ``make test``; the others in ``make test-long``."""
 SAMPLED = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.long) for name in PROBLEMS]
 
