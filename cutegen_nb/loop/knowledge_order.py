@@ -72,10 +72,10 @@ def ordered(
 
     A strategy for an identity of the graph, or for a fault that the machine code shows, comes before all,
     unless it lost. Among strategies without a record, and without records at all, the order stays. It also
-    stays for the ladder of an author whose strategies name no preconditions: its steps build on one another.
+    stays for strategies that name no preconditions, an author's ladder: its steps build on one another.
     """
-    is_ladder = not any(item.absent or item.present or item.requires for item in offered)
-    gains = {} if is_ladder or not records else _gains(offered, records, session, parent)
+    free = [item for item in offered if item.absent or item.present or item.requires]
+    gains = _gains(free, records, session, parent) if free and records else {}
     found = sorted(offered, key=lambda item: _place(item, gains.get(item.identity)))
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
 

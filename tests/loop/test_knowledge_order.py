@@ -90,6 +90,13 @@ def test_a_ladder_keeps_its_order():
     assert chosen(ladder, [record("d", 2.0)], SESSION, PARENT).because == ""
 
 
+def test_a_ladder_keeps_its_order_beside_strategies_with_conditions():
+    a, b, c, d = OFFERED
+    mixed = (a, replace(b, absent=()), replace(c, absent=()), d)
+    found = ordered(mixed, [record("c", 3.0), record("d", 2.0)], SESSION, PARENT)
+    assert [choice.strategy.name for choice in found] == list("dabc")
+
+
 @pytest.mark.parametrize(
     ("effects", "name", "because"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cutegen_nb.analysis.problem.workload import count_flops
 from cutegen_nb.authors.offline.constructor import constructor
@@ -55,10 +56,17 @@ class OperatorsWriter:
     def _menu(self, facts: ProblemFacts, library: Library) -> list[Strategy]:
         whole = self._cut(facts, library)
         fused = with_tails(whole)
-        operators, loops = _offered(whole, fused), list(loops_menu(fused.program))
+        loops = list(loops_menu(fused.program))
         in_operators = sum(part.flops for part in whole.parts.values())
         loops_first = in_operators < count_flops(facts.full.graph) - in_operators and _reduces(fused.program)
-        return [*loops, *operators] if loops_first else [*operators, *loops]
+        first, *others = [whole.parts[name].writer.menu(call) for name, call in whole.calls().items()] or [()]
+        # What a strategy asks of a kernel is looked for in the whole file, and found there in another's: of
+        # the operators, that holds for all but the costliest one.
+        later = [_without_conditions(item) for menu in others for item in menu]
+        tails = [] if fused is whole else [FUSE_TAIL_STRATEGY]
+        if loops_first:
+            return [*loops, *map(_without_conditions, first), *later, *tails]
+        return [*first, *later, *tails, *loops]
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the file with the strategies in `applied`. Raises Declined."""
@@ -104,10 +112,9 @@ def _reduces(program: GraphProgram) -> bool:
     return any(kernel.reductions for kernel in plan(program).kernels)
 
 
-def _offered(whole: CutProblem, fused: CutProblem) -> list[Strategy]:
-    """Strategies of the parts, the costliest first, and the fusion of their tails. Raises Declined."""
-    found = [item for name, call in whole.calls().items() for item in whole.parts[name].writer.menu(call)]
-    return [*found, *([] if fused is whole else [FUSE_TAIL_STRATEGY])]
+def _without_conditions(strategy: Strategy) -> Strategy:
+    """Return the strategy without what has to be present or absent in the file."""
+    return replace(strategy, absent=(), excludes=(), present=())
 
 
 def _functions(whole: CutProblem, applied: tuple[str, ...]) -> FunctionText:

@@ -144,6 +144,15 @@ def test_strategies_of_a_norm_come_before_those_of_the_gather_in_front_of_it(tra
     assert names.index("warp-per-row") < names.index("gather-vectors")
 
 
+def test_attention_between_products_is_not_taken_for_done_because_they_use_tensor_cores(traced):
+    heads = "(x @ y).reshape(2, 64, 4, 64).transpose(1, 2)"
+    value = f"torch.nn.functional.scaled_dot_product_attention({heads}, z, z).transpose(1, 2).reshape(2, 64, 256) @ y"
+    facts = traced(value, "torch.randn(2, 64, 256)", "torch.randn(256, 256)", "torch.randn(2, 4, 64, 64)")
+    menu = {strategy.name: strategy for strategy in OperatorsWriter().menu(facts)}
+    assert menu["tensor-cores"].absent
+    assert not menu["attention-tiles"].absent
+
+
 def test_what_has_no_rule_is_named(offline_simulator):
     source = model("torch.fft.fft(self.one(x)).abs()", TWO[0], **MATRIX)
     assert "fft" in offline_simulator.ask("fft", source)["declined"]
