@@ -22,6 +22,7 @@ aten = torch.ops.aten
 
 _KEPT_WHOLE = (
     "relu", "clamp", "clamp_min", "clamp_max", "triu", "tril", "square", "log_softmax", "softmax",
+    "upsample_linear1d",
 )  # fmt: skip
 """Operations that are not decomposed. ``clamp_min`` and ``square`` are renamed by ``aten_aliases``."""
 
