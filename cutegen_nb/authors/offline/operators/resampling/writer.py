@@ -1,9 +1,16 @@
-"""Writer of kernels that interpolate between elements."""
+"""Writer of kernels that take elements between those of the input."""
 
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.operators.gathers.strategies import ROWS, ROWS_STRATEGY
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
+from cutegen_nb.authors.offline.operators.resampling.grids import (
+    PIXELS,
+    GridSampling,
+    grid_menu,
+    grid_samplings_in,
+    grid_text,
+)
 from cutegen_nb.authors.offline.operators.resampling.matching import interpolations_in
 from cutegen_nb.authors.offline.operators.resampling.text import interpolation_text, output_sizes
 from cutegen_nb.core.graph import Graph
@@ -11,17 +18,21 @@ from cutegen_nb.core.strategy import Strategy
 
 
 class ResamplingWriter:
-    """Writer of linear interpolation over one, two and three dimensions, and of bicubic interpolation."""
+    """Writer of interpolation, linear and bicubic, and of sampling at a grid's places."""
 
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
-        """Find the interpolations in a graph, in order."""
-        return interpolations_in(graph)
+        """Find the interpolations and the samplings in a graph."""
+        return (*interpolations_in(graph), *grid_samplings_in(graph))
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
         """List the strategies in order. Raises Declined."""
+        if isinstance(call.attributes, GridSampling):
+            return grid_menu(call.attributes)
         output_sizes(call)
         return (ROWS_STRATEGY,)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`. Raises Declined."""
+        if isinstance(call.attributes, GridSampling):
+            return grid_text(call, call.attributes, pixels=PIXELS in applied)
         return interpolation_text(call, rows=ROWS in applied)
