@@ -15,7 +15,7 @@ from cutegen_nb.authors.offline.templates import render, signature
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
 PIXELS = "pixels-over-channels"
 PIXELS_STRATEGY = Strategy(
@@ -28,7 +28,6 @@ PIXELS_STRATEGY = Strategy(
         ExpectedEffect(counter="gmem_load_sectors", direction=Direction.DOWN),
         ExpectedEffect(counter="warp_instructions", direction=Direction.DOWN),
     ),
-    absent=(Optimisation.IN_FLIGHT,),
 )
 _MODES = ("bilinear", "nearest", "bicubic")
 """Ways to sample between elements, in ATen's order."""

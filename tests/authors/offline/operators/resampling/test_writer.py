@@ -98,3 +98,19 @@ def test_antialiasing_is_declined_in_a_sentence(traced, mode):
     value = f"functional.interpolate(x, scale_factor=0.5, mode='{mode}', antialias=True)"
     with pytest.raises(Declined, match="antialias=True"):
         OperatorsWriter().menu(traced(value, "torch.randn(2, 3, 16, 16)"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("value", "inputs"),
+    [
+        ("functional.interpolate(x, scale_factor=2, mode='bilinear')", ["torch.randn(2, 3, 16, 16)"]),
+        (
+            "functional.grid_sample(x, y, align_corners=False)",
+            ["torch.randn(2, 3, 16, 16)", "torch.rand(2, 16, 16, 2)"],
+        ),
+    ],
+)
+def test_loads_of_one_elements_neighbours_do_not_pass_for_the_step(traced, value, inputs):
+    (strategy,) = OperatorsWriter().menu(traced(value, *inputs))
+    assert strategy.absent == ()
