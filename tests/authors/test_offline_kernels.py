@@ -106,6 +106,14 @@ def reference(x, mask):
 def get_inputs():
     return [torch.randint(0, 9, (6, 11)), torch.rand(6, 11) > 0.5]
 """,
+    "remainders and quotients of integers": """
+def reference(x, y):
+    quotients = x // 7, torch.div(x, y, rounding_mode="trunc"), torch.div(x, y, rounding_mode="floor")
+    return *quotients, x % y, x.remainder(5), x.fmod(-5)
+
+def get_inputs():
+    return [torch.randint(-40, 40, (6, 11)), torch.tensor([[-3], [2], [5], [-7], [1], [-1]])]
+""",
     "an odd number of elements": """
 def reference(x):
     return torch.nn.functional.gelu(x)

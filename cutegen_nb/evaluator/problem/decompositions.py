@@ -22,6 +22,7 @@ aten = torch.ops.aten
 
 _KEPT_WHOLE = (
     "relu", "clamp", "clamp_min", "clamp_max", "triu", "tril", "square", "log_softmax", "softmax",
+    "upsample_linear1d",
 )  # fmt: skip
 """Operations that are not decomposed. ``clamp_min`` and ``square`` are renamed by ``aten_aliases``."""
 
@@ -67,6 +68,8 @@ def _own_formulas() -> Table:
         aten.linalg_vector_norm.default: _vector_norm,
         aten.norm.ScalarOpt_dim: _norm,
         aten.norm.Scalar: _norm_of_all,
+        aten._cdist_forward.default: _distances,
+        aten._trilinear.default: _trilinear,
         aten.var_mean.correction: lambda x, dim=None, **kw: (torch.var(x, dim, **kw), _mean_like(x, dim, kw)),
         aten.std_mean.correction: lambda x, dim=None, **kw: (torch.std(x, dim, **kw), _mean_like(x, dim, kw)),
         aten.native_layer_norm.default: _layer_norm,
@@ -156,6 +159,29 @@ def _norm(
 
 def _norm_of_all(x: Tensor, order: float = 2) -> Tensor:
     return _vector_norm(x, float(order))
+
+
+def _distances(a: Tensor, b: Tensor, order: float, mode: int | None) -> Tensor:  # noqa: ARG001 - as ATen has it
+    """p-norm of the difference of each row of `a` and each row of `b`."""
+    return _vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), order, [-1])
+
+
+def _trilinear(  # noqa: PLR0913, PLR0917 - the operator's signature
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    expand_a: list[int],
+    expand_b: list[int],
+    expand_c: list[int],
+    summed: list[int],
+    unroll: int = 1,  # noqa: ARG001 - only the order of the work depends on it
+) -> Tensor:
+    """x1ᵀ·W·x2 for each output of nn.Bilinear: a product with all the weights, then one row sum."""
+    if (expand_a, expand_b, expand_c, summed) != ([1, 3], [0], [1, 2], [2, 3]):
+        return NotImplemented  # other sums of a·b·c stay as they are
+    outputs, width, _ = b.shape
+    products = torch.mm(c, b.reshape(outputs * width, -1).t())
+    return torch.sum(products.view(-1, outputs, width) * a.unsqueeze(1), [-1])
 
 
 def _mean_like(x: Tensor, dim: list[int] | None, keywords: dict[str, Any]) -> Tensor:

@@ -1,5 +1,7 @@
 """Formulas that operations are lowered to, against PyTorch in float64."""
 
+import math
+
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -21,6 +23,9 @@ X = torch.randn(4, 6, 5, dtype=torch.float64, generator=torch.Generator().manual
         lambda x: torch.linalg.vector_norm(x, 3, dim=1),
         lambda x: torch.lerp(x, x * 2, 0.25),
         lambda x: torch.special.xlogy(x.relu(), x.abs()),
+        lambda x: torch.cdist(x, x * 2, p=1),
+        lambda x: torch.cdist(x[0], x, p=math.inf),
+        lambda x: functional.bilinear(x[:, 0], x[:, 1, :4], x[:3, :5, :4].contiguous()),
         lambda x: torch.std(x, dim=2),
         lambda x: torch.addmm(x[:, 0], x[:, :4, 0], x[:, 1], beta=0.5, alpha=2),
     ],

@@ -130,15 +130,19 @@ def _div(args: Sequence[object], kwargs: Mapping[str, object], kind: ValueType) 
         work = floating(kind)
         return apply("/", operand(args[0], work), operand(args[1], work))
     if kind not in (ValueType.F32, ValueType.F64):
-        raise UnsupportedOperationError("the offline author does not write integer division (aten.div)")
+        # The DSL's quotient of integers is rounded down; less the remainder, the dividend is a multiple.
+        dividend = operand(args[0], kind)
+        if mode != "floor":
+            dividend = apply("-", dividend, _fmod(args, kwargs, kind))
+        return apply("//", dividend, operand(args[1], kind))
     quotient = apply("/", operand(args[0], kind), operand(args[1], kind))
     return apply("floor" if mode == "floor" else "trunc", quotient)
 
 
 def _fmod(args: Sequence[object], _: Mapping[str, object], kind: ValueType) -> Expr:
-    if kind not in (ValueType.F32, ValueType.F64):
-        raise UnsupportedOperationError("the offline author does not write integer remainders")
-    return apply("rem", operand(args[0], kind), operand(args[1], kind))
+    # Of integers too the remainder has the dividend's sign.
+    op = "rem" if kind in (ValueType.F32, ValueType.F64) else "%"
+    return apply(op, operand(args[0], kind), operand(args[1], kind))
 
 
 def _remainder(args: Sequence[object], kwargs: Mapping[str, object], kind: ValueType) -> Expr:

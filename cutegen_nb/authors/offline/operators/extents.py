@@ -34,6 +34,8 @@ def extents_of(graph: Graph, match: OperatorMatch, scaled: OperatorMatch) -> Tem
         return _convolved(node, rank - 2)
     if op in _POOLS:
         return _pooled(node, rank, _POOLS[op], dilated=op.startswith("max"))
+    if op == "grid_sampler_2d":
+        return "{0}.shape[0]", "{0}.shape[1]", "{1}.shape[1]", "{1}.shape[2]"
     same = graph.spec(match.operands[0]).shape == graph.spec(match.result).shape
     return tuple(f"{{0}}.shape[{dim}]" for dim in range(rank)) if same else None
 

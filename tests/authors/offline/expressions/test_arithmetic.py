@@ -44,6 +44,18 @@ def test_two_operands_give_what_pytorch_gives(op, function, x, y):
     assert evaluated(op, x, y) == pytest.approx(float(function(torch.tensor(x), torch.tensor(y))))
 
 
+@pytest.mark.parametrize(("x", "y"), [(7, 3), (-7, 3), (7, -3), (-7, -3), (-6, 3)])
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_a_quotient_of_integers_is_rounded_as_pytorch_does(x, y, mode):
+    names = [Leaf("x", ValueType.I32), Leaf("y", ValueType.I32)]
+    operation = pointwise("aten.div.Tensor_mode", names, {"rounding_mode": mode}, ValueType.I32, "int32")
+    _, texts = body({"result": operation})
+    # Of the DSL's integers // is rounded down, as Python's is; % has the dividend's sign.
+    text = texts["result"].replace("x % y", "math.fmod(x, y)")
+    expected = torch.div(torch.tensor(x), torch.tensor(y), rounding_mode=mode)
+    assert eval(text, {"x": x, "y": y, "math": math, "cutlass": Namespace()}) == int(expected)
+
+
 @pytest.mark.parametrize("alpha", [1, 2.5])
 def test_a_sum_multiplies_its_second_operand_by_alpha(alpha):
     assert evaluated("add", 1.0, 4.0, alpha=alpha) == 1.0 + alpha * 4.0

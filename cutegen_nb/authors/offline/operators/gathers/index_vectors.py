@@ -17,7 +17,8 @@ from cutegen_nb.authors.offline.operators.gathers.attributes import AxisMap
 from cutegen_nb.core.graph import Argument, Graph, Ref
 
 Vector = npt.NDArray[Any]
-_LONGEST = 1 << 20
+"""Index of each element along one dimension."""
+LONGEST = 1 << 20
 """Elements of the longest vector whose values are computed."""
 _RULES: dict[str, Callable[..., Vector]] = {
     "add": np.add,
@@ -40,7 +41,7 @@ _DTYPES = frozenset({"int64", "int32", "float32", "float64"})
 def index_values(graph: Graph, ref: Ref) -> Vector | None:
     """Values of a tensor that is made from numbers; None where it is not, or by an unknown operation."""
     node = graph.node(ref.name)
-    if node is None or node.outputs[ref.index].elements > _LONGEST:
+    if node is None or node.outputs[ref.index].elements > LONGEST:
         return None
     if node.outputs[0].dtype not in _DTYPES:
         return None
@@ -82,7 +83,9 @@ def axis_maps(values: Vector, extent: int, dim: int) -> tuple[AxisMap, ...]:
     if count > 1 and int(values[1]) > 1 and first == 0:
         ways.append(AxisMap(dim, "step", int(values[1])))
     ways += [AxisMap(dim, "reverse")] if not grown else []
-    ways += [AxisMap(dim, "roll", number, grown) for number in (first, first - extent)]
+    # Circular padding by k in front is a roll by -k of a longer axis.
+    numbers = (-(-first % extent),) if grown else (first, first - extent)
+    ways += [AxisMap(dim, "roll", number, grown) for number in numbers]
     # Before the input stand as many further zeros, or the elements 1, 2, … mirrored.
     leading = int(np.argmax(values > 0)) - 1 if first == 0 else -first
     ways += [AxisMap(dim, "clamp", leading, grown), AxisMap(dim, "mirror", first, grown)]

@@ -197,6 +197,18 @@ def _computed(graph: Graph, index: Ref, dims: list[int], extent: int) -> tuple[A
     return axis_maps(values.reshape(-1), extent, long[0])
 
 
+def _filled(graph: Graph, node: Node) -> _Found | None:
+    from cutegen_nb.authors.offline.operators.gathers.filled import (  # noqa: PLC0415 - imports NumPy
+        filled_from,
+    )
+
+    found = filled_from(graph, node)
+    if found is None:
+        return None
+    source, sources = found
+    return _Found((source,), Gather(sources=sources, rank=len(sources)))
+
+
 def _taken(graph: Graph, node: Node) -> _Found | None:
     source, dim, index = node.args[:3]
     if not isinstance(source, Ref) or not isinstance(dim, int) or not isinstance(index, Ref):
@@ -217,7 +229,13 @@ _READERS: dict[str, Callable[[Graph, Node], _Found | None]] = {
     "index_select": _selected,
     "index": _by_index,
     "gather": _taken,
+    "slice_scatter": _filled,
 }
 """Readers of nodes by ATen's short name."""
-_NAMES = {"constant_pad_nd": "padded", "flip": "flipped", "embedding": "embedded"}
+_NAMES = {
+    "constant_pad_nd": "padded",
+    "slice_scatter": "padded",
+    "flip": "flipped",
+    "embedding": "embedded",
+}
 """Name of the generated function by ATen's short name."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
-_KINDS = {"cumsum": "sum", "cumprod": "product"}
+_KINDS = {
+    "cumsum": "sum",
+    "cumprod": "product",
+    "logcumsumexp": "logsumexp",
+    "cummax": "maximum",
+    "cummin": "minimum",
+}
+_IDENTITIES = {"sum": 0, "product": 1, "logsumexp": -math.inf, "maximum": -math.inf, "minimum": math.inf}
+"""Value that changes no result, by kind."""
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
@@ -17,7 +26,7 @@ class ScanAttributes:
     """Kind of scan."""
 
     kind: str
-    """``sum`` or ``product``."""
+    """``sum``, ``product``, ``logsumexp``, ``maximum`` or ``minimum``."""
     dim: int
     """Scanned dimension, from 0."""
     reverse: bool = False
@@ -28,9 +37,9 @@ class ScanAttributes:
     """True if the second operand is a mask that multiplies the first."""
 
     @property
-    def identity(self) -> int:
-        """Value that changes no sum, or no product."""
-        return 0 if self.kind == "sum" else 1
+    def identity(self) -> int | float:
+        """Value that changes no result."""
+        return _IDENTITIES[self.kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +88,17 @@ def _refs(argument: Argument) -> list[Ref]:
     return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []
 
 
+def _values_used(graph: Graph) -> list[Ref]:
+    nodes = (ref for node in graph.nodes for ref in _refs((*node.args, *(value for _, value in node.kwargs))))
+    return [*nodes, *graph.outputs]
+
+
 def _scan(graph: Graph, node: Node) -> _Found | None:
     kind = _KINDS.get(short_name(node.op))
     if kind is None or not isinstance(node.args[0], Ref) or not isinstance(node.args[1], int):
         return None
+    if any(ref.name == node.name and ref.index for ref in _values_used(graph)):
+        return None  # the places of the extremes are needed too
     source, shape = graph.spec(node.args[0]), node.outputs[0].shape
     if not shape or not {source.dtype, node.outputs[0].dtype} <= _FLOATS:
         return None
@@ -158,7 +174,7 @@ def _exclusive(graph: Graph, uses: dict[str, list[str]], found: _Found) -> _Foun
     )
 
 
-def _fills(node: Node, uses: dict[str, list[str]], value: int) -> bool:
+def _fills(node: Node, uses: dict[str, list[str]], value: float) -> bool:
     """Return whether a node makes a tensor of `value` for one reader alone."""
     made = {"zeros": 0, "ones": 1}.get(short_name(node.op), node.args[-1] if len(node.args) > 1 else None)
     known = short_name(node.op) in ("full", "zeros", "ones")

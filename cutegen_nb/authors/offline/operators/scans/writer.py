@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from cutegen_nb.authors.offline.graph.ir import elements
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
 from cutegen_nb.authors.offline.operators.scans.matching import ScanAttributes, scans_of
@@ -28,7 +31,7 @@ _LONG_ROW = 16384
 
 
 class ScanWriter:
-    """Writer of cumulative sums and products."""
+    """Writer of cumulative sums, products, extremes and logarithms of sums of exponentials."""
 
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
         """Find the scans of a graph, in order."""
@@ -93,12 +96,29 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
                                *(f"{item.name}.view(torch.uint8).view(lines)" for item in call.operands[1:]),
                                "out.view(lines)", *extras]),
         "tail_params": "".join(f", {extra}: cute.Tensor" for extra in extras),
-        "identity": attributes.identity, "sign": "+" if attributes.kind == "sum" else "*",
-        "product": attributes.kind == "product", "reverse": attributes.reverse,
+        "identity": _number(attributes.identity), "kind": attributes.kind,
+        "combine": _combining(call.name, attributes),
+        "reverse": attributes.reverse,
         "exclusive": attributes.exclusive, "masked": attributes.masked,
         "prefetch": PREFETCH in applied, "split": SPLIT in applied,
         "finished": finished, "summary": _summary(call), "views": _views(call), "x": call.operands[0].name,
     }  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return f'float("{value}")' if math.isinf(value) else str(value)
+
+
+def _combining(name: str, attributes: ScanAttributes) -> Callable[[str, str], str]:
+    """Expression of two values as one, from their expressions."""
+    sign = {"sum": "+", "product": "*"}.get(attributes.kind)
+    if sign:
+        return lambda a, b: f"{a} {sign} {b}"
+    extremum = {"maximum": "fmax", "minimum": "fmin"}.get(attributes.kind)
+    if extremum:
+        # NaN if one of them is, as in PyTorch.
+        return lambda a, b: f"cute.arch.{extremum}({a}, {b}, nan=True)"
+    return lambda a, b: f"{name}_both({a}, {b})"
 
 
 def _summary(call: OperatorCall) -> str:

@@ -52,8 +52,9 @@ class Window:
     """True if the divisor of a mean counts padding."""
     divisor: int = 0
     """Divisor given by the caller; 0 if it is the number of elements."""
-    adaptive: tuple[int, ...] = ()
-    """Outputs along each spatial dimension, where windows follow from them."""
+    adaptive: tuple[int | str, ...] = ()
+    """Outputs along each spatial dimension, where windows follow from them; as text where they depend on the
+    input's extents."""
     bias: bool = False
     """True if a bias is added to each channel."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
-from cutegen_nb.authors.offline.operators.windows.attributes import Window
 from cutegen_nb.authors.offline.operators.windows.march import fits_march, march_plan
 from cutegen_nb.authors.offline.operators.windows.matches import windows_in
+from cutegen_nb.authors.offline.operators.windows.settled import settled
 from cutegen_nb.authors.offline.operators.windows.strategies import (
     MARCH,
     PIPELINE,
@@ -13,7 +13,6 @@ from cutegen_nb.authors.offline.operators.windows.strategies import (
     WINDOW_STRATEGIES,
 )
 from cutegen_nb.authors.offline.operators.windows.text import window_text
-from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.strategy import Strategy
 
@@ -27,22 +26,13 @@ class WindowsWriter:
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
         """List the strategies in order. Raises Declined."""
-        return WINDOW_STRATEGIES if fits_march(_window(call), call.operands[0].dtype) else ()
+        return WINDOW_STRATEGIES if fits_march(settled(call), call.operands[0].dtype) else ()
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`. Raises Declined."""
-        window = _window(call)
+        window = settled(call)
         plan = None
         if {MARCH, SHARED, PIPELINE} & set(applied):
             staged = SHARED in applied or PIPELINE in applied
             plan = march_plan(window, staged=staged, pipelined=PIPELINE in applied)
         return window_text(call, window, plan)
-
-
-def _window(call: OperatorCall) -> Window:
-    window = call.attributes
-    if not isinstance(window, Window):
-        raise TypeError(f"{call.attributes!r} are not the attributes of a window")
-    if window != call.scaled_attributes:
-        raise Declined("the windows depend on the problem's size")
-    return window

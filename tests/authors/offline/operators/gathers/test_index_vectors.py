@@ -12,6 +12,8 @@ WAYS = {
     "reversed": (np.arange(7, -1, -1), 8, AxisMap(0, "reverse")),
     "each twice": (np.arange(16) // 2, 8, AxisMap(0, "repeat", 2)),
     "rolled": ((np.arange(8) + 3) % 8, 8, AxisMap(0, "roll", 3)),
+    "padded circularly": (np.arange(-2, 11) % 8, 8, AxisMap(0, "roll", -2, 5)),
+    "padded circularly behind": (np.arange(11) % 8, 8, AxisMap(0, "roll", 0, 3)),
     "clamped": (np.clip(np.arange(-2, 11), 0, 7), 8, AxisMap(0, "clamp", 2, 5)),
     "mirrored": (7 - np.abs(7 - np.abs(np.arange(-2, 11))), 8, AxisMap(0, "mirror", 2, 5)),
 }

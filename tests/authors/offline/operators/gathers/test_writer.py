@@ -37,6 +37,18 @@ GATHERS = {
     "padding of fp16": source("F.pad(x, (0, 0, 1, 1), value=2.0)", "4, 9, 40", dtype="float16"),
     "mirrored padding": source("F.pad(x, (2, 1, 1, 3), mode='reflect')", "2, 3, 17, 18"),
     "repeated edges": source("F.pad(x, (2, 1, 0, 3), mode='replicate')", "2, 3, 17, 18"),
+    "circular padding of one dimension": source("F.pad(x, (2, 3), mode='circular')", "3, 5, 33"),
+    "circular padding": source("F.pad(x, (2, 1, 0, 3), mode='circular')", "2, 3, 17, 18"),
+    "circular padding of a volume in fp16": source(
+        "F.pad(x, (1, 0, 2, 1, 1, 1), mode='circular')", "2, 3, 5, 6, 7", dtype="float16"
+    ),
+    "circular padding that crops": source("F.pad(x, (-2, 3, 1, 1), mode='circular')", "2, 3, 9, 20"),
+    "circular padding in front of a convolution": source(
+        "F.relu(F.conv2d(F.pad(x, (1, 1, 1, 1), mode='circular'), x[:4, :, :3, :3]))", "5, 4, 9, 10"
+    ),
+    "circular padding twice, and of a sum": source(
+        "F.pad(F.pad(x + 1, (1, 1), mode='circular'), (2, 0), mode='circular') * 2", "3, 5, 20"
+    ),
     "a flip": source("x.flip(-1)", "3, 5, 40"),
     "a flip of rows in bf16": source("x.flip(0, 1)", "3, 5, 40", dtype="bfloat16"),
     "a roll forward": source("torch.roll(x, 3, 1)", "3, 16, 24"),

@@ -43,6 +43,14 @@ SCANS = {
     ),
     "columns from the end": ("x.flip(0).cumsum(0).flip(0)", "torch.randn(131, 70)"),
     "a long row from its end": ("x.flip(1).cumsum(1).flip(1)", "torch.randn(2, 33333).bfloat16()"),
+    "logarithms of sums": ("torch.logcumsumexp(x * 30, 1)", "torch.randn(5, 1023)"),
+    "logarithms of sums of columns, from -inf": (
+        "torch.logcumsumexp(torch.where(x > 1, x, float('-inf')), 1).exp()",
+        "torch.randn(3, 77, 37)",
+    ),
+    "logarithms of sums of one long row": ("torch.logcumsumexp(x, 0)", "torch.randn(17001)"),
+    "maxima, NaN among them": ("torch.cummax(x.log(), 1)[0]", "torch.rand(9, 300) - 0.003"),
+    "minima of half-precision columns": ("torch.cummin(x, 0).values", "torch.randn(77, 40).half()"),
     "a mask of long rows": ("(x * mask).cumsum(1)", "torch.randn(2, 20480), torch.rand(2, 20480) > 0.5"),
 }
 

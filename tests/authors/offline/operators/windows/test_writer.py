@@ -62,6 +62,10 @@ WINDOWS = {
     "bf16 in odd rows": source("avg_pool2d(x, 3, 1, 1)", "2, 3, 15, 23", dtype="bfloat16"),
     "an adaptive mean": source("adaptive_avg_pool2d(x, (3, 4))", "2, 3, 20, 20"),
     "adaptive maxima of one dimension": source("adaptive_max_pool1d(x, 7)", "2, 3, 20"),
+    "an adaptive mean of as many rows as there are": source(
+        "adaptive_avg_pool2d(x, (None, 7))", "16, 32, 64, 64"
+    ),
+    "interpolation by area": source("interpolate(x, scale_factor=0.5, mode='area')", "16, 32, 64, 64"),
     "an adaptive mean of three dimensions": source("adaptive_avg_pool3d(x, (3, 1, 2))", "2, 3, 9, 8, 7"),
 }
 
