@@ -79,6 +79,8 @@ class Condition(StrEnum):
     """A product sums at least 1,024 terms."""
     OPERANDS_REUSED = "operands are reused"
     """Each element of a product's operands serves at least 16 outputs."""
+    PRODUCT_OF_FEW_ROWS = "product of few rows"
+    """One operand of a product has 2 to 32 rows."""
     ROW_FITS_REGISTERS = "row_bytes <= registers"
     """A row takes at most half of the registers of one CTA."""
     ROW_EXCEEDS_REGISTERS = "row_bytes > registers"

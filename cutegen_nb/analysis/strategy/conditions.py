@@ -38,6 +38,8 @@ _TILE = 128
 """Extent of the usual tile of a product, on both sides."""
 _LONG_K = 1024
 """Least terms of a sum that are worth sharing among CTAs: 32 K tiles of 32."""
+_FEW_ROWS = 32
+"""Most rows that each CTA reads whole beside its part of the other operand."""
 _REUSED = 16
 """Least outputs that an element of an operand serves for tiles to pay: the extent of one MMA."""
 _USUAL_RESIDENT_CTAS = 8
@@ -142,6 +144,11 @@ def _long_k(product: ProductExtents, here: Circumstances) -> Answer:  # noqa: AR
 def _operands_reused(product: ProductExtents, here: Circumstances) -> Answer:  # noqa: ARG001 - as above
     least = min(product.m, product.n)
     return least >= _REUSED, f"an element of an operand serves {count(least)} outputs"
+
+
+def _product_of_few_rows(product: ProductExtents, here: Circumstances) -> Answer:  # noqa: ARG001 - as above
+    least = min(product.m, product.n)
+    return 1 < least <= _FEW_ROWS, f"an operand of {count(least)} rows"
 
 
 def _row_fits_registers(rows: Rows, here: Circumstances) -> Answer:  # noqa: ARG001 - as above
@@ -254,6 +261,7 @@ _PREDICATES: dict[Condition, _Predicate] = {
     Condition.FEW_TILES: _of_product(_few_tiles),
     Condition.LONG_K: _of_product(_long_k),
     Condition.OPERANDS_REUSED: _of_product(_operands_reused),
+    Condition.PRODUCT_OF_FEW_ROWS: _of_product(_product_of_few_rows),
     Condition.ROW_FITS_REGISTERS: _of_rows(_row_fits_registers),
     Condition.ROW_EXCEEDS_REGISTERS: _of_rows(_row_exceeds_registers),
     Condition.ROW_FITS_SHARED: _of_rows(_row_fits_shared),

@@ -17,6 +17,7 @@ CASES = [
     (Condition.FEW_ROWS, "row_sum", (131, 8), (132, 8)),
     (Condition.FEW_TILES, "product", (128 * 131, 128, 8), (128 * 131 + 1, 128, 8)),
     (Condition.LONG_K, "product", (64, 64, 1024), (64, 64, 1023)),
+    (Condition.PRODUCT_OF_FEW_ROWS, "product", (32, 4096, 4096), (33, 4096, 4096)),
     (Condition.OPERANDS_REUSED, "product", (64, 16, 8), (64, 15, 8)),
     (Condition.ROW_FITS_REGISTERS, "row_sum", (8, 32768), (8, 32769)),
     (Condition.ROW_EXCEEDS_REGISTERS, "row_sum", (8, 32769), (8, 32768)),
@@ -46,7 +47,9 @@ OF_ROWS = [
     for case in CASES
     if case[1] in {"row_sum", "column_sum", "softmax"} and case[0] is not Condition.SHORTCUT
 ]
-OF_A_PRODUCT = [Condition.FEW_TILES, Condition.LONG_K, Condition.OPERANDS_REUSED]
+OF_A_PRODUCT = [
+    Condition.FEW_TILES, Condition.LONG_K, Condition.OPERANDS_REUSED, Condition.PRODUCT_OF_FEW_ROWS,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].name)
