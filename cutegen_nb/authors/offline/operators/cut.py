@@ -93,9 +93,12 @@ class CutProblem:
         return name
 
     def _cost(self, op: Op) -> int:
-        """Estimate of the work: an output of a product or a convolution meets many elements of the weight."""
+        """Estimate of the work: an output of a product or a convolution meets many elements of the weight.
+
+        Steps that wait for one another leave most of a GPU idle.
+        """
         second = elements(self.program.shape(op.operands[1])).full if len(op.operands) > 1 else 1
-        return elements(op.shape).full * second
+        return elements(op.shape).full * second * self.part_of(op).match.steps
 
 
 _TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
@@ -142,12 +145,24 @@ def _parts(
             small = there.get((match.result, match.operands))
             if small is not None and not taken & match.nodes:
                 taken |= match.nodes
-                name = _function_name(full, match, [part.name for part in parts])
+                name = _shared_name(match, small, parts)
+                name = name or _function_name(full, match, [part.name for part in parts])
                 extents = extents_of(full, match, small)
                 parts.append(
                     OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)
                 )
     return parts
+
+
+def _shared_name(match: OperatorMatch, small: OperatorMatch, parts: list[OperatorPart]) -> str:
+    """Name of the function that an equal match has already; empty for none."""
+    alike = (
+        part.name
+        for part in parts
+        if part.match.shared
+        and (part.match.attributes, part.scaled.attributes) == (match.attributes, small.attributes)
+    )
+    return next(alike, "") if match.shared else ""
 
 
 def _function_name(graph: Graph, match: OperatorMatch, others: list[str]) -> str:
