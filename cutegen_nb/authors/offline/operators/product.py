@@ -16,6 +16,7 @@ from cutegen_nb.authors.offline.matmul.epilogue import Extra
 from cutegen_nb.authors.offline.matmul.graph import PRODUCTS, MatrixProduct, read_product
 from cutegen_nb.authors.offline.matmul.source import ProductFunction, function_of, more_imports
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
+from cutegen_nb.authors.offline.operators.recurrence.layers import of_recurrent_layer
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.strategy import Strategy
@@ -59,6 +60,7 @@ class ProductOperator:
 def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
     """Match with the tensors that the operands are views of, unless a view copies; then with the operands."""
     operands = tuple(dict.fromkeys(arg for arg in node.args if isinstance(arg, Ref)))
+    shared = of_recurrent_layer(graph, node)
     chains = [_views(graph, ref) for ref in operands]
     views = {view.name for views, _ in chains for view in views}
     roots = tuple(dict.fromkeys(root for _, root in chains))
@@ -66,14 +68,34 @@ def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
     piece = _piece(graph, roots, (*order, node))
     with contextlib.suppress(Declined):
         read_product(piece, piece, _texts(piece, [value.name for value in piece.inputs]))
-        yield _match(node, roots, piece)
-    yield _match(node, operands, _piece(graph, operands, (node,)))
+        yield _match(node, roots, piece, shared=shared)
+    yield _match(node, operands, _piece(graph, operands, (node,)), shared=shared)
 
 
-def _match(node: Node, operands: tuple[Ref, ...], piece: Graph) -> OperatorMatch:
+def _match(node: Node, operands: tuple[Ref, ...], piece: Graph, *, shared: bool) -> OperatorMatch:
     return OperatorMatch(
-        nodes=frozenset({node.name}), result=Ref(node.name), operands=operands, attributes=piece
+        nodes=frozenset({node.name}),
+        result=Ref(node.name),
+        operands=operands,
+        attributes=_renamed(piece) if shared else piece,
+        shared=shared,
     )
+
+
+def _renamed(piece: Graph) -> Graph:
+    """Graph of a product with names that are the same for all products of this shape."""
+    names = {value.name: f"operand{at}" for at, value in enumerate(piece.inputs)}
+    names |= {node.name: f"step{at}" for at, node in enumerate(piece.nodes)}
+    nodes = tuple(
+        replace(
+            node,
+            name=names[node.name],
+            args=tuple(Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in node.args),
+        )
+        for node in piece.nodes
+    )
+    inputs = tuple(replace(value, name=names[value.name]) for value in piece.inputs)
+    return replace(piece, inputs=inputs, nodes=nodes, outputs=(Ref(nodes[-1].name),))
 
 
 def _views(graph: Graph, ref: Ref) -> tuple[list[Node], Ref]:

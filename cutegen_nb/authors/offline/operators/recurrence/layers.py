@@ -1,7 +1,7 @@
 """Recurrent layers of a traced graph taken apart: one product and one loop over the steps for each layer.
 
 The gates of a step are sums of a product with the step's input and one with the state before it. Only the
-state makes the steps wait for one another, so the products with the inputs of all steps are one matrix product.
+state makes the steps wait for one another: the products with the inputs of all steps are one product.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ def with_layers_apart(facts: ProblemFacts) -> ProblemFacts:
         return facts
     full, scaled = (_Apart(size.graph).graph() for size in (facts.full, facts.scaled))
     return replace(facts, full=replace(facts.full, graph=full), scaled=replace(facts.scaled, graph=scaled))
+
+
+def of_recurrent_layer(graph: Graph, node: Node) -> bool:
+    """Return whether a product is that of a layer's inputs: the layers of a stack have many alike."""
+    users = [other for other in graph.nodes if Ref(node.name) in _refs(other.args)]
+    return bool(users) and all(user.op.startswith(STEPS) for user in users)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
