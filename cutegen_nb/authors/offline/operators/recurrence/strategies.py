@@ -7,6 +7,7 @@ from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
 
 ON_CHIP = "weights-on-chip"
 PREFETCH = "prefetch-step"
+ASYNCHRONOUS = "asynchronous-states"
 
 
 def _strategy(name: str, statement: str, effects: str) -> Strategy:
@@ -32,5 +33,12 @@ PREFETCH_STRATEGY = _strategy(
     PREFETCH,
     "Load the next step's products with the inputs before the CTAs meet, so that no step begins with a wait "
     "for global memory.",
+    "latency_ms",
+)
+
+ASYNCHRONOUS_STRATEGY = _strategy(
+    ASYNCHRONOUS,
+    "Send the states by asynchronous stores of four, whose bytes an mbarrier of the CTA that gets them "
+    "counts: a CTA waits for states alone, not for all threads of the cluster and their global stores.",
     "latency_ms",
 )

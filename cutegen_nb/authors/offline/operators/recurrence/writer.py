@@ -6,6 +6,8 @@ from cutegen_nb.authors.offline.operators.operator import OperatorCall, Operator
 from cutegen_nb.authors.offline.operators.recurrence.layers import KINDS
 from cutegen_nb.authors.offline.operators.recurrence.matching import Recurrence, recurrences_in
 from cutegen_nb.authors.offline.operators.recurrence.strategies import (
+    ASYNCHRONOUS,
+    ASYNCHRONOUS_STRATEGY,
     ON_CHIP,
     ON_CHIP_STRATEGY,
     PREFETCH,
@@ -45,17 +47,16 @@ class RecurrenceWriter:
             raise Declined(
                 f"the state of a recurrent layer of {units} hidden units does not fit shared memory"
             )
-        return (ON_CHIP_STRATEGY, PREFETCH_STRATEGY) if _fits(_attributes(call)) else ()
+        steps = (ON_CHIP_STRATEGY, PREFETCH_STRATEGY, ASYNCHRONOUS_STRATEGY)
+        return steps if _fits(_attributes(call)) else ()
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`. Raises Declined."""
         if call.tail is not None:
             raise Declined("the offline author fuses nothing into the steps of a recurrent layer")
-        on_chip = bool({ON_CHIP, PREFETCH} & set(applied)) and _fits(_attributes(call))
-        template = "on_chip" if on_chip else "warp"
-        source = render(
-            f"recurrence/{template}", prefetch=PREFETCH in applied, **_values(call, on_chip=on_chip)
-        )
+        on_chip = bool({ON_CHIP, PREFETCH, ASYNCHRONOUS} & set(applied)) and _fits(_attributes(call))
+        values = _values(call, applied if on_chip else ())
+        source = render("recurrence/on_chip" if on_chip else "recurrence/warp", **values)
         return OperatorText(source=source, constants={})
 
 
@@ -72,9 +73,12 @@ def _fits(found: Recurrence) -> bool:
     return weights <= _MOST_WEIGHTS and threads * (weights + _OTHER_REGISTERS) <= _REGISTERS
 
 
-def _values(call: OperatorCall, *, on_chip: bool) -> dict[str, object]:
+def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
+    """Values of the templates; without strategies those of the first kernel."""
     found = _attributes(call)
+    on_chip, asynchronous = bool(applied), ASYNCHRONOUS in applied
     numbers = ["ctas", "units", "rows"] if on_chip else ["warps"]
+    memory = ["states", "full"] if asynchronous else ["states"]
     both, has_cell = found.directions > 1, found.kind == "lstm"
     own = ["mW", "mBx", "mBh"] if found.biases else ["mW"]
     states = ["mH", "mC"] if has_cell else ["mH"]
@@ -94,10 +98,13 @@ def _values(call: OperatorCall, *, on_chip: bool) -> dict[str, object]:
         "width": "2 * H" if both else "H",
         "batch_first": found.batch_first,
         "on_chip": on_chip,
+        "prefetch": PREFETCH in applied,
+        "asynchronous": asynchronous,
+        "memory": ", ".join(memory),
         "step_params": _parameters(
             f"{call.name}_steps",
             ["mX", *own, *states, "mY", *([] if on_chip else ["sH", "sC"])],
-            ["states", "first"] if on_chip else ["b"],
+            [*memory, "first"] if on_chip else ["b"],
             ["direction", *numbers],
         ),
         "load_params": _parameters(

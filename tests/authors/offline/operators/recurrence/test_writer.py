@@ -37,6 +37,7 @@ def layer(text, forward, *, states=0, first=False, more="", **sizes):
     )  # fmt: skip
 
 
+STRATEGIES = ["weights-on-chip", "prefetch-step", "asynchronous-states"]
 OUTPUT = "return self.layer(x)[0]"
 LAYERS = {
     "lstm": layer("LSTM(width, units)", OUTPUT),
@@ -89,7 +90,8 @@ def test_the_first_kernel_is_right(offline_simulator, name):
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("steps", [["weights-on-chip"], ["weights-on-chip", "prefetch-step"]])
-def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, steps):
+@pytest.mark.parametrize("last", STRATEGIES)
+def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, last):
+    steps = STRATEGIES[: STRATEGIES.index(last) + 1]
     answer = hopper_simulator.ask(name, LAYERS[name], applied=steps)
     assert [entry["verdict"] for entry in answer.get("revisions", [])] == ["right"], answer
