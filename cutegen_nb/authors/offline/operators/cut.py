@@ -60,7 +60,11 @@ class CutProblem:
         """Requests for the kernels of the parts, the costliest first, by the name of the function."""
         ops = [op for op in self.program.ops.values() if op.call and op.call.function]
         ops.sort(key=self._cost, reverse=True)
-        return {call.name: call for call in map(self.call, ops)}
+        found: dict[str, OperatorCall] = {}
+        for op in ops:
+            call = self.call(op)
+            found.setdefault(call.name, call)
+        return found
 
     def call(self, op: Op) -> OperatorCall:
         """Request for the kernel of one call of the program."""
@@ -146,7 +150,7 @@ def _parts(
             if small is not None and not taken & match.nodes:
                 taken |= match.nodes
                 name = _shared_name(match, small, parts)
-                name = name or _function_name(full, match, [part.name for part in parts])
+                name = name or _function_name(full, match, list(dict.fromkeys(part.name for part in parts)))
                 extents = extents_of(full, match, small)
                 parts.append(
                     OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)

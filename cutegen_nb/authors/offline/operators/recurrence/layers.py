@@ -79,7 +79,7 @@ def _layers(graph: Graph, node: Node) -> _Layers:
         directions=2 if both else 1,
         batch_first=bool(batch_first),
     )
-    if dropout and training:
+    if dropout and training and layers > 1:
         raise Declined(
             f"{node.op} drops values at random between its layers; no kernel can return them again"
         )
