@@ -113,6 +113,14 @@ def table(results: Iterable[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", *_statistics([*every.items()])])
 
 
+def _read(path: Path) -> dict[str, Any]:
+    """Read a result that `run` wrote; end with a sentence for a file of another benchmark."""
+    result = json.loads(path.read_text())
+    if "problems" not in result:
+        sys.exit(f"{path} has no problems: only files that `kernelbench.py run` wrote can be shown")
+    return dict(result)
+
+
 def _place(stem: str) -> tuple[str, int, str]:
     """Key that sorts problems: folder, number where the name begins with one, name."""
     level, _, name = stem.rpartition("/")
@@ -177,9 +185,7 @@ def main() -> None:
     one.set_defaults(work=run)
     other = commands.add_parser("table")
     other.add_argument("results", type=Path, nargs="+")
-    other.set_defaults(
-        work=lambda order: print(table(json.loads(path.read_text()) for path in order.results))
-    )
+    other.set_defaults(work=lambda order: print(table(map(_read, order.results))))
     order = parser.parse_args()
     order.work(order)
 

@@ -245,7 +245,7 @@ def _comes_from_exp(graph: Graph, reduction: Node) -> bool:
 def count_flops(graph: Graph) -> int:
     """Return the FLOPs of the whole graph, by the conventions of this module's docstring."""
     shares = causal_shares(graph)
-    return sum(round(_flops(graph, node) * shares.get(node.name, 1.0)) for node in graph.nodes)
+    return sum(round(node_flops(graph, node) * shares.get(node.name, 1.0)) for node in graph.nodes)
 
 
 def longest_sum(graph: Graph) -> int:
@@ -265,10 +265,11 @@ def _terms(graph: Graph, node: Node) -> int:
         return max(node.outputs[0].shape, default=1)
     if base_name(node.op) in RECURRENT:
         return recurrent_terms(graph, node)
-    return max(1, _flops(graph, node) // node.outputs[0].elements)
+    return max(1, node_flops(graph, node) // node.outputs[0].elements)
 
 
-def _flops(graph: Graph, node: Node) -> int:
+def node_flops(graph: Graph, node: Node) -> int:
+    """Return the FLOPs of one node; a causal mask around it is not looked at."""
     name = base_name(node.op)
     if not node.outputs or name in _MOVEMENT:
         return 0

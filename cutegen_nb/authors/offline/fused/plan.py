@@ -189,7 +189,10 @@ class _Planner:
         self.targets.discard(view)
         if source.name in self.program.buffers or source.name in self.host_views | self.made:
             return
-        if not self.program.ops[source.name].reduction:
+        op = self.program.ops[source.name]
+        if op.op == "view" and set(op.operands) <= self.made | self.host_views | self.program.buffers.keys():
+            self.host_views.add(source.name)  # nothing is to be computed: a kernel would copy
+        elif not op.reduction:
             self.targets.add(source.name)
 
     @property

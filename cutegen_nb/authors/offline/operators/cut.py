@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cutegen_nb.analysis.problem.workload import node_flops
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op, elements
 from cutegen_nb.authors.offline.graph.library_calls import is_left
@@ -43,6 +44,8 @@ class OperatorPart:
     """The same at the scaled size."""
     extents: Templates | None
     """Expressions for the extents of the result; None where the host cannot tell them beforehand."""
+    flops: int
+    """FLOPs of the nodes at the full size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +99,13 @@ class CutProblem:
             name += "_"
         return name
 
-    def _cost(self, op: Op) -> int:
-        """Estimate of the work: an output of a product or a convolution meets many elements of the weight.
+    def _cost(self, op: Op) -> tuple[int, int]:
+        """FLOPs of an operator, then the elements that it stores: a gather has no FLOPs.
 
-        Steps that wait for one another leave most of a GPU idle.
+        Steps that wait for one another leave most of a GPU idle, so they count as many times.
         """
-        second = elements(self.program.shape(op.operands[1])).full if len(op.operands) > 1 else 1
-        return elements(op.shape).full * second * self.part_of(op).match.steps
+        part = self.part_of(op)
+        return part.flops * part.match.steps, elements(op.shape).full
 
 
 _TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
@@ -152,8 +155,12 @@ def _parts(
                 name = _shared_name(match, small, parts)
                 name = name or _function_name(full, match, list(dict.fromkeys(part.name for part in parts)))
                 extents = extents_of(full, match, small)
+                own = (node_flops(full, node) for node in full.nodes if node.name in match.nodes)
+                flops = sum(own) if match.flops is None else match.flops
                 parts.append(
-                    OperatorPart(name=name, writer=writer, match=match, scaled=small, extents=extents)
+                    OperatorPart(
+                        name=name, writer=writer, match=match, scaled=small, extents=extents, flops=flops
+                    )
                 )
     return parts
 

@@ -32,7 +32,7 @@ class ProductOperator:
     """Writer of matrix products; the transposes and reshapes of an operand become views."""
 
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
-        """Find the matrix products of a graph: each with its operands' views, then without them."""
+        """Find the matrix products of a graph, each with its operands' views where they copy nothing."""
         products = (node for node in graph.nodes if short_name(node.op) in PRODUCTS)
         return tuple(match for node in products for match in _matches(graph, node))
 
@@ -58,17 +58,23 @@ class ProductOperator:
 
 
 def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
-    """Match with the tensors that the operands are views of, unless a view copies; then with the operands."""
+    """Matches with the tensors that the operands are views of: those of all, of each alone, then of none.
+
+    Views that copy, as the reshaping of permuted heads, are no views of a product: such an operand is taken
+    as it is.
+    """
     operands = tuple(dict.fromkeys(arg for arg in node.args if isinstance(arg, Ref)))
     shared = of_recurrent_layer(graph, node)
-    chains = [_views(graph, ref) for ref in operands]
-    views = {view.name for views, _ in chains for view in views}
-    roots = tuple(dict.fromkeys(root for _, root in chains))
-    order = [other for other in graph.nodes if other.name in views]
-    piece = _piece(graph, roots, (*order, node))
-    with contextlib.suppress(Declined):
-        read_product(piece, piece, _texts(piece, [value.name for value in piece.inputs]))
-        yield _match(node, roots, piece, shared=shared)
+    chains = {ref: _views(graph, ref) for ref in operands}
+    alone = [(ref,) for ref in operands if len(operands) > 1]
+    for viewed in (operands, *alone):
+        views = {view.name for ref in viewed for view in chains[ref][0]}
+        roots = tuple(dict.fromkeys(chains[ref][1] if ref in viewed else ref for ref in operands))
+        order = [other for other in graph.nodes if other.name in views]
+        piece = _piece(graph, roots, (*order, node))
+        with contextlib.suppress(Declined):
+            read_product(piece, piece, _texts(piece, [value.name for value in piece.inputs]))
+            yield _match(node, roots, piece, shared=shared)
     yield _match(node, operands, _piece(graph, operands, (node,)), shared=shared)
 
 

@@ -52,9 +52,29 @@ def with_tails(whole: CutProblem) -> CutProblem:
         for end in _ends(whole.program, call) if call else ():
             fused = _fused(whole, call, end, stored) if call else None
             if fused is not None:
-                whole = fused
+                whole = replace(fused, program=_without_copies(fused.program))
                 break
     return whole
+
+
+def _without_copies(program: GraphProgram) -> GraphProgram:
+    """Return views of a call's result as they are: a copy was needed while a loop finished the result."""
+    made = {name: _call_behind(program, name) for name in program.outputs}
+    ops = {
+        op.name: replace(op, op="view", args=(Name(made[op.name]),))
+        if op.op == "clone" and made.get(op.name) and list(made.values()).count(made[op.name]) == 1
+        else op
+        for op in program.ops.values()
+    }
+    return replace(program, ops=reachable(ops, program.outputs))
+
+
+def _call_behind(program: GraphProgram, name: str) -> str:
+    """Call whose result an output views or copies; empty for any other output."""
+    op = program.ops[name]
+    while op.op in ("view", "clone") and isinstance(op.args[0], Name) and op.args[0].name in program.ops:
+        op = program.ops[op.args[0].name]
+    return op.name if op.call else ""
 
 
 def _ends(program: GraphProgram, call: Op) -> Iterator[Op]:

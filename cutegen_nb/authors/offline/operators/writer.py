@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cutegen_nb.analysis.problem.workload import count_flops
 from cutegen_nb.authors.offline.constructor import constructor
 from cutegen_nb.authors.offline.fused.module import FunctionText, module_text
+from cutegen_nb.authors.offline.fused.plan import plan
 from cutegen_nb.authors.offline.fused.texts import menu as loops_menu
 from cutegen_nb.authors.offline.fused.texts import sequence, texts
 from cutegen_nb.authors.offline.fused.variants import KNOWN, fold
+from cutegen_nb.authors.offline.graph.ir import GraphProgram
 from cutegen_nb.authors.offline.operators.algebra import ALGEBRA, ALGEBRA_STRATEGY, with_sums_first
 from cutegen_nb.authors.offline.operators.cut import CutProblem, cut
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorText, OperatorWriter
@@ -28,7 +31,8 @@ class OperatorsWriter:
 
     The first file computes each operator and each run of loops by a kernel of its own. Strategies of the
     costliest operator come first, then those of the others; then element-wise work moves into the operators'
-    kernels, and last come the strategies of the loops that remain.
+    kernels, and last come the strategies of the loops that remain. Where these reduce rows and have more
+    arithmetic than the operators, as a norm behind an embedding, they come first.
     """
 
     def __init__(self, writers: tuple[OperatorWriter, ...] = OPERATOR_WRITERS) -> None:
@@ -44,17 +48,18 @@ class OperatorsWriter:
         rewritten = with_sums_first(facts)
         found = [*self._menu(facts, library)]
         if rewritten:
-            # The loop that sums the weights reads more than the product that is left.
-            found = [ALGEBRA_STRATEGY, *self._menu(rewritten, library, loops_first=True), *found]
+            found = [ALGEBRA_STRATEGY, *self._menu(rewritten, library), *found]
         first: dict[str, Strategy] = {}
         for item in found:
             first.setdefault(item.name, item)
         return tuple(first.values())
 
-    def _menu(self, facts: ProblemFacts, library: Library, *, loops_first: bool = False) -> list[Strategy]:
+    def _menu(self, facts: ProblemFacts, library: Library) -> list[Strategy]:
         whole = self._cut(facts, library)
         fused = with_tails(whole)
         operators, loops = _offered(whole, fused), list(loops_menu(fused.program))
+        in_operators = sum(part.flops for part in whole.parts.values())
+        loops_first = in_operators < count_flops(facts.full.graph) - in_operators and _reduces(fused.program)
         return [*loops, *operators] if loops_first else [*operators, *loops]
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
@@ -95,6 +100,11 @@ class OperatorsWriter:
             option = library_option(library)
             raise Declined(f"--library {option} leaves no part of this problem to a kernel: take it away")
         return whole
+
+
+def _reduces(program: GraphProgram) -> bool:
+    """Return whether a loop of the program reduces rows: its first kernel gives each row to one thread."""
+    return any(kernel.reductions for kernel in plan(program).kernels)
 
 
 def _offered(whole: CutProblem, fused: CutProblem) -> list[Strategy]:

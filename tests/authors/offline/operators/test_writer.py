@@ -4,6 +4,10 @@ import re
 
 import pytest
 
+from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
+from cutegen_nb.core.problem import Problem, ProblemForm
+from cutegen_nb.evaluator.problem.trace import trace_facts
+
 pytestmark = pytest.mark.slow
 
 MODEL = """
@@ -114,6 +118,30 @@ def test_operators_among_loops_are_right_and_take_what_follows_into_their_kernel
     assert ("fuse-tail" in entries[-1]["applied"]) == fuses
     if fuses:
         assert entries[-1]["counters"]["sectors"] < entries[0]["counters"]["sectors"]
+
+
+def test_views_around_attention_and_products_are_not_copied(offline_simulator):
+    """The heads are rearranged before and after; slices, the weight and the output stay where they lie."""
+    heads = "(item.view(2, -1, 2, 32).transpose(1, 2) for item in self.qkv(x).split(64, 2))"
+    attention = f"torch.nn.functional.scaled_dot_product_attention(*{heads})"
+    source = model(
+        f"self.out({attention}.transpose(1, 2).reshape(x.shape))",
+        "qkv = nn.Linear(b, 3 * b)", "out = nn.Linear(b, b)", sizes="",
+        inputs="torch.randn(2, 48, 64)", init_inputs="0, 64, 0",
+    )  # fmt: skip
+    answer = offline_simulator.ask("self-attention", source, applied=["fuse-tail"])
+    assert [entry["verdict"] for entry in answer["revisions"]] == ["right"]
+    problem = Problem(name="self-attention", source=source, form=ProblemForm.KERNELBENCH)
+    written = OperatorsWriter().write(problem, trace_facts(problem), ("fuse-tail",)).source
+    copies = {name for name in kernels(written) if name.startswith("elementwise")}
+    assert copies == {"elementwise_1", "elementwise_2"}
+
+
+def test_strategies_of_a_norm_come_before_those_of_the_gather_in_front_of_it(traced):
+    norm = "torch.nn.functional.layer_norm(x[y], (256,))"
+    facts = traced(norm, "torch.randn(50, 256)", "torch.randint(0, 50, (60, 32))")
+    names = [strategy.name for strategy in OperatorsWriter().menu(facts)]
+    assert names.index("warp-per-row") < names.index("gather-vectors")
 
 
 def test_what_has_no_rule_is_named(offline_simulator):

@@ -48,7 +48,7 @@ def _match(graph: Graph, node: Node) -> OperatorMatch | None:
     if any(graph.spec(ref).dtype not in _FLOATS for ref in operands):
         return None
     _, batch, units = graph.spec(operands[-1]).shape
-    steps = graph.spec(operands[0]).shape[0] // batch
+    rows, gates = graph.spec(operands[0]).shape
     attributes = Recurrence(
         kind=kind,
         directions=directions,
@@ -64,6 +64,7 @@ def _match(graph: Graph, node: Node) -> OperatorMatch | None:
         operands=operands,
         attributes=attributes,
         name=_NAMES.get(kind, kind),
-        steps=steps,
+        flops=2 * rows * gates * units * directions,
+        steps=rows // batch,
         shared=True,
     )
