@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.problem.workload import node_flops
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
@@ -134,7 +135,11 @@ def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Libra
         for part in parts
     }
     program = read(facts, library, functions)
-    return CutProblem(program=program, parts={part.name: part for part in parts}, tails={})
+    flops = Counter[str]()
+    for part in parts:
+        flops[part.name] += part.flops
+    by_name = {part.name: replace(part, flops=flops[part.name]) for part in parts}
+    return CutProblem(program=program, parts=by_name, tails={})
 
 
 def _parts(

@@ -22,7 +22,7 @@ KINDS: Mapping[str, tuple[str, int]] = {
     "rnn_relu": ("relu", 1),
 }
 """Kind of cell and its number of gates, by the layer's operation."""
-STEPS = "recurrence."
+STEPS = "steps_of_"
 """Prefix of the operation that stands for the loop over a layer's steps; the kind of cell follows it."""
 
 

@@ -49,7 +49,7 @@ def test_a_problem_without_such_layers_stays_as_it_is(traced):
 def test_a_layer_is_a_product_of_all_inputs_and_a_loop(traced):
     graph = gru(traced)
     assert [node.op for node in graph.nodes] == [
-        "aten.view.default", "aten.permute.default", "aten.mm.default", "recurrence.gru",
+        "aten.view.default", "aten.permute.default", "aten.mm.default", "steps_of_gru",
     ]  # fmt: skip
     assert graph.spec(Ref("gates")).shape == (30, 9)
     assert graph.output_specs[0].shape == (6, 5, 3)
