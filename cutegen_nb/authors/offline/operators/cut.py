@@ -11,6 +11,7 @@ from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op, elements
 from cutegen_nb.authors.offline.graph.library_calls import is_left
 from cutegen_nb.authors.offline.graph.reading import FunctionCall, check_alike, identifier, read
+from cutegen_nb.authors.offline.matmul.graph import PRODUCTS
 from cutegen_nb.authors.offline.operators.extents import Templates, extents_of
 from cutegen_nb.authors.offline.operators.operator import (
     OperandTensor,
@@ -46,7 +47,7 @@ class OperatorPart:
     extents: Templates | None
     """Expressions for the extents of the result; None where the host cannot tell them beforehand."""
     flops: int
-    """FLOPs of the nodes at the full size."""
+    """FLOPs of the nodes at the full size, of all parts that share the function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,8 @@ class CutProblem:
         return part.flops * part.match.steps, elements(op.shape).full
 
 
+_MOST_PRODUCTS = 400
+"""Largest number of products: those of the deepest networks of layers are some 200."""
 _TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
 """Names that generated functions have for their own."""
 
@@ -127,6 +130,7 @@ def parameter_names(values: tuple[str, ...], function: str) -> list[str]:
 def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Library) -> CutProblem:
     """Cut a problem. Raises Declined, naming the operation that neither loops nor an operator compute."""
     check_alike(facts)
+    _check_few(facts.full.graph)
     parts = _parts(facts.full.graph, facts.scaled.graph, writers, library)
     functions = {
         part.match.result.name: FunctionCall(
@@ -168,6 +172,16 @@ def _parts(
                     )
                 )
     return parts
+
+
+def _check_few(graph: Graph) -> None:
+    """Raise Declined for a loop in Python, of which every turn would get kernels of its own."""
+    products = sum(short_name(node.op) in PRODUCTS for node in graph.nodes)
+    if products > _MOST_PRODUCTS:
+        raise Declined(
+            f"the reference computes {products} products one after another, as a loop over steps in Python; "
+            "of such loops, the offline author writes the layers of torch.nn (LSTM, GRU, RNN)"
+        )
 
 
 def _shared_name(match: OperatorMatch, small: OperatorMatch, parts: list[OperatorPart]) -> str:

@@ -16,7 +16,7 @@ from cutegen_nb.authors.offline.matmul.epilogue import Extra
 from cutegen_nb.authors.offline.matmul.graph import PRODUCTS, MatrixProduct, read_product
 from cutegen_nb.authors.offline.matmul.source import ProductFunction, function_of, more_imports
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
-from cutegen_nb.authors.offline.operators.recurrence.layers import of_recurrent_layer
+from cutegen_nb.authors.offline.operators.recurrence.layers import taken_by_steps
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.strategy import Strategy
@@ -34,7 +34,10 @@ class ProductOperator:
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
         """Find the matrix products of a graph, each with its operands' views where they copy nothing."""
         products = (node for node in graph.nodes if short_name(node.op) in PRODUCTS)
-        return tuple(match for node in products for match in _matches(graph, node))
+        of_layers = taken_by_steps(graph)
+        return tuple(
+            match for node in products for match in _matches(graph, node, shared=node.name in of_layers)
+        )
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
         """List the strategies for the product's shape. Raises Declined."""
@@ -57,14 +60,13 @@ class ProductOperator:
         )
 
 
-def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
+def _matches(graph: Graph, node: Node, *, shared: bool) -> Iterator[OperatorMatch]:
     """Matches with the tensors that the operands are views of: those of all, of each alone, then of none.
 
     Views that copy, as the reshaping of permuted heads, are no views of a product: such an operand is taken
     as it is.
     """
     operands = tuple(dict.fromkeys(arg for arg in node.args if isinstance(arg, Ref)))
-    shared = of_recurrent_layer(graph, node)
     chains = {ref: _views(graph, ref) for ref in operands}
     alone = [(ref,) for ref in operands if len(operands) > 1]
     for viewed in (operands, *alone):

@@ -34,10 +34,13 @@ def with_layers_apart(facts: ProblemFacts) -> ProblemFacts:
     return replace(facts, full=replace(facts.full, graph=full), scaled=replace(facts.scaled, graph=scaled))
 
 
-def of_recurrent_layer(graph: Graph, node: Node) -> bool:
-    """Return whether a product is that of a layer's inputs: the layers of a stack have many alike."""
-    users = [other for other in graph.nodes if Ref(node.name) in _refs(other.args)]
-    return bool(users) and all(user.op.startswith(STEPS) for user in users)
+def taken_by_steps(graph: Graph) -> frozenset[str]:
+    """Names of the values that layers' loops alone take: products that the layers of a stack have alike."""
+    users: dict[str, set[bool]] = {}
+    for node in graph.nodes:
+        for ref in _refs(node.args):
+            users.setdefault(ref.name, set()).add(node.op.startswith(STEPS))
+    return frozenset(name for name, by_steps in users.items() if by_steps == {True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
