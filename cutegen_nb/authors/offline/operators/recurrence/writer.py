@@ -25,8 +25,8 @@ _LANES = 8
 """Lanes that share a hidden unit, and CTAs of a cluster: each lane sends the unit's state to one of them."""
 _UNITS_TO_DIVIDE = 32
 """Hidden units from which on a cluster divides them."""
-_MOST_WEIGHTS = 160
-"""Weights that a thread holds, of its 255 registers."""
+_MOST_WEIGHTS = 128
+"""Weights that a thread holds, of its 255 registers; sums for several rows of the batch take many others."""
 _OTHER_REGISTERS = 64
 """Registers of a thread for all but its weights."""
 _REGISTERS = 65536
@@ -85,12 +85,17 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     back = [f"{item}b" for item in own] if both else []
     tensors = ["mX", *(["mXb"] if both else []), *own, *back, *states]
     names = [{"mX": "x", "mXb": "x_b", "mH": "h", "mC": "c"}.get(item, item[1:].lower()) for item in tensors]
+
+    def chosen(tensor: str) -> str:
+        return f"{call.name}_chosen(direction, {tensor}, {tensor}b)" if both else tensor
+
     return {
         **signature(call.name, [*tensors, "mY"], numbers),
         "NAME": call.name.upper(),
         "kind": found.kind,
         "gates": _GATES[found.kind],
         "both": both,
+        "directions": found.directions,
         "has_cell": has_cell,
         "biases": found.biases,
         "cells": found.cells,
@@ -104,14 +109,13 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
         "step_params": _parameters(
             f"{call.name}_steps",
             ["mX", *own, *states, "mY", *([] if on_chip else ["sH", "sC"])],
-            [*memory, "first"] if on_chip else ["b"],
-            ["direction", *numbers],
+            [*memory, "first", "direction"] if on_chip else ["b", "direction"],
+            numbers,
         ),
         "load_params": _parameters(
             call.name + "_load", ["mX", "mH", "rX"], ["t", "unit", "first", "present", "B", "T"], ["rows"]
         ),
-        "forward_arguments": ", ".join(["mX", *own, *states]),
-        "backward_arguments": ", ".join(["mXb", *back, *states]),
+        "step_arguments": ", ".join([*map(chosen, ["mX", *own]), *states]),
         "names": ", ".join(names),
         "summary": _summary(found),
     }
