@@ -85,10 +85,6 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     back = [f"{item}b" for item in own] if both else []
     tensors = ["mX", *(["mXb"] if both else []), *own, *back, *states]
     names = [{"mX": "x", "mXb": "x_b", "mH": "h", "mC": "c"}.get(item, item[1:].lower()) for item in tensors]
-
-    def chosen(tensor: str) -> str:
-        return f"{call.name}_chosen(direction, {tensor}, {tensor}b)" if both else tensor
-
     return {
         **signature(call.name, [*tensors, "mY"], numbers),
         "NAME": call.name.upper(),
@@ -115,7 +111,8 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
         "load_params": _parameters(
             call.name + "_load", ["mX", "mH", "rX"], ["t", "unit", "first", "present", "B", "T"], ["rows"]
         ),
-        "step_arguments": ", ".join([*map(chosen, ["mX", *own]), *states]),
+        "chosen": ["mX", *own] if both else [],
+        "step_arguments": ", ".join(["mX", *own, *states]),
         "names": ", ".join(names),
         "summary": _summary(found),
     }
