@@ -56,7 +56,7 @@ class RecurrenceWriter:
             raise Declined("the offline author fuses nothing into the steps of a recurrent layer")
         on_chip = bool({ON_CHIP, PREFETCH, ASYNCHRONOUS} & set(applied)) and _fits(_attributes(call))
         values = _values(call, applied if on_chip else ())
-        source = render("recurrence/on_chip" if on_chip else "recurrence/warp", **values)
+        source = render("recurrence/on_chip" if on_chip else "recurrence/simple", **values)
         return OperatorText(source=source, constants={})
 
 
@@ -77,7 +77,7 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     """Values of the templates; without strategies those of the first kernel."""
     found = _attributes(call)
     on_chip, asynchronous = bool(applied), ASYNCHRONOUS in applied
-    numbers = ["ctas", "units", "rows"] if on_chip else ["warps"]
+    numbers = ["ctas", "units", "rows"] if on_chip else ["units"]
     memory = ["states", "full"] if asynchronous else ["states"]
     both, has_cell = found.directions > 1, found.kind == "lstm"
     own = ["mW", "mBx", "mBh"] if found.biases else ["mW"]

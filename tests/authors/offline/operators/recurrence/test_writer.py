@@ -79,6 +79,7 @@ LAYERS = {
     "lstm in half precision": layer(
         "LSTM(width, units).half()", OUTPUT, more=".half()", units=16, width=8
     ),
+    "more units than a cta takes at a time": layer("RNN(width, units)", OUTPUT, units=133, batch=2, steps=2),
     "many rows of the batch": layer("LSTM(width, units)", OUTPUT, units=32, batch=37, steps=2),
 }  # fmt: skip
 
