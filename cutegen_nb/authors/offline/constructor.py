@@ -12,6 +12,8 @@ from cutegen_nb.core.problem import Problem, ProblemForm
 
 _PROVIDED = frozenset({"torch", "self", "super"})
 """Names that every generated module has."""
+_TENSORS = frozenset({"empty", "full", "ones", "rand", "randn", "zeros"})
+"""Functions of torch that make a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ def constructor(problem: Problem) -> Constructor:
     if model is None or init is None:
         return Constructor("def __init__(self):\n    super().__init__()\n    self._compiled = {}", (), "")
     body = [item for item in init.body if not _is_docstring(item) and not _is_super(item)]
+    numbers = _numbers(tree)
+    body = [item for item in body if not (_global_names(item) & numbers and _is_unread_tensor(item, model))]
     if all(_is_plain(item) for item in body):
         body = []
     init.body = [*ast.parse("super().__init__()").body, *body, *ast.parse("self._compiled = {}").body]
@@ -81,6 +85,23 @@ def _is_plain(item: ast.stmt) -> bool:
         and all(isinstance(target, ast.Attribute) for target in item.targets)
         and isinstance(item.value, ast.Name | ast.Constant)
     )
+
+
+def _numbers(tree: ast.Module) -> set[str]:
+    """Names that the module assigns outside its functions and classes, such as the sizes of the inputs."""
+    targets = [target for item in tree.body if isinstance(item, ast.Assign) for target in item.targets]
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def _is_unread_tensor(item: ast.stmt, model: ast.ClassDef) -> bool:
+    """Return whether the statement stores a tensor that is no state of the module, and that nothing reads."""
+    if not isinstance(item, ast.Assign) or not isinstance(item.value, ast.Call) or len(item.targets) != 1:
+        return False
+    (target,), made = item.targets, item.value.func
+    if not isinstance(target, ast.Attribute) or ast.unparse(made).removeprefix("torch.") not in _TENSORS:
+        return False
+    reads = [node for node in ast.walk(model) if isinstance(node, ast.Attribute) and node is not target]
+    return all(node.attr != target.attr for node in reads)
 
 
 def _global_names(statement: ast.stmt) -> set[str]:

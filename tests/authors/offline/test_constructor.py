@@ -122,3 +122,15 @@ def test_a_parameter_named_as_a_size_of_the_file_is_no_such_size():
         "        self.block = Block(size)\n",
     )
     assert "class Block" in constructor(problem(source)).definitions
+
+
+def test_a_tensor_that_nothing_reads_is_left_out_where_it_has_the_size_of_the_inputs():
+    sized = RELU.replace(
+        "class Model(nn.Module):\n",
+        "batch = 4096\n\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layer = nn.Linear(3, 4)\n        self.state = torch.randn((batch, 8192))\n",
+    )
+    assert "self.layer" in constructor(problem(sized)).init
+    assert "self.state" not in constructor(problem(sized)).init
+    with pytest.raises(Declined, match="module-level name 'batch'"):
+        constructor(problem(sized.replace("torch.relu(x)", "torch.relu(x + self.state)")))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.problem.workload import node_flops
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.graph.ir import GraphProgram, Op, elements
 from cutegen_nb.authors.offline.graph.library_calls import is_left
 from cutegen_nb.authors.offline.graph.reading import FunctionCall, check_alike, identifier, read
+from cutegen_nb.authors.offline.matmul.graph import PRODUCTS
 from cutegen_nb.authors.offline.operators.extents import Templates, extents_of
 from cutegen_nb.authors.offline.operators.operator import (
     OperandTensor,
@@ -45,7 +47,7 @@ class OperatorPart:
     extents: Templates | None
     """Expressions for the extents of the result; None where the host cannot tell them beforehand."""
     flops: int
-    """FLOPs of the nodes at the full size."""
+    """FLOPs of the nodes at the full size, of all parts that share the function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,11 @@ class CutProblem:
         """Requests for the kernels of the parts, the costliest first, by the name of the function."""
         ops = [op for op in self.program.ops.values() if op.call and op.call.function]
         ops.sort(key=self._cost, reverse=True)
-        return {call.name: call for call in map(self.call, ops)}
+        found: dict[str, OperatorCall] = {}
+        for op in ops:
+            call = self.call(op)
+            found.setdefault(call.name, call)
+        return found
 
     def call(self, op: Op) -> OperatorCall:
         """Request for the kernel of one call of the program."""
@@ -96,10 +102,16 @@ class CutProblem:
         return name
 
     def _cost(self, op: Op) -> tuple[int, int]:
-        """FLOPs of an operator, then the elements that it stores: a gather has no FLOPs."""
-        return self.part_of(op).flops, elements(op.shape).full
+        """FLOPs of an operator, then the elements that it stores: a gather has no FLOPs.
+
+        Steps that wait for one another leave most of a GPU idle, so they count as many times.
+        """
+        part = self.part_of(op)
+        return part.flops * part.match.steps, elements(op.shape).full
 
 
+_MOST_PRODUCTS = 400
+"""Largest number of products: those of the deepest networks of layers are some 200."""
 _TAKEN = frozenset({"acc", "axes", "extents", "launch", "out", "outputs", "place", "shape", "tensors"})
 """Names that generated functions have for their own."""
 
@@ -118,6 +130,7 @@ def parameter_names(values: tuple[str, ...], function: str) -> list[str]:
 def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Library) -> CutProblem:
     """Cut a problem. Raises Declined, naming the operation that neither loops nor an operator compute."""
     check_alike(facts)
+    _check_few(facts.full.graph)
     parts = _parts(facts.full.graph, facts.scaled.graph, writers, library)
     functions = {
         part.match.result.name: FunctionCall(
@@ -126,7 +139,11 @@ def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Libra
         for part in parts
     }
     program = read(facts, library, functions)
-    return CutProblem(program=program, parts={part.name: part for part in parts}, tails={})
+    flops = Counter[str]()
+    for part in parts:
+        flops[part.name] += part.flops
+    by_name = {part.name: replace(part, flops=flops[part.name]) for part in parts}
+    return CutProblem(program=program, parts=by_name, tails={})
 
 
 def _parts(
@@ -144,15 +161,38 @@ def _parts(
             small = there.get((match.result, match.operands))
             if small is not None and not taken & match.nodes:
                 taken |= match.nodes
-                name = _function_name(full, match, [part.name for part in parts])
+                name = _shared_name(match, small, parts)
+                name = name or _function_name(full, match, list(dict.fromkeys(part.name for part in parts)))
                 extents = extents_of(full, match, small)
-                flops = sum(node_flops(full, node) for node in full.nodes if node.name in match.nodes)
+                own = (node_flops(full, node) for node in full.nodes if node.name in match.nodes)
+                flops = sum(own) if match.flops is None else match.flops
                 parts.append(
                     OperatorPart(
                         name=name, writer=writer, match=match, scaled=small, extents=extents, flops=flops
                     )
                 )
     return parts
+
+
+def _check_few(graph: Graph) -> None:
+    """Raise Declined for a loop in Python, of which every turn would get kernels of its own."""
+    products = sum(short_name(node.op) in PRODUCTS for node in graph.nodes)
+    if products > _MOST_PRODUCTS:
+        raise Declined(
+            f"the reference computes {products} products one after another, as a loop over steps in Python; "
+            "of such loops, the offline author writes the layers of torch.nn (LSTM, GRU, RNN)"
+        )
+
+
+def _shared_name(match: OperatorMatch, small: OperatorMatch, parts: list[OperatorPart]) -> str:
+    """Name of the function that an equal match has already; empty for none."""
+    alike = (
+        part.name
+        for part in parts
+        if part.match.shared
+        and (part.match.attributes, part.scaled.attributes) == (match.attributes, small.attributes)
+    )
+    return next(alike, "") if match.shared else ""
 
 
 def _function_name(graph: Graph, match: OperatorMatch, others: list[str]) -> str:

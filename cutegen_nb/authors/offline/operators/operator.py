@@ -24,6 +24,12 @@ class OperatorMatch:
     """Frozen value of the writer's own: stride and padding, the dimension of a scan, flags."""
     name: str = ""
     """Name for the generated function; empty for that of the operation that makes `result`."""
+    flops: int | None = None
+    """FLOPs, of nodes that the author made itself; None for those that the trace's operations have."""
+    steps: int = 1
+    """Number of parts of the work that wait for one another."""
+    shared: bool = False
+    """True if matches of equal attributes share one function, which takes no element-wise work along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from cutegen_nb.authors.offline.matmul.epilogue import Extra
 from cutegen_nb.authors.offline.matmul.graph import PRODUCTS, MatrixProduct, read_product
 from cutegen_nb.authors.offline.matmul.source import ProductFunction, function_of, more_imports
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorMatch, OperatorText
+from cutegen_nb.authors.offline.operators.recurrence.layers import taken_by_steps
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref, TensorSpec, Value
 from cutegen_nb.core.strategy import Strategy
@@ -33,7 +34,10 @@ class ProductOperator:
     def matches(self, graph: Graph) -> tuple[OperatorMatch, ...]:
         """Find the matrix products of a graph, each with its operands' views where they copy nothing."""
         products = (node for node in graph.nodes if short_name(node.op) in PRODUCTS)
-        return tuple(match for node in products for match in _matches(graph, node))
+        of_layers = taken_by_steps(graph)
+        return tuple(
+            match for node in products for match in _matches(graph, node, shared=node.name in of_layers)
+        )
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
         """List the strategies for the product's shape. Raises Declined."""
@@ -56,7 +60,7 @@ class ProductOperator:
         )
 
 
-def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
+def _matches(graph: Graph, node: Node, *, shared: bool) -> Iterator[OperatorMatch]:
     """Matches with the tensors that the operands are views of: those of all, of each alone, then of none.
 
     Views that copy, as the reshaping of permuted heads, are no views of a product: such an operand is taken
@@ -72,14 +76,34 @@ def _matches(graph: Graph, node: Node) -> Iterator[OperatorMatch]:
         piece = _piece(graph, roots, (*order, node))
         with contextlib.suppress(Declined):
             read_product(piece, piece, _texts(piece, [value.name for value in piece.inputs]))
-            yield _match(node, roots, piece)
-    yield _match(node, operands, _piece(graph, operands, (node,)))
+            yield _match(node, roots, piece, shared=shared)
+    yield _match(node, operands, _piece(graph, operands, (node,)), shared=shared)
 
 
-def _match(node: Node, operands: tuple[Ref, ...], piece: Graph) -> OperatorMatch:
+def _match(node: Node, operands: tuple[Ref, ...], piece: Graph, *, shared: bool) -> OperatorMatch:
     return OperatorMatch(
-        nodes=frozenset({node.name}), result=Ref(node.name), operands=operands, attributes=piece
+        nodes=frozenset({node.name}),
+        result=Ref(node.name),
+        operands=operands,
+        attributes=_renamed(piece) if shared else piece,
+        shared=shared,
     )
+
+
+def _renamed(piece: Graph) -> Graph:
+    """Graph of a product with names that are the same for all products of this shape."""
+    names = {value.name: f"operand{at}" for at, value in enumerate(piece.inputs)}
+    names |= {node.name: f"step{at}" for at, node in enumerate(piece.nodes)}
+    nodes = tuple(
+        replace(
+            node,
+            name=names[node.name],
+            args=tuple(Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in node.args),
+        )
+        for node in piece.nodes
+    )
+    inputs = tuple(replace(value, name=names[value.name]) for value in piece.inputs)
+    return replace(piece, inputs=inputs, nodes=nodes, outputs=(Ref(nodes[-1].name),))
 
 
 def _views(graph: Graph, ref: Ref) -> tuple[list[Node], Ref]:

@@ -6,6 +6,7 @@ from cutegen_nb.authors.offline.operators.attention.writer import AttentionWrite
 from cutegen_nb.authors.offline.operators.convolution.writer import ConvolutionWriter
 from cutegen_nb.authors.offline.operators.gathers.writer import GathersWriter
 from cutegen_nb.authors.offline.operators.operator import OperatorWriter
+from cutegen_nb.authors.offline.operators.recurrence.writer import RecurrenceWriter
 from cutegen_nb.authors.offline.operators.resampling.writer import ResamplingWriter
 from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
@@ -17,5 +18,6 @@ OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (
     AttentionWriter(),
     GathersWriter(),
     ResamplingWriter(),
+    RecurrenceWriter(),
 )
 """Every writer; where two match the same nodes, the first one keeps them."""

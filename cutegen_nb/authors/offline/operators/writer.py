@@ -17,6 +17,7 @@ from cutegen_nb.authors.offline.operators.algebra import ALGEBRA, ALGEBRA_STRATE
 from cutegen_nb.authors.offline.operators.cut import CutProblem, cut
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorText, OperatorWriter
 from cutegen_nb.authors.offline.operators.product import ProductOperator
+from cutegen_nb.authors.offline.operators.recurrence.layers import with_layers_apart
 from cutegen_nb.authors.offline.operators.registry import OPERATOR_WRITERS
 from cutegen_nb.authors.offline.operators.tails import FUSE_TAIL, FUSE_TAIL_STRATEGY, with_tails
 from cutegen_nb.authors.offline.writers import WrittenKernel
@@ -44,6 +45,7 @@ class OperatorsWriter:
 
     def menu(self, facts: ProblemFacts, library: Library = ()) -> tuple[Strategy, ...]:
         """List the strategies that change any of the kernels, in order. Raises Declined."""
+        facts = with_layers_apart(facts)
         rewritten = with_sums_first(facts)
         found = [*self._menu(facts, library)]
         if rewritten:
@@ -70,6 +72,7 @@ class OperatorsWriter:
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the file with the strategies in `applied`. Raises Declined."""
+        facts = with_layers_apart(facts)
         menu = {item.name: item for item in self.menu(facts, problem.library)}
         rewritten = with_sums_first(facts) if ALGEBRA in applied else None
         if rewritten:
@@ -120,10 +123,9 @@ def _without_conditions(strategy: Strategy) -> Strategy:
 def _functions(whole: CutProblem, applied: tuple[str, ...]) -> FunctionText:
     """Text of the parts' functions, in the order of the calls in ``forward``."""
     calls: Mapping[str, OperatorCall] = whole.calls()
+    names = dict.fromkeys(op.call.function for op in whole.program.ops.values() if op.call)
     found: Sequence[OperatorText] = [
-        whole.parts[op.call.function].writer.write(calls[op.call.function], applied)
-        for op in whole.program.ops.values()
-        if op.call and op.call.function
+        whole.parts[name].writer.write(calls[name], applied) for name in names if name
     ]
     return FunctionText(
         sources=tuple(text.source for text in found),

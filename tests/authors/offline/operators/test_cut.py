@@ -1,8 +1,12 @@
 """A problem is cut into operators' parts and loops around them."""
 
+import pytest
+
+from cutegen_nb.authors.offline.operators import cut as cutting
 from cutegen_nb.authors.offline.operators.cut import cut, parameter_names
 from cutegen_nb.authors.offline.operators.product import ProductOperator
 from cutegen_nb.authors.offline.operators.registry import OPERATOR_WRITERS
+from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.library import parse_library
 
 WRITERS = (*OPERATOR_WRITERS, ProductOperator())
@@ -30,6 +34,15 @@ def test_an_operand_that_is_a_view_at_one_size_only_is_taken_as_it_is(traced):
     (call,) = cut(facts, WRITERS, ()).calls().values()
     assert [[extent.full for extent in item.shape] for item in call.operands] == [[1152, 768], [768, 512]]
     assert ProductOperator().menu(call)
+
+
+def test_a_python_loop_of_many_products_is_declined(traced, monkeypatch):
+    monkeypatch.setattr(cutting, "_MOST_PRODUCTS", 1)
+    facts = traced("torch.tanh(x @ y) @ y", "torch.rand(8, 16)", "torch.rand(16, 16)")
+    with pytest.raises(
+        Declined, match="computes 2 products one after another, as a loop over steps in Python"
+    ):
+        cut(facts, WRITERS, ())
 
 
 def test_parameters_have_names_that_nothing_else_has():
