@@ -156,6 +156,7 @@ OFFERS = {
             "skip-empty-tiles": "the reference masks nothing",
             "split-k": "256 tiles of 128 × 128 for 132 multiprocessors",
             "stream-k": "no product runs on tensor cores",
+            "weights-to-registers": "an operand of 2,048 rows",
             "tune-stages": "nothing is loaded ahead of a barrier",
         }
         | _UNSTAGED

@@ -82,16 +82,20 @@ LAYERS = {
     "more units than a cta takes at a time": layer("RNN(width, units)", OUTPUT, units=133, batch=2, steps=2),
     "many rows of the batch": layer("LSTM(width, units)", OUTPUT, units=32, batch=37, steps=2),
 }  # fmt: skip
+SAMPLED = [pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(LAYERS)]
+"""Every third in ``make test``, the others in ``make test-long``."""
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_the_first_kernel_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, LAYERS[name], steps=[0])
     assert [entry["verdict"] for entry in answer.get("revisions", [])] == ["right"], answer
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("last", STRATEGIES)
+@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize(
+    "last", [*(pytest.param(one, marks=pytest.mark.long) for one in STRATEGIES[:-1]), STRATEGIES[-1]]
+)
 def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, last):
     steps = STRATEGIES[: STRATEGIES.index(last) + 1]
     answer = hopper_simulator.ask(name, LAYERS[name], applied=steps)
