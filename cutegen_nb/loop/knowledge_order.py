@@ -74,8 +74,8 @@ def ordered(
     unless it lost. Among strategies without a record, and without records at all, the order stays. It also
     stays for strategies that name no preconditions, an author's ladder: its steps build on one another.
     """
-    free = [item for item in offered if item.absent or item.present or item.requires]
-    gains = _gains(free, records, session, parent) if free and records else {}
+    movable = [item for item in offered if item.absent or item.present or item.requires]
+    gains = _gains(movable, records, session, parent) if movable and records else {}
     found = sorted(offered, key=lambda item: _place(item, gains.get(item.identity)))
     return tuple(_choice(item, gains.get(item.identity)) for item in found)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.problem.workload import operands, refs_in
 from cutegen_nb.authors.offline.expressions.pointwise import is_pointwise, short_name
 from cutegen_nb.authors.offline.graph.ir import (
     ONE,
@@ -280,7 +281,7 @@ class _Reader(Building):
         dim %= len(node.outputs[0].shape)
         shape, dtype = _paired(node.outputs[0], small.outputs[0]), node.outputs[0].dtype
         parts = []
-        for position, source in enumerate(map(self._value, _refs(given))):
+        for position, source in enumerate(map(self._value, refs_in(given))):
             # Unlike other operations, two equal parts are not one: each has its own place.
             kwargs = (("of", node.name), ("position", position))
             name = f"{node.name}_part{position}"
@@ -352,14 +353,6 @@ def _paired(full: TensorSpec, scaled: TensorSpec) -> Shape:
     return tuple(Extent(a, b) for a, b in zip(full.shape, scaled.shape, strict=True))
 
 
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, Ref):
-        return [argument]
-    if isinstance(argument, tuple):
-        return [ref for item in argument for ref in _refs(item)]
-    return []
-
-
 def _needed(graph: Graph, functions: Mapping[str, FunctionCall]) -> set[str]:
     """Names of the values that the outputs depend on, without updates of running statistics."""
     needed = {ref.name for ref in graph.outputs}
@@ -367,8 +360,7 @@ def _needed(graph: Graph, functions: Mapping[str, FunctionCall]) -> set[str]:
         if node.name in functions:
             needed.update(ref.name for ref in functions[node.name].operands if node.name in needed)
         elif node.name in needed:
-            for argument in (*node.args, *(value for _, value in node.kwargs)):
-                needed.update(ref.name for ref in _refs(argument))
+            needed.update(ref.name for ref in operands(node))
     return needed
 
 

@@ -80,7 +80,7 @@ DEEP = 1024
 FEW = {"float16": 32, "bfloat16": 32, "float32": 16}
 """Most rows for which the other operand is read into registers, by dtype. Each CTA reads all of them."""
 MANY = 1024
-"""Fewest rows of that other operand: eight CTAs or more share it."""
+"""Fewest rows of that other operand: 64 CTAs of 16 rows each read it."""
 
 
 def strategies_for(product: MatrixProduct) -> tuple[Strategy, ...]:

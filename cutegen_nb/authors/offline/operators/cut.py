@@ -175,12 +175,12 @@ def _parts(
 
 
 def _check_few(graph: Graph) -> None:
-    """Raise Declined for a loop in Python, of which every turn would get kernels of its own."""
+    """Raise Declined for more products than networks have layers: each would get kernels of its own."""
     products = sum(short_name(node.op) in PRODUCTS for node in graph.nodes)
     if products > _MOST_PRODUCTS:
         raise Declined(
-            f"the reference computes {products} products one after another, as a loop over steps in Python; "
-            "of such loops, the offline author writes the layers of torch.nn (LSTM, GRU, RNN)"
+            f"the reference computes {products} matrix products, and the offline author writes at most "
+            f"{_MOST_PRODUCTS}; a loop over steps can be written as a layer of torch.nn (LSTM, GRU, RNN)"
         )
 
 

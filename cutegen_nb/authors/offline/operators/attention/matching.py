@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from cutegen_nb.analysis.problem.causal import causal_mask
+from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
@@ -251,11 +252,5 @@ def _result(graph: Graph, product: Node, rows: tuple[int, ...], dtype: str, node
 def _closed(graph: Graph, nodes: set[str], result: Ref) -> bool:
     """Return whether no value inside but the result is used outside."""
     inner = nodes - {result.name}
-    used = {ref.name for node in graph.nodes if node.name not in nodes for ref in _refs(node.args)}
+    used = {ref.name for node in graph.nodes if node.name not in nodes for ref in operands(node)}
     return not inner & (used | {ref.name for ref in graph.outputs})
-
-
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, Ref):
-        return [argument]
-    return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []

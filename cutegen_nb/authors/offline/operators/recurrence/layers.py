@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.problem.workload import operands, refs_in
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
@@ -38,7 +39,7 @@ def taken_by_steps(graph: Graph) -> frozenset[str]:
     """Names of the values that layers' loops alone take: products that the layers of a stack have alike."""
     users: dict[str, set[bool]] = {}
     for node in graph.nodes:
-        for ref in _refs(node.args):
+        for ref in operands(node):
             users.setdefault(ref.name, set()).add(node.op.startswith(STEPS))
     return frozenset(name for name, by_steps in users.items() if by_steps == {True})
 
@@ -102,9 +103,7 @@ class _Apart:
         }
         self._specs |= {node.name: node.outputs for node in graph.nodes}
         self._put_for: dict[Ref, Ref] = {}
-        self._read = {
-            ref for node in graph.nodes for ref in _refs((*node.args, *(value for _, value in node.kwargs)))
-        } | set(graph.outputs)
+        self._read = {ref for node in graph.nodes for ref in operands(node)} | set(graph.outputs)
 
     def graph(self) -> Graph:
         """Return the graph with each recurrent layer taken apart. Raises Declined."""
@@ -211,7 +210,7 @@ class _Apart:
 
     def _put(self, name: str, op: str, args: tuple[Argument, ...], shape: tuple[int, ...]) -> Ref:
         strides = tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
-        first = _refs(args)[0]
+        first = refs_in(args)[0]
         spec = TensorSpec(shape=shape, dtype=self._spec(first).dtype, strides=strides)
         number, wanted = 1, name
         while wanted in self._specs:
@@ -223,9 +222,3 @@ class _Apart:
 
     def _spec(self, ref: Ref) -> TensorSpec:
         return self._specs[ref.name][ref.index]
-
-
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, Ref):
-        return [argument]
-    return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []

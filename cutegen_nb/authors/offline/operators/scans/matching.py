@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
@@ -75,29 +76,19 @@ def _uses(graph: Graph) -> dict[str, list[str]]:
     """Names of the nodes that read each value; an output of the graph is read by ``""``."""
     uses: dict[str, list[str]] = {}
     for node in graph.nodes:
-        for ref in _refs((*node.args, *(value for _, value in node.kwargs))):
+        for ref in operands(node):
             uses.setdefault(ref.name, []).append(node.name)
     for ref in graph.outputs:
         uses.setdefault(ref.name, []).append("")
     return uses
 
 
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, Ref):
-        return [argument]
-    return [ref for item in argument for ref in _refs(item)] if isinstance(argument, tuple) else []
-
-
-def _values_used(graph: Graph) -> list[Ref]:
-    nodes = (ref for node in graph.nodes for ref in _refs((*node.args, *(value for _, value in node.kwargs))))
-    return [*nodes, *graph.outputs]
-
-
 def _scan(graph: Graph, node: Node) -> _Found | None:
     kind = _KINDS.get(short_name(node.op))
     if kind is None or not isinstance(node.args[0], Ref) or not isinstance(node.args[1], int):
         return None
-    if any(ref.name == node.name and ref.index for ref in _values_used(graph)):
+    used = (*(ref for user in graph.nodes for ref in operands(user)), *graph.outputs)
+    if any(ref.name == node.name and ref.index for ref in used):
         return None  # the places of the extremes are needed too
     source, shape = graph.spec(node.args[0]), node.outputs[0].shape
     if not shape or not {source.dtype, node.outputs[0].dtype} <= _FLOATS:

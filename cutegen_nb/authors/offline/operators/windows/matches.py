@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.authors.offline.operators.windows.attributes import Kind, Window, WindowAxis
@@ -74,14 +75,8 @@ def _with_one(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-1], 1, *shape[-1:])
 
 
-def _refs(argument: Argument) -> list[Ref]:
-    if isinstance(argument, tuple):
-        return [ref for item in argument for ref in _refs(item)]
-    return [argument] if isinstance(argument, Ref) else []
-
-
 def _users(graph: Graph, ref: Ref) -> list[Node]:
-    return [node for node in graph.nodes if ref in _refs((*node.args, *(value for _, value in node.kwargs)))]
+    return [node for node in graph.nodes if ref in operands(node)]
 
 
 def _uses_further_outputs(graph: Graph, node: Node) -> bool:
