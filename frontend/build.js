@@ -45,7 +45,7 @@ const result = await build({
   outfile: path.join(target, "panel.js"),
   target: "es2022",
 });
-await copyFile(path.join(here, "src", "panel.css"), path.join(target, "panel.css"));
+for (const name of ["panel.css", "loader.js"]) await copyFile(path.join(here, "src", name), path.join(target, name));
 
 const packages = new Set();
 for (const file of Object.keys(result.metafile.inputs)) {

@@ -48,8 +48,11 @@ class Panel(anywidget.AnyWidget):
     round that others are compared with (−1 for each one's parent).
     """
 
-    _esm = _STATIC / "panel.js"
+    _esm = _STATIC / "loader.js"
     _css = _STATIC / "panel.css"
+
+    module = traitlets.Unicode((_STATIC / "panel.js").read_text(encoding="utf-8")).tag(sync=True)
+    """Code of the panel, which `loader.js` evaluates once for all panels of a page."""
 
     view = traitlets.Dict().tag(sync=True)
     """Header, rounds, progress and open gate, from `view.overview`."""

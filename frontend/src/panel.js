@@ -7,7 +7,7 @@ import { endBar } from "./end.js";
 import { gateBar } from "./gate.js";
 import { ledgerBox } from "./ledger.js";
 import { keyHelp, listenToKeys } from "./keys.js";
-import { writeOutputs } from "./notebook_file.js";
+import { drawAgain, writeOutputs } from "./notebook_file.js";
 import { populationBox } from "./population.js";
 import { rooflineChart } from "./roofline.js";
 import { roundsTable } from "./rounds.js";
@@ -434,6 +434,7 @@ function initialize({ model }) {
   model.on("comm_live_update", forget);
   model.on("change:saved", write);
   write();
+  drawAgain(model);
   if (model.get("page") !== performance.timeOrigin) {
     model.set("page", performance.timeOrigin);
     model.save_changes();

@@ -259,7 +259,7 @@ class Notebook:
         while not holds():
             if time.monotonic() > end:
                 self.shot("timeout")
-                pytest.fail(f"waited {timeout_s:.0f} s for {what}; the panel says: {self.panel_text()}")
+                pytest.fail(f"waited {timeout_s:.0f} s for {what}; {self.said()}")
             self.page.wait_for_timeout(50)
 
     def outputs(self, index: int) -> Any:
@@ -290,9 +290,16 @@ class Notebook:
 
         return expect(found)
 
-    def panel_text(self) -> str:
-        """What every panel of the page says, for a message."""
-        return "\n---\n".join(text[:1500] for text in self.page.locator(".cgn-panel").all_inner_texts())
+    def said(self) -> str:
+        """What every panel of the page says and, where it has none, every output, for a message."""
+        panels = self.page.locator(".cgn-panel").all_inner_texts()
+        if panels:
+            return "the panel says: " + "\n---\n".join(text[:1500] for text in panels)
+        outputs = self.page.locator(".jp-Notebook .jp-OutputArea").all_inner_texts()
+        views = self.page.locator(".jp-Notebook .jp-OutputArea-output").evaluate_all(
+            "(found) => found.map((one) => one.className)"
+        )
+        return f"no panel; the outputs say: {outputs}, of classes {views}; errors of scripts: {self.errors}"
 
     def save(self) -> None:
         """Save the file, and wait until it is written."""
@@ -450,10 +457,7 @@ def get_inputs():
 
 @pytest.fixture(scope="module")
 def desk(lab: Lab, browser: Any, kernel_name: str, request: pytest.FixtureRequest) -> Iterator[Notebook]:
-    """A notebook with the extension loaded, on one kernel: its evaluator is shared by the tests of a file.
-
-    Not by all files: a page that is loaded again makes every panel anew, and anywidget gives them two seconds.
-    """
+    """A notebook with the extension loaded, on one kernel: its evaluator is shared by the tests of a file."""
     name = f"desk_{request.path.stem}_{kernel_name}"
     context, notebook = _open(lab, browser, name, ["%load_ext cutegen_nb"], kernel_name)
     notebook.run(0)

@@ -188,6 +188,38 @@ def test_a_page_loaded_again_finds_the_panel_the_draft_and_working_buttons(sit):
     assert "r0" in session.notebook.say("%cutegen report")
 
 
+# JupyterLab's search for a widget's model, each 100 ms for two seconds, as on a page that is busy for longer.
+BUSY = """if (sessionStorage.busy) {
+  const later = window.setTimeout;
+  window.setTimeout = (call, ms, ...rest) => later(call, ms === 100 ? 2500 : ms, ...rest);
+}"""
+
+
+def test_a_panel_that_a_busy_page_gave_up_is_drawn_again(sit):
+    session = sit()
+    session.ask(0)
+    page = session.notebook.page
+    page.add_init_script(BUSY)
+    page.evaluate("() => sessionStorage.setItem('busy', 'yes')")
+    session.notebook.save()
+    session.notebook.open()
+    page.evaluate("() => sessionStorage.removeItem('busy')")
+    session.notebook.until_output(session.index, "Error displaying widget: model not found")
+    session.at_revision(0)
+    session.notebook.expect(session.panel).to_have_count(1)
+    session.click("Approve")
+    session.at_prompt(1)
+
+
+def test_panels_of_a_page_share_one_module(sit):
+    session = sit()
+    session.at_prompt(0)
+    session.notebook.save()
+    session.notebook.open()
+    session.at_prompt(0)
+    assert session.notebook.page.evaluate("() => globalThis.cutegenNbModules.size") == 1
+
+
 def test_an_earlier_round_can_be_looked_at_while_one_waits(sit):
     session = sit()
     session.ask(0)

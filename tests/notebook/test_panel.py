@@ -134,6 +134,7 @@ def test_the_roofline_is_drawn_only_while_it_is_looked_at(panel):
 def test_the_built_module_is_there_and_asks_for_nothing():
     static = Path(__file__).parents[2] / "cutegen_nb" / "notebook" / "static"
     script = (static / "panel.js").read_text()
+    assert len((static / "loader.js").read_bytes()) < 2_000, "anywidget gives it two seconds to start"
     assert "export{" in script
     assert "import(" not in script
     assert "fetch(" not in script
