@@ -4,10 +4,10 @@
 
 Two of its kernels: ``mma``, the last that it writes for any GPU from sm_80 on (``multistage-copies``), and
 ``wgmma``, that for Hopper (``three-fp16-products`` for float32, ``tma-wgmma`` for 16 bits); where tiles are
-few also ``split``, ``mma`` with ``split-k``. They and ``torch.matmul``, without TF32, run in turns, each call
-after a write of eight times the L2; the host's part of a launch is hidden. Printed are the medians of CUDA
-events, the ratios cuBLAS ÷ ours, above 1 where ours is faster, and the relative errors against a product in
-float64.
+few also ``split``, ``mma`` with ``split-k``. For 2 to 32 rows there is ``few``, ``weights-to-registers``.
+They and ``torch.matmul``, without TF32, run in turns, each call after a write of eight times the L2; the
+host's part of a launch is hidden. Printed are the medians of CUDA events, the ratios cuBLAS ÷ ours, above 1
+where ours is faster, and the relative errors against a product in float64.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ from typing import Any
 
 import torch
 
-from cutegen_nb.authors.offline.matmul.strategies import MULTISTAGE, SPLIT, TENSOR, THREE_PRODUCTS, WGMMA
+from cutegen_nb.authors.offline.matmul.strategies import (
+    FEW_ROWS,
+    MULTISTAGE,
+    SPLIT,
+    TENSOR,
+    THREE_PRODUCTS,
+    WGMMA,
+)
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
@@ -49,6 +56,8 @@ SHAPES = (
 """M, N, K."""
 FEW_TILES = ((128, 4096, 4096), (256, 8192, 8192), (1024, 1024, 4096))
 """M, N, K of deep products with few tiles, for which ``split`` is timed too."""
+FEW = ((2, 14336, 4096), (16, 14336, 4096), (16, 4096, 4096), (32, 14336, 4096))
+"""M, N, K of the linear layers of a language model that decodes, whose weights lie transposed."""
 TRANSPOSED = (("A", "B"), ("A.T", "B"), ("A", "B.T"), ("A.T", "B.T"))
 """Operands as they lie in memory; all four at 4096³, as given at the other shapes."""
 TURNS = 15
@@ -65,12 +74,20 @@ def get_init_inputs():
 """
 
 
-def kernel(steps: tuple[str, ...], left: str, right: str, dtype: str, folder: str) -> ModuleType:
-    """Write and import the offline author's kernel; one file serves every shape."""
-    source = PROBLEM.format(left=left, right=right, a="256, 256", b="256, 256", dtype=dtype)
+def kernel(
+    steps: tuple[str, ...],
+    operands: tuple[str, str],
+    dtype: str,
+    folder: str,
+    shapes: tuple[str, str] = ("256, 256", "256, 256"),
+) -> ModuleType:
+    """Write and import the offline author's kernel; but for those of few rows, a file serves every shape."""
+    left, right = operands
+    source = PROBLEM.format(left=left, right=right, a=shapes[0], b=shapes[1], dtype=dtype)
     problem = Problem(name="product", source=source, form=ProblemForm.KERNELBENCH)
     written = MatmulWriter().write(problem, trace_facts(problem), steps).source
-    path = Path(folder) / f"product_{steps[-1]}_{dtype}_{left}_{right}.py".replace(".T", "t")
+    name = "_".join(("product", steps[-1], dtype, *operands, *shapes)).replace(".T", "t").replace(", ", "x")
+    path = Path(folder) / f"{name}.py"
     path.write_text(written)
     return imported(path)
 
@@ -85,13 +102,13 @@ def imported(path: Path) -> ModuleType:
     return module
 
 
-def kernels(left: str, right: str, dtype: str, folder: str) -> dict[str, ModuleType]:
+def kernels(operands: tuple[str, str], dtype: str, folder: str) -> dict[str, ModuleType]:
     """Return the kernels by the names of the table."""
     steps = {
         "mma": (TENSOR, MULTISTAGE),
         "wgmma": (THREE_PRODUCTS if dtype == "float32" else WGMMA,),
     }
-    return {name: kernel(taken, left, right, dtype, folder) for name, taken in steps.items()}
+    return {name: kernel(taken, operands, dtype, folder) for name, taken in steps.items()}
 
 
 def medians_ms(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -113,10 +130,10 @@ def medians_ms(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def measured(
-    modules: dict[str, ModuleType], left: str, right: str, dtype: str, size: tuple[int, int, int]
+    modules: dict[str, ModuleType], operands: tuple[str, str], dtype: str, size: tuple[int, int, int]
 ) -> dict[str, Any]:
     """Time one shape, after the results were compared with float64's."""
-    m, n, k = size
+    (m, n, k), (left, right) = size, operands
     a = torch.randn((k, m) if left == "A.T" else (m, k), device="cuda", dtype=getattr(torch, dtype))
     b = torch.randn((n, k) if right == "B.T" else (k, n), device="cuda", dtype=getattr(torch, dtype))
     x, y = (a.T if left == "A.T" else a), (b.T if right == "B.T" else b)
@@ -154,18 +171,24 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}: medians of {TURNS}, cold L2; relative errors against float64")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         for dtype in options.dtypes.split(","):
-            for left, right in TRANSPOSED:
-                modules = kernels(left, right, dtype, folder)
-                for size in SHAPES if (left, right) == ("A", "B") else SHAPES[3:4]:
-                    rows.append(measured(modules, left, right, dtype, size))
+            for operands in TRANSPOSED:
+                modules = kernels(operands, dtype, folder)
+                for size in SHAPES if operands == ("A", "B") else SHAPES[3:4]:
+                    rows.append(measured(modules, operands, dtype, size))
                     print(line(rows[-1]), flush=True)
-            modules = kernels("A", "B", dtype, folder)
-            split = kernel((TENSOR, MULTISTAGE, SPLIT), "A", "B", dtype, folder)
+            modules = kernels(("A", "B"), dtype, folder)
+            split = kernel((TENSOR, MULTISTAGE, SPLIT), ("A", "B"), dtype, folder)
             for size in FEW_TILES:
-                rows.append(measured({**modules, "split": split}, "A", "B", dtype, size))
+                rows.append(measured({**modules, "split": split}, ("A", "B"), dtype, size))
+                print(line(rows[-1]), flush=True)
+            for m, n, k in (size for size in FEW if dtype != "float32" or size[0] <= 16):
+                few = kernel((FEW_ROWS,), ("A", "B.T"), dtype, folder, (f"{m}, {k}", f"{n}, {k}"))
+                rows.append(measured({"few": few}, ("A", "B.T"), dtype, (m, n, k)))
                 print(line(rows[-1]), flush=True)
             for name in modules:
-                mean = statistics.geometric_mean(row["ratio"][name] for row in rows if row["dtype"] == dtype)
+                mean = statistics.geometric_mean(
+                    row["ratio"][name] for row in rows if row["dtype"] == dtype and name in row["ratio"]
+                )
                 print(f"{dtype}, {name}: {mean:.2f}× cuBLAS in the geometric mean")
     if options.out:
         write_rows(Path(options.out), rows)
