@@ -8,6 +8,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 gc.disable()
 """Until the tests are collected: the modules and tests that are made until then stay."""
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background jobs ignore it, and the processes that a test interrupts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)
 """pytest-xdist gives its workers one, by which our text is folded; a test that is about folding sets its own."""
 
