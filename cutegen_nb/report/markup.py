@@ -62,6 +62,7 @@ _INLINE: dict[str, str] = {
     "neutral": "border-left:3px solid rgba(128,128,128,0.6);padding:0 6px;font-weight:600;white-space:nowrap",
     "text": f"{_MONO};white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:6px 8px",
     "summary": "cursor:pointer;padding:2px 8px",
+    "left-out": "margin:4px 8px;opacity:0.75",
     "wide": "overflow-x:auto",
     "quote": "white-space:pre-wrap;border-left:3px solid rgba(128,128,128,0.4);margin:6px 0;padding:0 10px",
     "inset": "border-left:3px solid rgba(128,128,128,0.4);margin:4px 0 8px 10px;padding:0 10px",

@@ -18,6 +18,8 @@ _AROUND = 2
 """Lines shown before and after a line with figures."""
 _LEAST_GAP = 4
 """Least number of lines without figures that are folded away; a shorter gap is not worth a click."""
+_LONG_GAP = 20
+"""Most lines of a gap that a kernel after the first shows."""
 _Group = tuple[bool, bool, list[tuple[int, list[tuple[str, str, bool]], HeatLine | None]]]
 """Stretch of lines: True if shown, True if headed, and each line's number, pieces and figures."""
 _CODE = 80
@@ -35,7 +37,9 @@ _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 def render(
     profile: Profile, source: str, *, diagnosis: Diagnosis | None = None, style: Style = Style.RECORD
 ) -> Markup:
-    """Return the source with a column for each figure of its lines; kernels after the first are folded.
+    """Return the source with a column for each figure of its lines.
+
+    Kernels after the first are folded, and leave long gaps out: the first shows the whole file.
 
     Args:
         profile: counts of one call.
@@ -53,6 +57,7 @@ def render(
         text=[line.strip()[:_CODE] for line in text],
         source=profile.source.value[:1].upper() + profile.source.value[1:],
         steps=_STEPS,
+        long_gap=_LONG_GAP,
         shade=partial(_shade, style),
     )
 

@@ -76,6 +76,14 @@ def test_the_second_kernel_is_folded_under_its_own_name():
     assert "a3" in second
 
 
+def test_the_whole_source_is_written_once():
+    source = "\n".join(f"line{number} = {number}" for number in range(1, 100))
+    page = line_view.render(profile(launch("one", (3, STRIDED)), launch("two", (50, BUSY))), source)
+    assert page.count("line90 ") == 1
+    assert page.count("line50 ") > 1
+    assert page.count("lines without counts") == 3
+
+
 def test_the_source_keeps_a_third_of_a_table_with_five_columns_of_figures():
     page = line_view.render(profile(launch("one", (3, STRIDED))), SOURCE, style=Style.RECORD)
     least = int(re.search(r"table-layout:fixed;min-width:(\d+)em", page)[1]) * 12  # the font's pixels
