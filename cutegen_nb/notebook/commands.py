@@ -134,8 +134,14 @@ def status(desk: SessionRegistry, options: Options) -> str:
         if live.slots
         else f"round {len(rounds)}, {live.doing or 'between two steps'}"
     )
-    said = f"{running.name}: {state}"
-    return f"{said}\n{outcome(running.session)}" if running.session and rounds else said
+    lines = [f"{running.name}: {state}"]
+    if running.session and rounds:
+        lines.append(outcome(running.session))
+    if not options.session:
+        others = [desk.find(name) for name in desk.names() if desk.find(name) is not running]
+        if waiting := [other.name for other in others if other.gate]:
+            lines.append(f"Waiting too: {', '.join(waiting)} (name a session: `%cutegen status {waiting[0]}`).")
+    return "\n".join(lines)
 
 
 def _decide(action: Action) -> Command:

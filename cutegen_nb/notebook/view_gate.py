@@ -90,7 +90,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
         "title": f"r{number}: {named(row.strategy) or 'first kernel'}",
         "text": visible(
             with_note(told_once(row.relation_words, reason) if is_told else reason, whole.rounds[number])
-            + _kept_only(session, gate.comparison)
+            + _approving(session, gate.comparison)
         ),
         "can_approve": stands,
         "why_not": "" if stands else why_not,
@@ -100,10 +100,12 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
     }
 
 
-def _kept_only(session: Session, comparison: Comparison | None) -> str:
-    """Return a note on approving a revision that is no better than the best; empty for a better one."""
-    if session.best is None or comparison is None or comparison.relation.is_better:
+def _approving(session: Session, comparison: Comparison | None) -> str:
+    """Return a note on what approving a revision that passed does; empty for one that did not pass."""
+    if comparison is None:
         return ""
+    if session.best is None or comparison.relation.is_better:
+        return " It counts once you approve it: Stop and Branch leave it out."
     best = f"r{session.best.number}"
     return f" Approving keeps it, and the next round still starts from {best}."
 

@@ -82,7 +82,7 @@ export function gateBar(panel) {
     const isEdited = isOpen && panel.hasEdit();
     buttons.setAttribute("aria-label", isOpen ? `Decision on r${gate.round}` : "Decision");
     tell(title, isOpen ? `${gate.title} — ${isPrompt ? "send this request?" : "build on it?"}` : "Nothing to decide now");
-    tell(text, isOpen ? `${isEdited && !isPrompt ? "Before your edit: " : ""}${gate.text}` : isElsewhereAsked ? "The end of the epoch is decided above." : IDLE);
+    tell(text, isOpen ? `${isEdited && !isPrompt ? "Before your edit: " : ""}${gate.text}` : isElsewhereAsked ? "The end of the epoch is decided above." : live.state === "working" ? IDLE : "");
     text.classList.toggle("cgn-stale", isEdited && !isPrompt);
     tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld, versions: panel.detail.versions }) : "");
     whyNot.hidden = !whyNot.textContent || unsent.isOpen(); // the question says it
@@ -230,10 +230,11 @@ function predictionField(panel) {
     const now = panel.view.live.id;
     if (!isPossible || now === question) return;
     const typed = panel.draftWords("prediction");
-    // A request that is steered comes again as another question: what was typed for its round stays.
-    if (typed || panel.view.gate.round !== round) words.value = typed;
+    // A request that is steered comes again as another question: what was typed for its round and not sent stays.
+    const wasSent = panel.predicted !== "" && panel.predicted === words.value.trim();
+    if (typed || wasSent || panel.view.gate.round !== round) words.value = typed;
     else if (words.value) panel.keep({ words: { prediction: words.value } });
-    [question, round] = [now, panel.view.gate.round];
+    [question, round, panel.predicted] = [now, panel.view.gate.round, ""];
     if (words.value || panel.view.gate.predicts) element.open = true; // who predicts once is asked again
   }
 

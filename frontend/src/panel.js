@@ -31,6 +31,7 @@ class Panel {
     this.codeState = {};
     this.sent = null;
     this.message = "";
+    this.predicted = ""; // the last prediction that was sent
     this.skew = 0;
     this.draft = { ...model.get("draft") };
     this.isLost = false;
@@ -272,6 +273,7 @@ class Panel {
     clearTimeout(this.sent?.timer);
     const timer = setTimeout(() => this.unanswered(id), SILENCE_MS);
     this.sent = { id, kind, timer };
+    this.predicted = more.predicted ?? "";
     this.model.set("action", { id, action: kind, reason: "", edited: "", round: -1, question: "", ...more });
     this.model.save_changes();
     if (!LOOKS.has(kind)) this.say("Sent.");

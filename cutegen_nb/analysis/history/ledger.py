@@ -12,6 +12,7 @@ from cutegen_nb.analysis.history.claim_score import Outcome, Score
 from cutegen_nb.analysis.history.prediction import STRATEGY, RoundClaim, round_claims
 from cutegen_nb.analysis.history.summary import decision_word, row, who
 from cutegen_nb.core.round import Action, Decision, Round
+from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 
 _WORDS = frozenset({Action.STEER, Action.REJECT, Action.OVERRULE, Action.BRANCH})
@@ -80,7 +81,7 @@ class LedgerWords:
     became: str
     """Strategy, verdict, comparison and decision of that round in a sentence; empty while there is none."""
     is_better: bool
-    """True if that round was better than the best before it."""
+    """True if that round was better than the best before it; False where there was none."""
 
 
 def claims(session: Session) -> tuple[LedgerClaim, ...]:
@@ -145,7 +146,12 @@ def _followed(session: Session, item: Round, made: Decision) -> LedgerWords:
         decision=made,
         led_to=number if led_to else None,
         became=_became(session, led_to) if led_to else "",
-        is_better=bool(led_to and led_to.comparison and led_to.comparison.relation.is_better),
+        is_better=bool(
+            led_to
+            and led_to.comparison
+            and led_to.comparison.relation.is_better
+            and led_to.comparison.relation is not Relation.FIRST
+        ),
     )
 
 

@@ -20,6 +20,7 @@ class _Metric:
     read: Callable[[Counters], float]
     write: Callable[[float], str]
     more_is_better: bool = False
+    is_judged: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def _changed(metric: _Metric, old: float, new: float) -> CountChange:
         before=metric.write(old),
         after=metric.write(new),
         change=change(old, new),
-        kind="neutral" if size < _UNCHANGED else "good" if is_better else "bad",
+        kind="neutral" if size < _UNCHANGED or not metric.is_judged else "good" if is_better else "bad",
         size=size,
     )
 
@@ -115,8 +116,13 @@ def relative_size(old: float, new: float) -> float:
 
 
 def _flops(after: Counters, before: Counters | None) -> list[_Metric]:
-    kinds = sorted(after.flops.keys() | (before.flops.keys() if before else set()))
-    return [_Metric(f"FLOPs, {kind}", partial(_flops_of, kind), count) for kind in kinds]
+    of_both = [{kind for kind, flops in item.flops.items() if flops} for item in (after, before or after)]
+    # Work that moves from one pipe to another, as from CUDA cores to tensor cores, is neither better nor worse.
+    is_moved = of_both[0] != of_both[1]
+    return [
+        _Metric(f"FLOPs, {kind}", partial(_flops_of, kind), count, is_judged=not is_moved)
+        for kind in sorted(of_both[0] | of_both[1])
+    ]
 
 
 def _flops_of(kind: str, item: Counters) -> float:

@@ -291,7 +291,7 @@ def _scattered(bad: torch.Tensor) -> WrongValues | None:
     if not count:
         return None
     return _named(
-        WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, without an order in place"
+        WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, in no pattern"
     )
 
 

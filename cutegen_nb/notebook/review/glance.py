@@ -45,7 +45,7 @@ def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
     bound = estimated.terms[0].name if estimated and estimated.terms else found.bound.value
     cause = found.causes[0].name if found.causes else ""
     is_told = not cause or cause == f"{bound}-bound"
-    return f"Bound by {bound}." + ("" if is_told else f" In the counts {cause} stands out.")
+    return f"Bound by {bound}." + ("" if is_told else f" The counts point to {cause}.")
 
 
 def _time_bars(estimated: Estimate) -> tuple[list[dict[str, object]], str]:

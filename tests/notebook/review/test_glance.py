@@ -46,7 +46,7 @@ def test_a_cause_that_is_the_bound_itself_is_told_once():
     shown = glance(SESSION, item, None, replace(found, causes=(cause,)))
     assert shown["headline"] == f"Bound by {bound}."
     other = glance(SESSION, item, None, replace(found, causes=(replace(cause, name="uncoalesced"),)))
-    assert other["headline"] == f"Bound by {bound}. In the counts uncoalesced stands out."
+    assert other["headline"] == f"Bound by {bound}. The counts point to uncoalesced."
 
 
 def test_a_first_kernel_has_bars_and_no_changes():
