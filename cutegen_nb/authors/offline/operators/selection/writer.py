@@ -87,10 +87,11 @@ def _values(call: OperatorCall, *, shared: bool) -> dict[str, object]:
     # Tensor of the kernel, its name in the host's function and its dtype.
     results = [("mV", "out", "")] if selection.values else []
     results += [("mI", "place", ", dtype=torch.int64")] if selection.places else []
+    numbers = ["threads", "block"] if shared else []
     what = "elements" if selection.values else "positions of the elements"
     behind = ", and their positions" if len(results) > 1 else ""
     return {
-        **signature(call.name, ["mX", *(tensor for tensor, _, _ in results)], ["threads"] if shared else []),
+        **signature(call.name, ["mX", *(tensor for tensor, _, _ in results)], numbers),
         "shared": shared,
         "NAME": call.name.upper(),
         "x": call.operands[0].name,

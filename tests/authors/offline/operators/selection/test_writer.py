@@ -39,7 +39,7 @@ SELECTIONS = {
     ),
     "a CTA a row": (BOTH.format("9"), "torch.randn(5, 2052)"),
     "odd rows of a CTA": (BOTH.format("40, largest=False"), "torch.randn(2, 1027)"),
-    "the longest row": (BOTH.format("2"), "torch.randn(1, 16384)"),
+    "rows of the largest CTA": (BOTH.format("2"), "torch.randn(2, 9000)"),
     "one row": (BOTH.format("3"), "torch.randn(100)"),
     "not a number": (
         "x = torch.where(x > 2, float('nan'), x); return torch.topk(x, 4)[0], torch.topk(x.abs(), 1)[0]",
