@@ -106,7 +106,9 @@ def _forward(
     for step in plan.steps:
         if isinstance(step, Op):
             _add_host_views(plan, set(step.operands), sizes, work, viewed)
-            work += [_call_of(step, sizes), step]
+            if step.op != "result":  # the call before returned it
+                work.append(_call_of(step, sizes))
+            work.append(step)
             sizes.add(step.name)
             continue
         sizes.learn(step)
@@ -154,7 +156,13 @@ def _bindings(plan: KernelPlan, text: Sequence[str]) -> list[str]:
 def _call_of(op: Op, sizes: Sizes) -> str:
     assert op.call is not None
     numbers = [sizes.number(extent) for extent in op.call.extents]
-    return f"{op.name} = {op.call.text.format(*op.operands, *numbers)}"
+    names = [op.name, *["_"] * (op.call.results - 1)]
+    for other in sizes.program.ops.values():
+        if other.op == "result" and other.operands == (op.name,):
+            position = dict(other.kwargs)["position"]
+            assert isinstance(position, int)
+            names[position] = other.name
+    return f"{', '.join(names)} = {op.call.text.format(*op.operands, *numbers)}"
 
 
 def _returned(program: GraphProgram) -> str:

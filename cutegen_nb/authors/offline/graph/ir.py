@@ -81,6 +81,8 @@ class HostCall:
     """Name of the generated function, which takes dense tensors; empty for one of PyTorch's."""
     extents: tuple[Extent, ...] = ()
     """Numbers that the call takes besides the tensors."""
+    results: int = 1
+    """Number of tensors that the call returns; an operation ``result`` stands for each after the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,7 @@ class Op:
     op: str
     """ATen's short name (``relu``), ``reduce:HOW``, ``view``, ``permute``, ``expand``, ``host_view``,
     ``spread`` for a view that a function takes, ``call`` for a tensor that a call in ``forward`` makes,
+    ``result`` for a further tensor that the call of its operand returns,
     ``arange`` for such a tensor of positions, or ``cat`` for a tensor whose operands, each a ``part``, are
     stored side by side along a dimension."""
     args: tuple[Operand, ...]

@@ -69,18 +69,19 @@ class FunctionCall:
     """Name of the function in the generated module."""
     operands: tuple[Ref, ...]
     """Tensors that the function takes, in order."""
-    output: int = 0
-    """Position of the value among the node's outputs."""
+    outputs: tuple[int, ...] = (0,)
+    """Positions of the values that the function returns among the node's outputs."""
 
     @property
     def call(self) -> HostCall:
         """Call of the function in ``forward``."""
-        return function_call(self.name, len(self.operands))
+        return function_call(self.name, len(self.operands), len(self.outputs))
 
 
-def function_call(name: str, operands: int) -> HostCall:
+def function_call(name: str, operands: int, results: int = 1) -> HostCall:
     """Call of a generated function with a number of operands."""
-    return HostCall(text=f"{name}({', '.join(['self.launch', *['{}'] * operands])})", function=name)
+    text = f"{name}({', '.join(['self.launch', *['{}'] * operands])})"
+    return HostCall(text=text, function=name, results=results)
 
 
 def check_alike(facts: ProblemFacts) -> None:
@@ -142,7 +143,7 @@ class _Reader(Building):
                 continue
             if node.name in self.functions:
                 function = self.functions[node.name]
-                self._called(node, small, function.call, function.operands, function.output)
+                self._called(node, small, function.call, function.operands, function.outputs)
             elif is_left(node, self.library):
                 self._called(node, small, *library_call(node, small))
             else:
@@ -290,12 +291,24 @@ class _Reader(Building):
         self.names[node.name, 0] = self.add("cat", tuple(parts), shape, dtype, name=node.name, dims=(dim,))
 
     def _called(
-        self, node: Node, small: Node, call: HostCall, operands: tuple[Ref, ...], output: int = 0
+        self,
+        node: Node,
+        small: Node,
+        call: HostCall,
+        operands: tuple[Ref, ...],
+        outputs: tuple[int, ...] = (0,),
     ) -> None:
-        """Read a node as a tensor that a call in ``forward`` makes."""
+        """Read a node as the tensors that a call in ``forward`` makes."""
         args = tuple(Name(self._value(ref)) for ref in operands)
-        shape, dtype = _paired(node.outputs[output], small.outputs[output]), node.outputs[output].dtype
-        self.names[node.name, output] = self.add("call", args, shape, dtype, name=node.name, call=call)
+        for position, output in enumerate(outputs):
+            shape, dtype = _paired(node.outputs[output], small.outputs[output]), node.outputs[output].dtype
+            if position == 0:
+                made = self.add("call", args, shape, dtype, name=node.name, call=call)
+            else:
+                source = (Name(self.names[node.name, outputs[0]]),)
+                more = {"kwargs": (("position", position),), "call": HostCall(text="")}
+                made = self.add("result", source, shape, dtype, name=f"{node.name}_{output}", **more)
+            self.names[node.name, output] = made
 
     def _operand(self, value: Argument, small: Argument) -> Operand:
         if isinstance(value, Ref):
@@ -303,7 +316,8 @@ class _Reader(Building):
         if isinstance(value, tuple):
             return tuple(item for item in value if isinstance(item, int))
         # A number that differs between the two sizes was computed from a shape.
-        if value == small or not isinstance(value, int | float) or not isinstance(small, int | float):
+        same = value == small or (value != value and small != small)  # noqa: PLR0124 - NaN does not equal itself
+        if same or not isinstance(value, int | float) or not isinstance(small, int | float):
             return value
         return sized_number(self, value, small)
 

@@ -134,7 +134,9 @@ def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Libra
     parts = _parts(facts.full.graph, facts.scaled.graph, writers, library)
     functions = {
         part.match.result.name: FunctionCall(
-            name=part.name, operands=part.match.operands, output=part.match.result.index
+            name=part.name,
+            operands=part.match.operands,
+            outputs=(part.match.result.index, *(ref.index for ref in part.match.more)),
         )
         for part in parts
     }

@@ -15,9 +15,11 @@ class OperatorMatch:
     """Nodes of a graph that one operator's kernel computes together."""
 
     nodes: frozenset[str]
-    """Names of the nodes. Of their values only `result` is used outside."""
+    """Names of the nodes. Of their values only `result` and `more` are used outside."""
     result: Ref
     """Value that the kernel computes."""
+    more: tuple[Ref, ...] = ()
+    """Further outputs of the node of `result` that the function returns behind it."""
     operands: tuple[Ref, ...]
     """Tensors that the kernel reads, in the writer's own order."""
     attributes: object
@@ -86,9 +88,10 @@ class OperatorText:
     source: str
     """Kernels, their ``@cute.jit`` launchers, and ``def NAME(launch, OPERANDS..., EXTRAS...)``.
 
-    The function allocates and returns the output. It is right at every size, so it reads extents from the
-    tensors' shapes. ``launch(host, tensors, *numbers)`` compiles `host` once for the tensors' shapes, strides
-    and dtypes and the numbers, and launches it with the tensors, the numbers as constants, and the stream.
+    The function allocates and returns the output, or a tuple of several where the match has `more`. It is
+    right at every size, so it reads extents from the tensors' shapes. ``launch(host, tensors, *numbers)``
+    compiles `host` once for the tensors' shapes, strides and dtypes and the numbers, and launches it with the
+    tensors, the numbers as constants, and the stream.
     """
     constants: dict[str, str]
     """Module-level constants by name, with their text."""

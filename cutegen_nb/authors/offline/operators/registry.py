@@ -9,6 +9,7 @@ from cutegen_nb.authors.offline.operators.operator import OperatorWriter
 from cutegen_nb.authors.offline.operators.recurrence.writer import RecurrenceWriter
 from cutegen_nb.authors.offline.operators.resampling.writer import ResamplingWriter
 from cutegen_nb.authors.offline.operators.scans.writer import ScanWriter
+from cutegen_nb.authors.offline.operators.selection.writer import SelectionWriter
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
 
 OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (
@@ -19,5 +20,6 @@ OPERATOR_WRITERS: tuple[OperatorWriter, ...] = (
     GathersWriter(),
     ResamplingWriter(),
     RecurrenceWriter(),
+    SelectionWriter(),
 )
 """Every writer; where two match the same nodes, the first one keeps them."""

@@ -19,6 +19,7 @@ NUMBERS = {
     "a share of the width": "torch.sin(x * (-9.21 / x.shape[-1]))",
     "the root of the width": "torch.relu(x) / math.sqrt(x.shape[-1])",
     "a number added": "x + 1 / math.sqrt(x.shape[0])",
+    "no number": "torch.where(x > 2, float('nan'), x)",
 }
 
 

@@ -36,6 +36,16 @@ def test_an_operand_that_is_a_view_at_one_size_only_is_taken_as_it_is(traced):
     assert ProductOperator().menu(call)
 
 
+def test_one_call_makes_both_results_of_a_node(traced):
+    facts = traced("[y + 1 for y in torch.topk(x, 3)]", "torch.rand(64, 33)")
+    program = cut(facts, WRITERS, ()).program
+    (call,), (further,) = (
+        [op for op in program.ops.values() if op.op == name] for name in ("call", "result")
+    )
+    assert (call.call.results, call.dtype) == (2, "float32")
+    assert (further.operands, further.dtype) == ((call.name,), "int64")
+
+
 def test_a_python_loop_of_many_products_is_declined(traced, monkeypatch):
     monkeypatch.setattr(cutting, "_MOST_PRODUCTS", 1)
     facts = traced("torch.tanh(x @ y) @ y", "torch.rand(8, 16)", "torch.rand(16, 16)")

@@ -20,6 +20,7 @@ from cutegen_nb.authors.offline.operators.registry import OPERATOR_WRITERS
         ),
         ("functional.max_pool2d(x, 2)", ["torch.rand(2, 4, 8, 8)"], "WindowsWriter"),
         ("torch.cumsum(x, 1)", ["torch.rand(8, 33)"], "ScanWriter"),
+        ("torch.topk(x, 3)", ["torch.rand(8, 33)"], "SelectionWriter"),
         ("torch.relu(x)", ["torch.rand(8, 33)"], ""),
     ],
 )

@@ -1,0 +1,1 @@
+"""Selection: the largest or smallest elements of each row, and their positions."""
