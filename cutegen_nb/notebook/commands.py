@@ -140,7 +140,9 @@ def status(desk: SessionRegistry, options: Options) -> str:
     if not options.session:
         others = [desk.find(name) for name in desk.names() if desk.find(name) is not running]
         if waiting := [other.name for other in others if other.gate]:
-            lines.append(f"Waiting too: {', '.join(waiting)} (name a session: `%cutegen status {waiting[0]}`).")
+            lines.append(
+                f"Waiting too: {', '.join(waiting)} (name a session: `%cutegen status {waiting[0]}`)."
+            )
     return "\n".join(lines)
 
 

@@ -211,6 +211,15 @@ class TestRestart:
             second.close()
 
 
+def test_the_status_tells_of_the_other_sessions_that_wait(attended: Kernel):
+    attended.run(f"%%cutegen --name early --rounds 1\n{PROBLEM}")
+    attended.gate()
+    attended.run(f"%%cutegen --name late --rounds 1\n{PROBLEM.replace('def ', 'def other_', 1)}")
+    attended.gate()
+    assert "Waiting too: early" in attended.run("%cutegen status").text
+    assert "Waiting too" not in attended.run("%cutegen status early").text
+
+
 @pytest.mark.parametrize("policy", ["auto"])
 def test_a_policy_decides_where_it_is_told_to(attended: Kernel, policy: str):
     attended.run(f"%%cutegen --name alone --rounds 1 --policy {policy}\n{PROBLEM}")

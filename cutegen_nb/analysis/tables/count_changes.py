@@ -117,7 +117,7 @@ def relative_size(old: float, new: float) -> float:
 
 def _flops(after: Counters, before: Counters | None) -> list[_Metric]:
     of_both = [{kind for kind, flops in item.flops.items() if flops} for item in (after, before or after)]
-    # Work that moves from one pipe to another, as from CUDA cores to tensor cores, is neither better nor worse.
+    # Work that moves to another pipe, as from CUDA cores to tensor cores, is neither better nor worse.
     is_moved = of_both[0] != of_both[1]
     return [
         _Metric(f"FLOPs, {kind}", partial(_flops_of, kind), count, is_judged=not is_moved)

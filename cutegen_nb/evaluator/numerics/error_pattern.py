@@ -290,9 +290,7 @@ def _scattered(bad: torch.Tensor) -> WrongValues | None:
     count = int(bad.sum())
     if not count:
         return None
-    return _named(
-        WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, in no pattern"
-    )
+    return _named(WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, in no pattern")
 
 
 def _placed(bad: torch.Tensor) -> WrongValues | None:

@@ -83,6 +83,15 @@ def test_words_at_a_request_led_to_its_round_and_words_at_a_revision_to_the_next
     assert reject.became == "first kernel, PASSED, less work, approved by policy auto"
 
 
+def test_words_that_led_to_a_first_kernel_led_to_nothing_better():
+    made = session(decided(Action.STEER, "one warp a row", gate="prompt"))
+    (less,) = said(made)
+    item = made.rounds[1]
+    alone = replace(item, comparison=replace(item.comparison, relation=Relation.FIRST))
+    (first,) = said(replace(made, rounds=(made.rounds[0], alone, *made.rounds[2:])))
+    assert (less.is_better, first.is_better) == (True, False)
+
+
 def test_words_in_the_last_round_wait_for_the_next_and_policies_say_nothing():
     made = session()
     last = replace(

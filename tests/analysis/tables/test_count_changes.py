@@ -44,6 +44,12 @@ def test_a_tiny_change_is_neither_better_nor_worse():
     assert told(now)["Global sectors (32 B)"].kind == "neutral"
 
 
+def test_work_that_moves_to_another_pipe_is_neither_better_nor_worse_and_less_of_it_is_better():
+    cuda, tensor = profile(flops={"cuda.f32": 1000}), profile(flops={"tensor.f16": 1000, "cuda.f32": 10})
+    assert {one.kind for title, one in told(tensor, cuda).items() if title.startswith("FLOPs")} == {"neutral"}
+    assert told(profile(flops={"cuda.f32": 500}), cuda)["FLOPs, cuda.f32"].kind == "good"
+
+
 def test_counts_of_another_source_are_not_compared():
     other = profile(ProfileSource.NSIGHT, gmem_load_sectors=800)
     assert not is_comparable(BASE, other)
