@@ -16,6 +16,7 @@ def with_edits(before: str, after: str, edited: str) -> tuple[str, str]:
 
     Returns the text and an empty string, or an empty text and the lines of `before` that both change.
     """
+    before, after = _with_constants(before, after, edited)
     # The title names the strategies, so it always changes: an edit beside it would seem to conflict.
     title, new_title = _title(before), _title(after)
     shared = after.replace(new_title, title, 1) if title and new_title else after
@@ -23,6 +24,34 @@ def with_edits(before: str, after: str, edited: str) -> tuple[str, str]:
     if conflicts:
         return "", conflicts[0].place
     return (merged.replace(title, new_title, 1) if title and new_title else merged), ""
+
+
+def _with_constants(before: str, after: str, edited: str) -> tuple[str, str]:
+    """Give both texts the edited constants, but for those that `after` changes or leaves out.
+
+    A merge by lines has a conflict wherever a strategy adds a constant beside an edited one.
+    """
+    old, new, own = (_constants(text) for text in (before, after, edited))
+    texts = [before.splitlines(keepends=True), after.splitlines(keepends=True)]
+    for name, (number, line) in old.items():
+        changed = own.get(name, (0, line))[1]
+        if changed != line and name in new and new[name][1] == line:
+            texts[0][number] = changed
+            texts[1][new[name][0]] = changed
+    return "".join(texts[0]), "".join(texts[1])
+
+
+def _constants(source: str) -> dict[str, tuple[int, str]]:
+    """Index and text of each line that assigns to one name at module level, by that name."""
+    lines = source.splitlines(keepends=True)
+    return {
+        node.targets[0].id: (node.lineno - 1, lines[node.lineno - 1])
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Name)
+        and node.lineno == node.end_lineno
+    }
 
 
 def _title(source: str) -> str:

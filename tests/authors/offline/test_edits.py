@@ -19,3 +19,14 @@ def test_an_edit_of_what_the_strategy_changes_is_a_conflict_with_its_place():
 
 def test_no_edit_gives_the_new_kernel():
     assert with_edits(BEFORE, AFTER, BEFORE) == (AFTER, "")
+
+
+def test_a_constant_is_kept_where_the_strategy_adds_another_beside_it():
+    after = AFTER.replace("THREADS = 128\n", "THREADS = 128\nWARPS = THREADS // 32\n")
+    merged, conflict = with_edits(BEFORE, after, BEFORE.replace("128", "64"))
+    assert (merged, conflict) == (after.replace("128", "64"), "")
+
+
+def test_a_constant_that_the_strategy_sets_or_leaves_out_is_a_conflict():
+    for after in (AFTER.replace("128", "512"), AFTER.replace("THREADS = 128\n", "")):
+        assert with_edits(BEFORE, after, BEFORE.replace("128", "64")) == ("", "line 3")
