@@ -127,6 +127,8 @@ class Session:
     """Finished epochs, in order; none in a chain."""
     compared_with: int | None = None
     """Number of the round that a person compares all others with; None for each one's parent."""
+    draft: str = ""
+    """Words and edits that a person has typed in the panel and not sent, as its JSON; empty in a bundle."""
     server: str = ""
     """Address of the model's server, without user name and password; empty without one, and in a bundle."""
 

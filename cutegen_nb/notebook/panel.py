@@ -71,7 +71,7 @@ class Panel(anywidget.AnyWidget):
     action = traitlets.Dict().tag(sync=True)
     """Latest action of a person; set by the page."""
     draft = traitlets.Dict().tag(sync=True)
-    """Text that a person has typed and not sent, kept for a reload; set by the page."""
+    """Text that a person has typed and not sent, kept for a reload and a restart; set by the page."""
     merging = traitlets.Dict().tag(sync=True)
     """Preview of a merge, from `merging.merge_view`."""
     writing = traitlets.Unicode().tag(sync=True)
@@ -112,6 +112,7 @@ class Panel(anywidget.AnyWidget):
         self.observe(self._loaded, names="page")
         self.observe(self._acted, names="action")
         self.observe(self._looked, names="looking")
+        self.observe(lambda change: post({"action": "typed", "draft": change["new"]}), names="draft")
 
     def __repr__(self) -> str:
         """Return the text shown where widgets are not supported: state of the session and next commands."""

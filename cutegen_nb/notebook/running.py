@@ -298,20 +298,23 @@ class RunningSession:
 
     def compare_with(self, number: int | None) -> None:
         """Store the round that all others are compared with. May be called from any thread."""
-        self._engine.submit(self._compare_with(number))
+        self._engine.submit(self._store("The choice", lambda store, name: store.compare(name, number)))
 
-    async def _compare_with(self, number: int | None) -> None:
+    def keep_draft(self, draft: str) -> None:
+        """Store what a person has typed and not sent. May be called from any thread."""
+        self._engine.submit(self._store("What you typed", lambda store, name: store.keep_draft(name, draft)))
+
+    async def _store(self, what: str, change: Callable[[SqliteStore, str], None]) -> None:
         if self.session is None:
             return
-        # An ended session has given its lease back.
-        try:
+        try:  # an ended session has given its lease back
             store = await self._engine.lease(self.order.settings)
             try:
-                store.compare(self.session.name, number)
+                change(store, self.session.name)
             finally:
                 await self._engine.give_back(self.order.settings)
         except CutegenError as refusal:
-            self._change(notice=f"The choice lasts until the kernel ends: it was not stored ({refusal}).")
+            self._change(notice=f"{what} lasts until the kernel ends: it was not stored ({refusal}).")
 
     def decide(self, answer: Answer) -> str:
         """Apply the decision of a line magic and return a confirmation. Raises UsageError."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import threading
 import uuid
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Screen:
         self._version: tuple[int, str] | None = None
         self._pinned: int | None = None
         self._is_base_chosen = False
+        self._is_draft_known = False
         self._merging: tuple[tuple[str, ...], str] | None = None
         self._checking: tuple[str, str] | None = None
         self._id = uuid.uuid4().hex
@@ -117,6 +119,9 @@ class Screen:
             number = message.get("round")
             self.compare_with(number if isinstance(number, int) and number >= 0 else None)
             return
+        elif kind == "typed":
+            self._running.keep_draft(json.dumps(message["draft"]))
+            return
         elif kind in AT_END | {"reopen", "fold"}:
             self._after_end(str(kind), self._running)
             return
@@ -142,6 +147,10 @@ class Screen:
             return
         self._asked.clear()
         if self._panel is not None:
+            if running.session is not None and not self._is_draft_known:
+                self._is_draft_known = True
+                if running.session.draft:  # typed before the kernel was restarted
+                    self._panel.draft = json.loads(running.session.draft)
             if self._version is not None and self._version[1] != self._question():
                 self._version = None
             version = self._version[0] if self._version else None

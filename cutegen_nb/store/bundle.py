@@ -57,7 +57,7 @@ def packed(session: Session) -> PackedSession:
     """Return a session as the text of a bundle."""
     with collection_paused():
         # On one line: json writes indented text without its C code, several times as slowly.
-        text = json.dumps(encode(replace(session, server="")))
+        text = json.dumps(encode(replace(session, server="", draft="")))
     kernels = {f"r{item.number}": item.candidate.source for item in session.rounds if item.candidate}
     return PackedSession(
         name=session.name,

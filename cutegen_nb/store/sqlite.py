@@ -147,6 +147,10 @@ class SqliteStore:
         """Record the round that a person compares all others with; None for each one's parent."""
         self._change(session_name, compared_with=number)
 
+    def keep_draft(self, session_name: str, draft: str) -> None:
+        """Record what a person has typed and not sent."""
+        self._change(session_name, draft=draft)
+
     def asks(self, session_name: str, author: str, server: str) -> None:
         """Record the author of the rounds to come, and the address of its server; empty without one."""
         self._change(session_name, author=author, server=server)

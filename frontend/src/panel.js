@@ -48,6 +48,7 @@ class Panel {
       "change:merging": this.guarded(() => this.parts.gate.update()),
       "change:checked": this.guarded(() => this.parts.carry.update()),
       "change:saved": this.guarded(() => this.writeFile()),
+      "change:draft": this.guarded(() => this.takeDraft()),
       // The manager of the widgets says so when their kernel has gone.
       comm_live_update: this.guarded(() => this.lose()),
       "change:answer": this.guarded(() => this.answered()),
@@ -296,6 +297,13 @@ class Panel {
     this.message =
       "The kernel has not answered yet: it may be busy with a cell. If it was restarted, run %load_ext cutegen_nb and " +
       `%cutegen resume ${this.view.session?.name ?? ""}.`.replace(" .", ".");
+    this.refresh();
+  }
+
+  /** What was typed before the kernel was restarted comes once the session is open. */
+  takeDraft() {
+    if (this.draft.key) return;
+    this.draft = { ...this.model.get("draft") };
     this.refresh();
   }
 

@@ -305,21 +305,35 @@ def test_a_restarted_kernel_opens_the_gate_at_which_the_session_stood(make_noteb
     notebook.run(1)
     _press(notebook, 1, "Ask", "send this request?")
     notebook.until_panel(1, "r0 waits for you")
+    notebook.panel(1).get_by_label("Source of r0, editable").press("Control+End")
+    notebook.page.keyboard.insert_text("\n# half written\n")
+    path = lab.folder / folder / "sessions.sqlite"
+    notebook.until(lambda: "half written" in _head(path), what="what was typed to be stored")
     notebook.restart_kernel()
     notebook.until_panel(1, "The kernel was restarted or is out of reach.")
     notebook.run(0)
     resumed = notebook.add(f"%cutegen resume left_open --store {folder}")
     notebook.run(resumed)
+    notebook.until_panel(resumed, "r0 waits for you")
+    notebook.panel(resumed).get_by_label("Source of r0, editable").press("Control+End")
+    notebook.until_panel(resumed, "# half written")
+    _press(notebook, resumed, "Undo my edit", "not evaluated it yet")
     _press(notebook, resumed, "Approve", "r0 waits for you")
     notebook.until_panel(resumed, "r1 waits for you")
     notebook.shot("resumed")
-    path = lab.folder / folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     [(body,)] = connection.execute("SELECT body FROM rounds").fetchall()
     left = connection.execute("SELECT count(*) FROM intermediates").fetchone()
     connection.close()
     assert [item["action"] for item in json.loads(body)["decisions"]] == ["approve", "approve"]
     assert left == (0,)
+
+
+def _head(path):
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    (head,) = connection.execute("SELECT head FROM sessions").fetchone()
+    connection.close()
+    return head
 
 
 def _press(notebook, index, name, words):

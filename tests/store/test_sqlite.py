@@ -24,6 +24,7 @@ from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Roun
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.core.stage import Stage
+from cutegen_nb.store.bundle import packed
 from cutegen_nb.store.schema import VERSION
 from cutegen_nb.store.sqlite import FILE_NAME, SqliteStore
 from cutegen_nb.testing import examples
@@ -317,6 +318,15 @@ def test_the_round_that_others_are_compared_with_is_kept(tmp_path):
         assert store.load("relu").compared_with == 0
         store.compare("relu", None)
         assert store.load("relu") == replace(session(), rounds=(finished(0),))
+
+
+def test_what_a_person_has_typed_is_kept_and_leaves_in_no_bundle(tmp_path):
+    with SqliteStore(tmp_path) as store:
+        store.create(session())
+        store.keep_draft("relu", '{"key": "revision:0:1", "text": "half written"}')
+    with SqliteStore(tmp_path) as store:
+        assert "half written" in store.load("relu").draft
+        assert "half written" not in packed(store.load("relu")).text
 
 
 def test_the_code_of_a_kernel_is_stored_and_rounds_of_before_have_none(tmp_path):
