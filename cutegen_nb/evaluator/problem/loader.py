@@ -95,7 +95,7 @@ class ProblemErrors:
 
 
 def _sentence(problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None) -> str:
-    filename = problem.path or _code_name(problem)
+    filename = problem.path or f"the problem {problem.name}"
     lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == _code_name(problem)]
     where = f" at line {lines[-1].lineno} (`{(lines[-1].line or '').strip()}`)" if lines else ""
     message = " ".join(str(error).split())[:_MESSAGE_LENGTH]

@@ -43,7 +43,9 @@ def glance(
 
 def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
     bound = estimated.terms[0].name if estimated and estimated.terms else found.bound.value
-    cause = found.causes[0].name if found.causes else ""
+    # Counts know the problem's floor and not the kernel's time, which the estimate does.
+    passed_over = "launch-bound" if estimated and bound != "launch" else ""
+    cause = next((one.name for one in found.causes if one.name != passed_over), "")
     is_told = not cause or cause == f"{bound}-bound"
     return f"Bound by {bound}." + ("" if is_told else f" The counts point to {cause}.")
 

@@ -104,9 +104,9 @@ def test_cuda_in_a_problem_is_the_cpu_where_the_cpu_is_asked_for():
 @pytest.mark.parametrize(
     ("source", "part"),
     [
-        ("import nosuchmodule_\n" + LINEAR, "the module of <problem p> raised ModuleNotFoundError"),
+        ("import nosuchmodule_\n" + LINEAR, "the module of the problem p raised ModuleNotFoundError"),
         ("import sys\nsys.exit(3)\n" + LINEAR, "raised SystemExit: 3 at line 2 (`sys.exit(3)`)"),
-        (LINEAR.replace("return [N]", "return []"), "Model's constructor of <problem p> raised TypeError"),
+        (LINEAR.replace("return [N]", "return []"), "Model's constructor of the problem p raised TypeError"),
         (
             LINEAR.replace("return [N]", "return []"),
             "'n'; add a function get_init_inputs that returns a list of",

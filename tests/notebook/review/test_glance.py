@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_nb.analysis.bottleneck.diagnose import diagnose
+from cutegen_nb.core.estimate import Estimate, Term
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.search.comparison import Comparison, Relation
-from cutegen_nb.notebook.review.glance import glance
+from cutegen_nb.notebook.review.glance import _headline, glance
 from cutegen_nb.notebook.view import Live, detail
 from cutegen_nb.testing import examples
 
@@ -47,6 +48,21 @@ def test_a_cause_that_is_the_bound_itself_is_told_once():
     assert shown["headline"] == f"Bound by {bound}."
     other = glance(SESSION, item, None, replace(found, causes=(replace(cause, name="uncoalesced"),)))
     assert other["headline"] == f"Bound by {bound}. The counts point to uncoalesced."
+
+
+def test_a_small_problem_is_no_cause_where_the_estimate_is_bound_by_another_limit():
+    found = diagnose(SESSION.facts, SESSION.rounds[1].evaluation, SESSION.device)
+    small = replace(found.causes[0], name="launch-bound")
+    both = replace(found, causes=(small, replace(small, name="uncoalesced")))
+    for name, headline in (
+        ("L1 and shared memory", "Bound by L1 and shared memory. The counts point to uncoalesced."),
+        ("launch", "Bound by launch."),
+    ):
+        terms = (Term(name=name, seconds=3e-4),)
+        estimate = Estimate(
+            target="NVIDIA H200", seconds=3e-4, seconds_low=2e-4, seconds_high=4e-4, bound=name, terms=terms
+        )
+        assert _headline(both, estimate) == headline
 
 
 def test_a_first_kernel_has_bars_and_no_changes():
