@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -158,6 +158,15 @@ class EndedStrategy:
     def text(self) -> str:
         """Name, answer and reason: ``vectorise-128: already done (every access has 128 bits)``."""
         return f"{self.strategy.name}: {self.end.value} ({self.reason.rstrip('.')})"
+
+
+def ended_text(ended: Iterable[EndedStrategy]) -> str:
+    """Texts of ended strategies, those of one answer together: ``tiles, split: cannot apply (no rows)``."""
+    alike: dict[str, list[str]] = {}
+    for item in ended:
+        answer = item.text.removeprefix(f"{item.strategy.name}: ")
+        alike.setdefault(answer, []).append(item.strategy.name)
+    return "; ".join(f"{', '.join(dict.fromkeys(names))}: {answer}" for answer, names in alike.items())
 
 
 def is_ended_strategy(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason
-from cutegen_nb.core.round import Attempt, Decision
+from cutegen_nb.core.round import Attempt, Decision, ended_text
 from cutegen_nb.prompting.reply_faults import ReplyFault, told
 
 _UNUSABLE = NotJudged(reason=NotJudgedReason.REPLY_UNUSABLE)
@@ -20,8 +20,7 @@ def round_note(attempts: Sequence[Attempt], decisions: Sequence[Decision] = ()) 
     if any(attempt.candidate and attempt.evaluation for attempt in attempts):
         return "" if last.candidate else f"no repair came: {_reason(attempts)}"
     if last.ended:
-        ended = [attempt.ended.text for attempt in attempts if attempt.ended]
-        return f"the author ended {'; '.join(ended)}"
+        return f"the author ended {ended_text(attempt.ended for attempt in attempts if attempt.ended)}"
     return _reason(attempts)
 
 

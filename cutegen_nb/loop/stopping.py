@@ -16,7 +16,7 @@ from cutegen_nb.analysis.history.spending import is_counted
 from cutegen_nb.core.device import DeviceKind
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.round import Action, Round
+from cutegen_nb.core.round import Action, Round, ended_text
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
@@ -187,7 +187,7 @@ def _declined_text(session: Session, parent: Round) -> str:
 
 
 def _ended_text(session: Session, parent: Round) -> str:
-    ended = "; ".join(item.text for item in ended_on(session, parent))
+    ended = ended_text(ended_on(session, parent))
     return f"; the author ended {ended}" if ended else ""
 
 

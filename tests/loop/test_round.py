@@ -69,9 +69,7 @@ def test_a_round_asks_for_four_strategies_at_most_and_then_ends_with_the_reasons
     assert asked(loop) == [None, "s0", "s1", "s2", "s3", "s4"]
     assert [ended.strategy.name for ended in item.ended] == ["s0", "s1", "s2", "s3"]
     assert item.candidate is None
-    assert item.note == "the author ended " + "; ".join(
-        f"s{number}: already done (every access has 128 bits)" for number in range(4)
-    )
+    assert item.note == "the author ended s0, s1, s2, s3: already done (every access has 128 bits)"
     assert names(session) == [None, "s3", "s4"]
     assert session.rounds[2].approved
 
