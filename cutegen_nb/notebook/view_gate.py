@@ -104,7 +104,9 @@ def _approving(session: Session, comparison: Comparison | None) -> str:
     """Return a note on what approving a revision that passed does; empty for one that did not pass."""
     if comparison is None:
         return ""
-    if session.best is None or comparison.relation.is_better:
+    if session.best is None:
+        return " It counts once you approve it: Stop leaves it out."
+    if comparison.relation.is_better:
         return " It counts once you approve it: Stop and Branch leave it out."
     best = f"r{session.best.number}"
     return f" Approving keeps it, and the next round still starts from {best}."

@@ -274,7 +274,7 @@ class Panel {
     clearTimeout(this.sent?.timer);
     const timer = setTimeout(() => this.unanswered(id), SILENCE_MS);
     this.sent = { id, kind, timer };
-    this.predicted = more.predicted ?? "";
+    if (more.predicted) this.predicted = more.predicted;
     this.model.set("action", { id, action: kind, reason: "", edited: "", round: -1, question: "", ...more });
     this.model.save_changes();
     if (!LOOKS.has(kind)) this.say("Sent.");

@@ -87,9 +87,13 @@ def test_changes_are_kept_and_undone_one_by_one_and_decided_upon_by_keys(sit):
     assert "out.view(-1)" in last, "a change that was not undone"
     # The offline author finds its place no more: the person is told, before the next strategy is asked about.
     session.at_prompt(2)
+    session.panel.get_by_text("Predict the effect").click()
+    field = session.panel.get_by_label("Your prediction of counters")
+    field.fill("gmem_sectors down 10 %")
     session.click("Ask")
     session.until_status("No kernel came: the author ended")
     session.at_prompt(2)
+    session.expect(field).to_have_value("")  # it was of the strategy before
 
 
 def test_a_pinned_revision_is_what_later_ones_are_compared_with(sit):
