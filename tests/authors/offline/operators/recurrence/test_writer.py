@@ -92,10 +92,16 @@ def test_the_first_kernel_is_right(offline_simulator, name):
     assert [entry["verdict"] for entry in answer.get("revisions", [])] == ["right"], answer
 
 
-@pytest.mark.parametrize("name", SAMPLED)
-@pytest.mark.parametrize(
-    "last", [*(pytest.param(one, marks=pytest.mark.long) for one in STRATEGIES[:-1]), STRATEGIES[-1]]
-)
+STEPS = [
+    pytest.param(name, last, marks=pytest.mark.long if at % 3 or last != STRATEGIES[-1] else ())
+    for at, name in enumerate(LAYERS)
+    for last in STRATEGIES
+    if last == STRATEGIES[-1] or not at % 3
+]
+"""Each layer with all steps, and every third with some of them."""
+
+
+@pytest.mark.parametrize(("name", "last"), STEPS)
 def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, last):
     steps = STRATEGIES[: STRATEGIES.index(last) + 1]
     answer = hopper_simulator.ask(name, LAYERS[name], applied=steps)
