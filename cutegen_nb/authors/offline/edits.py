@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from cutegen_nb.analysis.source.diff import split_lines
 from cutegen_nb.analysis.source.merge import merge_texts
 from cutegen_nb.authors.offline.lineage import PERSON, ancestors
 from cutegen_nb.core.candidate import Candidate
@@ -32,7 +33,7 @@ def _with_constants(before: str, after: str, edited: str) -> tuple[str, str]:
     A merge by lines has a conflict wherever a strategy adds a constant beside an edited one.
     """
     old, new, own = (_constants(text) for text in (before, after, edited))
-    texts = [before.splitlines(keepends=True), after.splitlines(keepends=True)]
+    texts = [split_lines(before), split_lines(after)]
     for name, (number, line) in old.items():
         changed = own.get(name, (0, line))[1]
         if changed != line and name in new and new[name][1] == line:
@@ -43,7 +44,7 @@ def _with_constants(before: str, after: str, edited: str) -> tuple[str, str]:
 
 def _constants(source: str) -> dict[str, tuple[int, str]]:
     """Index and text of each line that assigns to one name at module level, by that name."""
-    lines = source.splitlines(keepends=True)
+    lines = split_lines(source)
     return {
         node.targets[0].id: (node.lineno - 1, lines[node.lineno - 1])
         for node in ast.parse(source).body
