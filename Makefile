@@ -26,7 +26,7 @@ PUBLIC_LIST := tests/simulator/public_programs
 # Empty is off: the tests start hundreds of processes, and without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo lab docs pictures test test-fast test-long test-public test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
+.PHONY: demo lab docs pictures test test-fast test-long test-sweeps test-public test-model test-cluster test-nbgrader test-browser panel lint format test-gpu benchmark wheel clean
 
 demo: $(CORE) ## Refine a kernel on this machine's GPU, or on the simulator where there is none
 	$(BIN)/cutegen-nb demo
@@ -63,8 +63,11 @@ test: $(READY) ## Every part of the package, one walk through the panel; without
 
 # The browser's tests in a run of their own: those of a file share a page, so they stay on one process.
 test-long: $(READY) ## The rest of the panel's tests, the quickstart and the lessons, every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
-	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not gpu and not browser" $(PROCESSES) --dist=worksteal
-	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser" $(PARALLEL) tests/browser
+	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not sweep and not gpu and not browser" $(PROCESSES) --dist=worksteal
+	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser and not sweep" $(PARALLEL) tests/browser
+
+test-sweeps: $(READY) ## The cases of sweeps that `make test-long` leaves out: after work on the offline author, not in CI
+	$(BIN)/python -m pytest -m "sweep and not gpu" $(PROCESSES) --dist=worksteal tests
 
 test-public: $(READY) $(PUBLIC)/.fetched ## Over 200 public CuTe DSL programs, CUTLASS's among them, through `cutegen-nb simulate`: about an hour
 	CUTEGEN_PUBLIC=$(abspath $(PUBLIC)) $(BIN)/python -m pytest --durations=0 tests/simulator/test_public_programs.py

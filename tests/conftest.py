@@ -81,8 +81,8 @@ def one_template(templates: dict[str, ForkServer]) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark as ``long`` the cases of a sweep after its first ones, and order the tests that are left."""
-    _mark_later_cases(items)
+    """Mark the cases of sweeps that are ``long`` or ``sweep``, and order the tests that are left."""
+    _mark_cases(items)
     yield
     _put_slow_files_first(items)
 
@@ -94,15 +94,20 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def _mark_later_cases(items: list[pytest.Item]) -> None:
+def _mark_cases(items: list[pytest.Item]) -> None:
     cases: collections.Counter[str] = collections.Counter()
     for item in items:
-        marker = item.get_closest_marker("first")
-        if marker is not None:
-            function = item.nodeid.partition("[")[0]
-            cases[function] += 1
-            if cases[function] > marker.args[0]:
+        function = item.nodeid.partition("[")[0]
+        at = cases[function]
+        cases[function] += 1
+        first, every = item.get_closest_marker("first"), item.get_closest_marker("every")
+        if first is not None and at >= first.args[0]:
+            item.add_marker("long")
+        if every is not None:
+            if at % every.kwargs.get("test", 1):
                 item.add_marker("long")
+            if at % every.kwargs.get("long", 1) and item.get_closest_marker("long"):
+                item.add_marker("sweep")
 
 
 def _put_slow_files_first(items: list[pytest.Item]) -> None:

@@ -64,6 +64,7 @@ def test_strategies_attend_as_torch_does(offline_simulator, name):
 
 
 @pytest.mark.long
+@pytest.mark.every(long=4)
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_every_strategy_is_right_at_odd_and_at_wide_sizes(offline_simulator, name, step):
@@ -120,6 +121,7 @@ LONG_HOPPER = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", HOPPER)
 def test_hopper_kernels_attend_as_torch_does(hopper_simulator, name):
     *case, expected = HOPPER[name]
@@ -128,6 +130,7 @@ def test_hopper_kernels_attend_as_torch_does(hopper_simulator, name):
 
 
 @pytest.mark.long
+@pytest.mark.every(long=3)
 @pytest.mark.parametrize("name", LONG_HOPPER)
 def test_hopper_kernels_attend_at_more_sizes(hopper_simulator, name):
     *case, expected = LONG_HOPPER[name]

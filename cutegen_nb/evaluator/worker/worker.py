@@ -111,8 +111,8 @@ def serve(sock: socket.socket, surroundings: WorkerContext) -> None:
     # Before CUDA starts threads of its own, which would stay unconfined.
     folder = Path.cwd() / setting["folder"]
     confined = confinement.confine(folder, files=setting["confine_files"]).sentence()
-    # tvm_ffi's handler of SIGSEGV, which faulthandler calls after its own, overruns faulthandler's small stack
-    # and aborts: the report would name SIGABRT.
+    # tvm_ffi's handler of SIGSEGV, which faulthandler calls after its own, overruns faulthandler's small
+    # stack and aborts: the report would name SIGABRT.
     signal.signal(signal.SIGSEGV, signal.SIG_DFL)
     faulthandler.enable(file=sys.stderr, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=False)

@@ -153,6 +153,7 @@ def lessons_last():
         yield pytest.param(name, marks=() if name in last.values() else pytest.mark.long)
 
 
+@pytest.mark.every(long=2)
 @pytest.mark.parametrize("name", lessons_last())
 def test_the_solution_earns_all_points(engine, name: str):
     mark = check_cell(engine, name, solution(name))
@@ -168,6 +169,7 @@ def wrong_answers():
         yield pytest.param(name, *rest, marks=marks, id=f"{name}: {what}")
 
 
+@pytest.mark.every(long=4)
 @pytest.mark.parametrize(("name", "changes", "points", "words"), list(wrong_answers()))
 def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, words):
     source = solution(name)
@@ -243,7 +245,7 @@ def starters(path: Path) -> list[tuple[str, str]]:
     return [(head.split()[2], source) for head, _, source in heads]
 
 
-@pytest.mark.first(1)
+@pytest.mark.every(test=20, long=3)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_handed_in_is_checked_from_its_cells_alone(path, tmp_path):
     """The lesson as it is handed out, but for one exercise that a student solved; an output claims more."""

@@ -43,12 +43,11 @@ POSITIONS = {
     "one of several classes": ("F.one_hot(x, 37).float()", "torch.randint(0, 37, (64,))"),
     "positions alone": ("torch.arange(T, device=x.device) + 0 * x.long()", "torch.randn(4, 33)"),
 }
-SAMPLED = [pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(POSITIONS)]
-"""Every third in ``make test``, the others in ``make test-long``."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.every(test=4, long=2)
+@pytest.mark.parametrize("name", POSITIONS)
 def test_every_revision_is_right(offline_simulator, name):
     value, inputs = POSITIONS[name]
     answer = offline_simulator.ask(name, SOURCE.format(value=value, inputs=inputs))

@@ -84,12 +84,11 @@ GATHERS = {
     ),
     "a padded row sum": source("F.pad(x, (1, 1)).sum(-1)", "20, 50"),
 }
-SAMPLED = [pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(GATHERS)]
-"""Every third in ``make test``, the others in ``make test-long``."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.every(test=9, long=3)
+@pytest.mark.parametrize("name", GATHERS)
 def test_every_revision_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, GATHERS[name])
     verdicts = [entry["verdict"] for entry in answer.get("revisions", [])]

@@ -82,18 +82,17 @@ LAYERS = {
     "more units than a cta takes at a time": layer("RNN(width, units)", OUTPUT, units=133, batch=2, steps=2),
     "many rows of the batch": layer("LSTM(width, units)", OUTPUT, units=32, batch=37, steps=2),
 }  # fmt: skip
-SAMPLED = [pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(LAYERS)]
-"""Every third in ``make test``, the others in ``make test-long``."""
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.every(test=6, long=2)
+@pytest.mark.parametrize("name", LAYERS)
 def test_the_first_kernel_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, LAYERS[name], steps=[0])
     assert [entry["verdict"] for entry in answer.get("revisions", [])] == ["right"], answer
 
 
 STEPS = [
-    pytest.param(name, last, marks=pytest.mark.long if at % 3 or last != STRATEGIES[-1] else ())
+    (name, last)
     for at, name in enumerate(LAYERS)
     for last in STRATEGIES
     if last == STRATEGIES[-1] or not at % 3
@@ -101,6 +100,7 @@ STEPS = [
 """Each layer with all steps, and every third with some of them."""
 
 
+@pytest.mark.every(test=10, long=2)
 @pytest.mark.parametrize(("name", "last"), STEPS)
 def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, last):
     steps = STRATEGIES[: STRATEGIES.index(last) + 1]

@@ -49,12 +49,11 @@ SAMPLINGS = {
     ),
 }
 TENSORS = ("torch.randn(2, 3, 16, 16)", "torch.rand(2, 16, 16, 2)")
-SAMPLED = [pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(SAMPLINGS)]
-"""Every third in ``make test``, the others in ``make test-long``."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.every(test=4, long=2)
+@pytest.mark.parametrize("name", SAMPLINGS)
 def test_every_revision_is_right(offline_simulator, name):
     value, shape, dtype, wide = SAMPLINGS[name]
     source = SOURCE.format(value=value, shape=shape, dtype=dtype, wide=wide)

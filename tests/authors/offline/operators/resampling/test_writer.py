@@ -80,14 +80,11 @@ INTERPOLATIONS = {
         "float16",
     ),
 }
-SAMPLED = [
-    pytest.param(name, marks=pytest.mark.long if at % 3 else ()) for at, name in enumerate(INTERPOLATIONS)
-]
-"""Every third in ``make test``, the others in ``make test-long``."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.every(test=6, long=3)
+@pytest.mark.parametrize("name", INTERPOLATIONS)
 def test_every_revision_is_right(offline_simulator, name):
     value, shape, dtype = INTERPOLATIONS[name]
     answer = offline_simulator.ask(name, SOURCE.format(value=value, shape=shape, dtype=dtype))
