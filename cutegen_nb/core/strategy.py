@@ -121,6 +121,11 @@ class ExpectedEffect:
     """Expected direction."""
 
 
+def lowers(*counters: str) -> tuple[ExpectedEffect, ...]:
+    """Effects of a strategy that should lower these counters."""
+    return tuple(ExpectedEffect(counter=counter, direction=Direction.DOWN) for counter in counters)
+
+
 class StrategySource(StrEnum):
     """Writer of a strategy."""
 

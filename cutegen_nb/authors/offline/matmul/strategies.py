@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Optimisation, Strategy, lowers
 
 # Names of the strategies.
 TILES = "shared-memory-tiles"
@@ -38,7 +38,7 @@ def _strategy(  # noqa: PLR0913 - the parts of a strategy
         classes=(WorkloadClass.MATMUL, WorkloadClass.FUSED),
         bounds=(Bound.MEMORY, Bound.COMPUTE, Bound.LATENCY),
         preconditions=needs,
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
+        effects=lowers(*effects.split()),
         absent=absent,
         excludes=excludes,
         present=present,
@@ -138,10 +138,7 @@ HOPPER_STRATEGIES = (
         dtypes=("float16", "bfloat16"),
         architectures=("sm_90",),
         absent=(Optimisation.TENSOR_CORES,),
-        effects=(
-            ExpectedEffect(counter="warp_instructions", direction=Direction.DOWN),
-            ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),
-        ),
+        effects=lowers("warp_instructions", "latency_ms"),
     ),
     Strategy(
         name=THREE_PRODUCTS,
@@ -152,10 +149,7 @@ HOPPER_STRATEGIES = (
         dtypes=("float32",),
         architectures=("sm_90",),
         absent=(Optimisation.TENSOR_CORES,),
-        effects=(
-            ExpectedEffect(counter="warp_instructions", direction=Direction.DOWN),
-            ExpectedEffect(counter="latency_ms", direction=Direction.DOWN),
-        ),
+        effects=lowers("warp_instructions", "latency_ms"),
     ),
 )
 """Strategies for products by TMA and wgmma, by dtype."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cutegen_nb.analysis.problem.workload import base_name, operands
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
 from cutegen_nb.core.problem import ProblemFacts, WorkloadClass
-from cutegen_nb.core.strategy import Condition, Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import Condition, Strategy, lowers
 
 ALGEBRA = "algebra-first"
 """Name of the strategy, the library's for the same idea."""
@@ -20,10 +20,7 @@ ALGEBRA_STRATEGY = Strategy(
     "and each number is read once. Rounding differs from the reference's, as in any other order of the sum.",
     classes=(WorkloadClass.FUSED,),
     requires=(Condition.SHORTCUT,),
-    effects=tuple(
-        ExpectedEffect(counter=counter, direction=Direction.DOWN)
-        for counter in ("warp_instructions", "gmem_load_sectors", "latency_ms")
-    ),
+    effects=lowers("warp_instructions", "gmem_load_sectors", "latency_ms"),
     source="library",
 )
 """Strategy of a graph that sums over what a product computed."""

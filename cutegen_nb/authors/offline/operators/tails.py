@@ -22,7 +22,7 @@ from cutegen_nb.authors.offline.operators.cut import CutProblem, parameter_names
 from cutegen_nb.authors.offline.operators.operator import OperandTensor, OperatorTail
 from cutegen_nb.authors.offline.templates import wrapped
 from cutegen_nb.core.errors import Declined
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import Bound, Strategy, lowers
 
 FUSE_TAIL = "fuse-tail"
 """Name of the strategy."""
@@ -32,10 +32,7 @@ FUSE_TAIL_STRATEGY = Strategy(
     "residual) into its kernel: each output is finished in a register, so that the value between the two is "
     "neither written to global memory nor read again, and a launch is saved.",
     bounds=(Bound.MEMORY, Bound.LATENCY),
-    effects=tuple(
-        ExpectedEffect(counter=counter, direction=Direction.DOWN)
-        for counter in ("gmem_load_sectors", "gmem_store_sectors", "latency_ms")
-    ),
+    effects=lowers("gmem_load_sectors", "gmem_store_sectors", "latency_ms"),
     source="library",
 )
 """Strategy of a program in which an operator has such work behind it."""

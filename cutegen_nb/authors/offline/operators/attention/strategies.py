@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Optimisation, Strategy, lowers
 
 TILES = "attention-tiles"
 PIPELINE = "attention-pipeline"
@@ -26,7 +26,7 @@ def _strategy(
         name=name,
         statement=statement,
         bounds=(Bound.MEMORY, Bound.COMPUTE, Bound.LATENCY),
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
+        effects=lowers(*effects.split()),
         absent=(absent,),
         present=present,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.strategy import Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Optimisation, Strategy, lowers
 
 TILES = "implicit-gemm-tiles"
 TENSOR = "channels-last-tensor-cores"
@@ -23,10 +23,6 @@ _PARTS = (
 )
 
 
-def _down(*counters: str) -> tuple[ExpectedEffect, ...]:
-    return tuple(ExpectedEffect(counter=name, direction=Direction.DOWN) for name in counters)
-
-
 def _parts(dtype: str) -> str:
     return _PARTS if dtype == "float32" else ""
 
@@ -37,7 +33,7 @@ def _tensor(dtype: str) -> Strategy:
         name=TENSOR,
         statement=f"{_LAYOUT}The tensor cores multiply, and sums stay in fp32.{_parts(dtype)}",
         classes=_CLASSES,
-        effects=_down("gmem_load_sectors", "warp_instructions"),
+        effects=lowers("gmem_load_sectors", "warp_instructions"),
         absent=(Optimisation.TENSOR_CORES,),
     )
 
@@ -52,7 +48,7 @@ def _shifted(dtype: str) -> Strategy:
         "dimension: Hopper's tensor cores (wgmma) read each from its own first row."
         f"{_parts(dtype)}",
         classes=_CLASSES,
-        effects=_down("gmem_load_sectors", "warp_instructions", "latency_ms"),
+        effects=lowers("gmem_load_sectors", "warp_instructions", "latency_ms"),
         architectures=("sm_90",),
         absent=(Optimisation.TENSOR_CORES,),
     )
@@ -64,7 +60,7 @@ TILES_STRATEGY = Strategy(
     "gathered tap by tap, and of the weights in shared memory, and give each thread up to 4 × 4 outputs in "
     "registers, so that a number loaded from global memory serves up to 64 outputs.",
     classes=_CLASSES,
-    effects=_down("gmem_load_sectors", "warp_instructions"),
+    effects=lowers("gmem_load_sectors", "warp_instructions"),
     absent=(Optimisation.SHARED_TILES,),
     excludes=(Optimisation.TENSOR_CORES,),
 )
@@ -80,7 +76,7 @@ MULTISTAGE_STRATEGY = Strategy(
     statement="Keep several stages of gathered tiles in shared memory: while one is multiplied, cp.async "
     "fetches the next, and one barrier a tile is enough.",
     classes=_CLASSES,
-    effects=_down("barriers", "latency_ms"),
+    effects=lowers("barriers", "latency_ms"),
     absent=(Optimisation.PIPELINED,),
     present=(Optimisation.TENSOR_CORES,),
 )

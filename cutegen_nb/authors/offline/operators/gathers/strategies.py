@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Optimisation, Strategy, lowers
 
 # Names of the strategies.
 VECTORS = "gather-vectors"
@@ -24,7 +24,7 @@ def _strategy(
         statement=statement,
         classes=(WorkloadClass.ELEMENTWISE, WorkloadClass.FUSED, WorkloadClass.OTHER),
         bounds=(Bound.MEMORY, Bound.LATENCY),
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
+        effects=lowers(*effects.split()),
         absent=() if absent is None else (absent,),
         present=present,
     )

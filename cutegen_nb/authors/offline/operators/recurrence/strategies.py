@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_nb.authors.offline.fused.strategies import HOPPER
-from cutegen_nb.core.strategy import Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import Strategy, lowers
 
 ON_CHIP = "weights-on-chip"
 PREFETCH = "prefetch-step"
@@ -15,7 +15,7 @@ def _strategy(name: str, statement: str, effects: str) -> Strategy:
     return Strategy(
         name=name,
         statement=statement,
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
+        effects=lowers(*effects.split()),
         architectures=HOPPER,
     )
 

@@ -15,7 +15,7 @@ from cutegen_nb.authors.offline.templates import render, signature
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.graph import Graph, Node, Ref
 from cutegen_nb.core.problem import WorkloadClass
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Strategy
+from cutegen_nb.core.strategy import Bound, Strategy, lowers
 
 PIXELS = "pixels-over-channels"
 PIXELS_STRATEGY = Strategy(
@@ -24,10 +24,7 @@ PIXELS_STRATEGY = Strategy(
     "weights are computed, once for all of them, and the loads of all eight are under way together.",
     classes=(WorkloadClass.ELEMENTWISE, WorkloadClass.FUSED, WorkloadClass.OTHER),
     bounds=(Bound.MEMORY, Bound.LATENCY),
-    effects=(
-        ExpectedEffect(counter="gmem_load_sectors", direction=Direction.DOWN),
-        ExpectedEffect(counter="warp_instructions", direction=Direction.DOWN),
-    ),
+    effects=lowers("gmem_load_sectors", "warp_instructions"),
 )
 _MODES = ("bilinear", "nearest", "bicubic")
 """Ways to sample between elements, in ATen's order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Optimisation, Strategy, lowers
 
 WARP = "warp-scan"
 BLOCK = "cta-scan"
@@ -24,7 +24,7 @@ def _strategy(
         name=name,
         statement=statement,
         bounds=(Bound.MEMORY, Bound.LATENCY),
-        effects=tuple(ExpectedEffect(counter=item, direction=Direction.DOWN) for item in effects.split()),
+        effects=lowers(*effects.split()),
         absent=absent,
         present=present,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_nb.core.strategy import Bound, Direction, ExpectedEffect, Optimisation, Strategy
+from cutegen_nb.core.strategy import Bound, Optimisation, Strategy, lowers
 
 WARP = "warp-top-k"
 BLOCK = "cta-top-k"
@@ -13,10 +13,7 @@ def _strategy(name: str, statement: str) -> Strategy:
         name=name,
         statement=statement,
         bounds=(Bound.MEMORY, Bound.LATENCY),
-        effects=tuple(
-            ExpectedEffect(counter=counter, direction=Direction.DOWN)
-            for counter in ("gmem_load_sectors", "latency_ms")
-        ),
+        effects=lowers("gmem_load_sectors", "latency_ms"),
         absent=(Optimisation.COALESCED,),
     )
 
