@@ -62,7 +62,7 @@ test: $(READY) ## Every part of the package, one walk through the panel; without
 	$(BIN)/python -m pytest -m "not gpu and not long" $(PARALLEL)
 
 # The browser's tests in a run of their own: those of a file share a page, so they stay on one process.
-test-long: $(READY) ## The rest of the panel's tests, the quickstart and the lessons, every exploit, 200 bad candidates, 10,000 mutated inputs, 50 kills
+test-long: $(READY) ## The rest of the panel's tests, the quickstart and the lessons, every exploit, 100 bad candidates, 10,000 mutated inputs, 50 kills
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not sweep and not gpu and not browser" $(PROCESSES) --dist=worksteal
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser and not sweep" $(PARALLEL) tests/browser
 

@@ -18,7 +18,7 @@ def get_inputs():
 """
 
 
-@pytest.mark.parametrize("at", [0, pytest.param(-1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("at", [0, pytest.param(-1, marks=[pytest.mark.long, pytest.mark.sweep])])
 @pytest.mark.parametrize(
     ("dim", "shape"), [pytest.param(0, "8192, 8", marks=pytest.mark.long), (1, "8, 8192")]
 )

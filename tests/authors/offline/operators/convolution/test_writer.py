@@ -136,6 +136,7 @@ def test_convolutions_are_right_and_clean(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
+@pytest.mark.every(long=2)
 @pytest.mark.parametrize("ladder", LADDERS)
 def test_every_convolution_is_right_in_every_form(tmp_path, ladder):
     # With one stage the kernel is that of several, less the overlap of its copies: three cases are enough.
