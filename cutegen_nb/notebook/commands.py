@@ -98,7 +98,7 @@ def run(desk: SessionRegistry, options: Options) -> None:
 
 def resume(desk: SessionRegistry, options: Options) -> None:
     """Resume a stored session; a session that runs in this kernel is only shown again."""
-    if options.session in desk.names() and not desk.find(options.session).ended.is_set():
+    if options.session in desk.names() and desk.find(options.session).is_at_work():
         return panel(desk, options)
     stored = desk.stored(options.session or "", options.store)
     known = desk.find(stored.name).order.settings.server.base_url if stored.name in desk.names() else ""

@@ -172,7 +172,7 @@ class SessionRegistry:
     def _check_free(self, name: str) -> None:
         """Raise UsageError if `name` is a running session, a name of Python or a variable of the person."""
         opened = self._open.get(name)
-        if opened is not None and not opened.running.ended.is_set():
+        if opened is not None and opened.running.is_at_work():
             raise NotebookUsageError(
                 f"{name} is at work already: `%cutegen panel {name}` shows it, `%cutegen stop` ends it, "
                 "--name starts another beside it"
