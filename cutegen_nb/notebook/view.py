@@ -250,7 +250,7 @@ def _sentence(live: Live, number: int) -> str:
     if (live.gate and live.gate.draft) or live.slots:
         return epoch_sentence(live.gate, live.slots)
     if live.gate:
-        return f"r{number} waits for you: {'send the request' if live.gate.prompt else 'build on it'}?"
+        return f"r{number} waits for you: {live.gate.question}?"
     if live.carried:
         return f"r{number} waits for you: carry the request to a model and bring its reply."
     return f"Working on r{number}:" if live.doing else "Nothing is running."

@@ -96,7 +96,11 @@ def test_the_gate_says_when_an_approved_revision_is_kept_and_not_built_upon(rela
     text = overview(WHOLE, live, None)["gate"]["text"]
     kept = f"Approving keeps it, and the next round still starts from r{WHOLE.best.number}"
     assert (kept in text) is not relation.is_better
-    assert ("Stop and Branch leave it out" in text) is relation.is_better
+    assert ("It counts once you approve it" in text) is relation.is_better
+    view = overview(WHOLE, live, None)
+    asked = "build on it" if relation.is_better else "keep it"
+    assert view["live"]["sentence"] == f"r{len(WHOLE.rounds)} waits for you: {asked}?"
+    assert (view["gate"]["asks"], view["gate"]["is_kept"]) == (asked, not relation.is_better)
 
 
 def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
