@@ -34,7 +34,7 @@ from cutegen_nb.loop.population.slot_progress import SlotProgress
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
-from cutegen_nb.notebook.review.base import Look
+from cutegen_nb.notebook.review.base import Look, VersionBase
 from cutegen_nb.notebook.review.roofline_chart import chart
 from cutegen_nb.notebook.view_detail import prompt_detail, round_code, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
@@ -136,11 +136,12 @@ def detail(
     live: Live,
     selected: int | None,
     version: int | None = None,
-    pinned: int | None = None,
+    pinned: int | VersionBase | None = None,
 ) -> dict[str, object]:
     """Return the selected round in the selected version, or the request that is asked about.
 
-    `pinned` is the number of the round that it is compared with; None for its parent.
+    `pinned` is the number of the round that it is compared with, or a version of its own kernel; None for its
+    parent.
     """
     if session is None:
         return {"kind": "empty", "key": "empty", "text": "The problem is being read; rounds appear here."}
