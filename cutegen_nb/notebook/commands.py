@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import ended_words
@@ -42,6 +43,8 @@ Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
 """Handler of a line magic; its result is a text, an object to display, or None."""
 
+_BELOW_MAGIC = 2
+"""Line of a cell that its text begins with, counted as the editor counts: the magic is line 1."""
 DEFAULT_NAME = "session"
 """Name of a session whose cell holds a class Model and gives no ``--name``."""
 
@@ -61,10 +64,12 @@ def _of_cell(cell: str, options: Options) -> Problem:
             "the cell is empty: write the problem below %%cutegen, "
             "a class Model or a function with get_inputs"
         )
-    problem = problem_from_string(cell, name=options.name or DEFAULT_NAME, library=options.library)
+    problem = problem_from_string(
+        cell, name=options.name or DEFAULT_NAME, library=options.library, first_line=_BELOW_MAGIC
+    )
     if options.name or problem.form is not ProblemForm.FUNCTION:
         return problem
-    return problem_from_string(cell, name=name_from_path(problem.function), library=options.library)
+    return replace(problem, name=name_from_path(problem.function))
 
 
 def _wish(options: Options, problem: Problem) -> RefineRequest:
