@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutegen_nb.analysis.history.ended import EndKind, end_kind, ended_words, is_stopped_by_person
+from cutegen_nb.analysis.history.ended import EndKind, end_kind, is_stopped_by_person, short_reason
 from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.analysis.history.summary import revision
 from cutegen_nb.core.session import Session
@@ -39,7 +39,9 @@ class SessionEnd:
     kind: EndKind
     """Kind of the end; FAILED for an error too."""
     reason: str
-    """Sentence on the cause of the end."""
+    """Sentence on the cause of the end; of many clauses the first ones."""
+    more: tuple[str, ...] = ()
+    """Clauses that the sentence leaves out or cuts, whole."""
     advice: str
     """Sentence with the next step."""
     steps: tuple[EndStep, ...]
@@ -61,6 +63,7 @@ def ending(session: Session | None, name: str, ended: str) -> SessionEnd:
     return SessionEnd(
         kind=EndKind.FAILED if _is_error(session, ended) else end_kind(ended),
         reason=_reason(session, ended),
+        more=short_reason(ended)[1],
         advice=_advice(session, ended),
         steps=_steps(session, name, ended),
     )
@@ -82,11 +85,12 @@ def _is_error(session: Session, ended: str) -> bool:
 
 
 def _reason(session: Session, ended: str) -> str:
+    shown, _ = short_reason(ended)
     if is_stopped_by_person(ended):
-        return f"{ended_words(ended)}."
+        return f"{shown}."
     if _is_error(session, ended):
-        return f"An error ended it. {_sentence(ended)}"
-    return _sentence(ended)
+        return f"An error ended it. {_sentence(shown)}"
+    return _sentence(shown)
 
 
 def _sentence(text: str) -> str:
@@ -187,6 +191,7 @@ def end_view(session: Session | None, name: str, ended: str) -> dict[str, object
     return {
         "kind": found.kind.value,
         "reason": visible(found.reason),
+        "more": [visible(one) for one in found.more],
         "advice": visible(found.advice),
         "steps": [
             {"action": one.action, "label": one.label, "typed": one.typed, "does": one.does}

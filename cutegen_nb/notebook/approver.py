@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
+from cutegen_nb.analysis.history.ended import short_reason
 from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.summary import decision_word
 from cutegen_nb.analysis.population.epochs import decision_sentence
@@ -114,7 +115,7 @@ class Gate:
         last = self.session.rounds[-1] if self.session.rounds else None
         if last is None or not last.attempts or last.candidate is not None:
             return ""
-        return f"No kernel came in r{last.number}: {last.note.rstrip('.')}."
+        return f"No kernel came in r{last.number}: {short_reason(last.note)[0].rstrip('.')}."
 
     @property
     def words(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import short_reason
 from cutegen_nb.analysis.history.summary import outcome
 from cutegen_nb.analysis.problem.problem_text import name_from_path, problem_from_string, read_problem
 from cutegen_nb.app.budgets import budget_of, plan_of
@@ -126,12 +126,13 @@ def status(desk: SessionRegistry, options: Options) -> str:
         return f"No session in this kernel: start one with %%cutegen{known}."
     if options.session and options.session not in desk.names():
         session = desk.stored(options.session, options.store)
-        return f"{session.name}, stored: {outcome(session)} {ended_words(session.stopped) or 'It may go on.'}"
+        state = short_reason(session.stopped)[0] or "It may go on."
+        return f"{session.name}, stored: {outcome(session)} {state}"
     running = desk.find(options.session)
     live, gate = running.live, running.gate
     rounds = running.session.rounds if running.session else ()
     state = (
-        f"ended: {live.ended}"
+        f"ended: {short_reason(live.ended)[0]}"
         if live.ended
         else population_commands.gate_words(gate)
         if gate

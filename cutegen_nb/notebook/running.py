@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.history.ended import ended_words, stored_stop
+from cutegen_nb.analysis.history.ended import ended_words, few_ended, short_reason, stored_stop
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, Declined, UsageError
 from cutegen_nb.core.ports import ReplyGrowth
@@ -253,9 +253,8 @@ class RunningSession:
         ended, self._ended_strategy = self._ended_strategy, ""
         if ended and gate.prompt:
             # Without this notice the same question would seem to be asked twice.
-            self._change(
-                notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
-            )
+            told = few_ended((ended,))
+            self._change(notice=f"No kernel came: the author ended {told}. The next strategy is asked about.")
         elif gate.prompt and (failed := gate.without_kernel):
             self._change(notice=failed)
         if gate.attempts and self.live.notice == self._approver.sent:
@@ -348,7 +347,7 @@ class RunningSession:
     def _decide(self, answer: Answer) -> str:
         if self.ended.is_set() or self.live.ended:
             raise UsageError(
-                f"{self.name} has ended ({ended_words(self.live.ended)}): run its cell again, "
+                f"{self.name} has ended ({short_reason(self.live.ended)[0]}): run its cell again, "
                 f"or `%cutegen resume {self.name}`"
             )
         if answer.action is Action.STOP and self.gate is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import ended_words, few_ended
 from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.row_figures import counted_figures, timed_figures
 from cutegen_nb.analysis.history.summary import (
@@ -299,6 +299,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "figures": ["", "", ""],
                 "decision": "waiting for you" if live.gate or live.carried else "working",
                 "words": "",
+                "words_whole": "",
                 "best": False,
                 "pending": True,
                 "selectable": bool(live.gate or live.carried or live.sent),
@@ -310,6 +311,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
 
 def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: bool) -> dict[str, object]:
     decided = f"{item.decision} by {who(item.decided_by)}" if item.decision else "–"
+    said = without_quote(item.words) if item.words else ""
     return {
         "number": number,
         "revision": item.revision,
@@ -323,7 +325,8 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
             counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))
         ),
         "decision": "waiting for you" if pending else visible(decided),
-        "words": visible("; ".join([*item.ended, *([without_quote(item.words)] if item.words else [])])),
+        "words": visible("; ".join(filter(None, [few_ended(item.ended), said]))),
+        "words_whole": visible("; ".join(filter(None, [*item.ended, said]))),
         "best": item.best,
         "pending": pending,
         "selectable": True,

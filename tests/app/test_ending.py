@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.app.ending import ended_bundle, ending, rounds_to_go_on, unused
+from cutegen_nb.app.ending import end_view, ended_bundle, ending, rounds_to_go_on, unused
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.loop.spending import budget_spent
@@ -132,3 +132,18 @@ def test_a_round_that_was_never_asked_for_counts_for_nothing():
     assert rounds_to_go_on(session) == 9
     session = replace(session, budget=replace(KEPT.budget, rounds=len(session.rounds)))
     assert rounds_to_go_on(session) == len(session.rounds)
+
+
+def test_the_end_card_tells_the_first_reasons_and_folds_the_others():
+    names = [f"strategy-{number}" for number in range(9)]
+    clauses = [f"{name} (its rows are too short; {'x' * 40})" for name in names]
+    words = f"every strategy was tried on r1; cannot help here: {'; '.join(clauses)}"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert found.reason.startswith(
+        "Every strategy was tried on r1; cannot help here: strategy-0 (its rows are"
+    )
+    assert found.reason.endswith("; and 7 more reasons.")
+    assert found.more == tuple(clauses[2:]), "a semicolon in brackets parts no reason"
+    assert end_view(KEPT, "relu", words)["more"] == list(found.more)
+    short = "every strategy was tried on r1; carried out already: a, b"
+    assert ending(replace(KEPT, stopped=short), "relu", short).more == ()
