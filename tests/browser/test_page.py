@@ -424,12 +424,18 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
             assert width < 800 or set(rounds.evaluate(HEADING_LINES)) == {1}, (theme, width)
             for tab in TABS:
                 panel.get_by_role("tab", name=tab).click()
+                assert tab != "Lines" or panel.evaluate(SOURCE_WIDTH) >= 190, (theme, width)
                 notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")
                 assert panel.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width, tab)
                 assert notebook.page.evaluate(LOW_CONTRAST) == [], (theme, width, tab)
     assert notebook.errors == []
     assert notebook.outside == []
 
+
+SOURCE_WIDTH = """(panel) => { const card = panel.querySelector('.cgn-html-lines [style*="overflow-x"]');
+  const source = card.querySelector('td:last-child').getBoundingClientRect();
+  return Math.min(source.right, card.getBoundingClientRect().right) - source.left; }"""
+"""Pixels of the source in sight, in the tab Lines, before it is scrolled."""
 
 LOW_CONTRAST = """() => {
   const parse = (text) => {
