@@ -259,7 +259,7 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     index = session.notebook.add(f"%cutegen panel {session.name}")
     session.notebook.run(index)
     panel = session.notebook.panel(index)
-    session.notebook.until_panel(index, "The round ended without a source")
+    session.notebook.until_panel(index, "r1 · ")
     panel.get_by_role("button", name="Show r0").click()
     session.notebook.until_panel(index, "r0 · first kernel")
     session.notebook.until_panel(index, f"{session.name} has ended")
