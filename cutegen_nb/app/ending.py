@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutegen_nb.analysis.history.ended import EndKind, end_kind, ended_words, is_stopped_by_person
+from cutegen_nb.analysis.history.ended import EndKind, end_kind, is_stopped_by_person, short_reason
+from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.analysis.history.summary import revision
 from cutegen_nb.core.session import Session
+from cutegen_nb.loop.session import waiting_round
 from cutegen_nb.loop.spending import budget_spent
 from cutegen_nb.report.markup import Style, fill, visible
 from cutegen_nb.store.bundle import SUFFIX
@@ -37,7 +39,9 @@ class SessionEnd:
     kind: EndKind
     """Kind of the end; FAILED for an error too."""
     reason: str
-    """Sentence on the cause of the end."""
+    """Sentence on the cause of the end; of many clauses the first ones."""
+    more: tuple[str, ...] = ()
+    """Clauses that the sentence leaves out or cuts, whole."""
     advice: str
     """Sentence with the next step."""
     steps: tuple[EndStep, ...]
@@ -59,15 +63,20 @@ def ending(session: Session | None, name: str, ended: str) -> SessionEnd:
     return SessionEnd(
         kind=EndKind.FAILED if _is_error(session, ended) else end_kind(ended),
         reason=_reason(session, ended),
+        more=short_reason(ended)[1],
         advice=_advice(session, ended),
         steps=_steps(session, name, ended),
     )
 
 
 def rounds_to_go_on(session: Session) -> int:
-    """Return the budget of rounds with which a session goes on: `MORE` are added when all are spent."""
-    done = len(session.rounds)
-    return done + MORE if done >= session.budget.rounds else session.budget.rounds
+    """Return the budget of rounds with which a session goes on: `MORE` are added when all are done."""
+    return rounds_spent(session) + MORE if _are_rounds_done(session) else session.budget.rounds
+
+
+def _are_rounds_done(session: Session) -> bool:
+    """Return whether a session has spent its rounds, and no revision of them waits for its decision."""
+    return rounds_spent(session) >= session.budget.rounds and waiting_round(session) is None
 
 
 def _is_error(session: Session, ended: str) -> bool:
@@ -76,11 +85,12 @@ def _is_error(session: Session, ended: str) -> bool:
 
 
 def _reason(session: Session, ended: str) -> str:
+    shown, _ = short_reason(ended)
     if is_stopped_by_person(ended):
-        return f"{ended_words(ended)}."
+        return f"{shown}."
     if _is_error(session, ended):
-        return f"An error ended it. {_sentence(ended)}"
-    return _sentence(ended)
+        return f"An error ended it. {_sentence(shown)}"
+    return _sentence(shown)
 
 
 def _sentence(text: str) -> str:
@@ -99,6 +109,8 @@ def _advice(session: Session, ended: str) -> str:
         )
     if _is_error(session, ended):
         return f"Mend what it names, then go on {start}; finished rounds are kept."
+    if waiting := waiting_round(session):
+        return f"Going on asks about {revision(waiting)} again; finished rounds are kept."
     if is_stopped_by_person(ended):
         return f"Going on starts {start}; finished rounds are kept."
     if end_kind(ended) is EndKind.BUDGET:
@@ -129,16 +141,17 @@ def _may_go_on(session: Session, ended: str) -> bool:
 
 def _are_rounds_spent(session: Session, ended: str) -> bool:
     """Return whether the budget that ended the session is that of its rounds."""
-    return ended == budget_spent(session) and len(session.rounds) >= session.budget.rounds
+    return ended == budget_spent(session) and _are_rounds_done(session)
 
 
 def _steps(session: Session, name: str, ended: str) -> tuple[EndStep, ...]:
     steps = []
-    is_spent = len(session.rounds) >= session.budget.rounds
+    is_spent, waiting = _are_rounds_done(session), waiting_round(session)
     if _may_go_on(session, ended):
         rounds = f" --rounds {rounds_to_go_on(session)}" if is_spent else ""
         label = f"{MORE} more rounds" if is_spent else "Go on"
-        does = "starts from the best revision" if session.best else "asks for a first kernel again"
+        starts = "starts from the best revision" if session.best else "asks for a first kernel again"
+        does = f"asks about {revision(waiting)} again" if waiting else starts
         steps.append(EndStep(action="more", label=label, typed=f"%cutegen resume {name}{rounds}", does=does))
     if session.best:
         file = kernel_path(name)
@@ -178,6 +191,7 @@ def end_view(session: Session | None, name: str, ended: str) -> dict[str, object
     return {
         "kind": found.kind.value,
         "reason": visible(found.reason),
+        "more": [visible(one) for one in found.more],
         "advice": visible(found.advice),
         "steps": [
             {"action": one.action, "label": one.label, "typed": one.typed, "does": one.does}

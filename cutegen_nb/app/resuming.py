@@ -14,8 +14,11 @@ from cutegen_nb.wiring import AUTHORS, Settings, settings_for, settings_from_env
 
 
 def resumed_problem(stored: Session) -> Problem:
-    """Return the stored problem under the session's name, such as ``gelu_2`` for the problem ``gelu``."""
-    return replace(stored.problem, name=stored.name)
+    """Return the stored problem under the session's name, such as ``gelu_2`` for the problem ``gelu``.
+
+    Its lines count from 1, as the report shows them: the cell that it came from is not at hand.
+    """
+    return replace(stored.problem, name=stored.name, first_line=1)
 
 
 def resumed_settings(

@@ -167,6 +167,13 @@ class Store(Protocol):
         """Add a finished round, and outside an epoch forget its intermediates. Raises StoreError."""
         ...
 
+    def amend(self, session_name: str, decided: Round) -> None:
+        """Replace the last round, at whose gate a person had stopped, by itself with its decision.
+
+        Raises StoreError.
+        """
+        ...
+
     def append_epoch(self, session_name: str, finished: Epoch) -> None:
         """Add a finished epoch, and forget the intermediates of its rounds. Raises StoreError."""
         ...

@@ -53,6 +53,8 @@ class Problem:
     """Name of the reference function, for the FUNCTION form."""
     library: Library = ()
     """Parts that PyTorch may compute beside the kernels; it is no part of the digest."""
+    first_line: int = 1
+    """Number of the source's first line where a person reads it: 2 below the magic of a cell."""
 
     @property
     def digest(self) -> str:

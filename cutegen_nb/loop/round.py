@@ -341,6 +341,27 @@ async def _agree_on_revision(
             return attempts, comparison, decisions
 
 
+async def decide_again(session: Session, effects: Effects, waiting: Round) -> Round:
+    """Open the revision gate again at which a person had stopped, and return the round with the decision.
+
+    `session` holds the rounds before. The decision to stop goes; the others of the round stay.
+    """
+    start = effects.clock.monotonic()
+    step = Step(stage=waiting.stage, strategy=waiting.strategy)
+    attempts, comparison, made = await _agree_on_revision(session, effects, list(waiting.attempts), step)
+    decisions = (*(item for item in waiting.decisions if item.action is not Action.STOP), *made)
+    new = attempts[len(waiting.attempts) :]
+    return replace(
+        waiting,
+        attempts=tuple(attempts),
+        comparison=comparison,
+        decisions=decisions,
+        seconds=round(waiting.seconds + effects.clock.monotonic() - start, 3),
+        note=round_note(attempts, decisions),
+        gpu_s=waiting.gpu_s + _gpu_seconds(session, new, 0.0),
+    )
+
+
 def _as_passed(evaluation: Evaluation) -> Evaluation:
     """Evaluation with the verdict PASSED, for the comparison of an overruled candidate only."""
     flags = tuple(item for item in evaluation.findings if item.severity is Severity.FLAG)

@@ -9,14 +9,14 @@ from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.ports import Store
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Epoch, Round
+from cutegen_nb.core.round import Action, Epoch, Round
 from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.learning import records_of
 from cutegen_nb.loop.resuming import resumable
-from cutegen_nb.loop.round import run_round
-from cutegen_nb.loop.stopping import StopInput, stop_reason, stopped_by_decision
+from cutegen_nb.loop.round import decide_again, run_round
+from cutegen_nb.loop.stopping import StopInput, is_unasked, stop_reason, stopped_by_decision
 
 Replan = Callable[[Plan], Plan]
 """Function that changes a plan: the stored plan of a resumed session, or the default plan of a new one."""
@@ -103,7 +103,9 @@ async def run_session(
 ) -> Session:
     """Run rounds until a rule or a decision stops; return the session with its rounds and the reason.
 
-    Cancellation or a crash interrupts a round; it goes on with the results that it had. Raises StoreError and
+    A revision at whose gate a person had stopped waits for its decision first. A round that was stopped
+    before its request was sent is not stored; it goes on when the session is resumed. Cancellation or a
+    crash interrupts a round; it goes on with the results that it had. Raises StoreError and
     ConfigurationError.
     """
     effects = resumable(effects, session.name, store)
@@ -112,19 +114,57 @@ async def run_session(
         menu: tuple[Strategy, ...] = effects.author.menu(session.facts, session.problem.library)
     except Declined as error:
         return stopped(session, store, str(error))
+    session, reason = await decide_waiting(session, effects, store, on_round)
     while True:
-        reason = stop_reason(StopInput(session=session, menu=menu, target=effects.target, since=since))
+        reason = reason or stop_reason(
+            StopInput(session=session, menu=menu, target=effects.target, since=since)
+        )
         if reason:
             return stopped(session, store, reason)
         finished = await run_round(session, effects, menu, repairs=repairs)
+        reason = stopped_by_decision(finished)
+        if is_unasked(finished):
+            return stopped(session, store, reason)
         store.append(session.name, finished)
         session = replace(session, rounds=(*session.rounds, finished))
         effects.learn(records_of(session, rounds=(finished,), target=effects.target))
         if on_round is not None:
             on_round(session, finished)
-        reason = stopped_by_decision(finished)
-        if reason:
-            return stopped(session, store, reason)
+
+
+def waiting_round(session: Session) -> Round | None:
+    """Return the last round if a person stopped the session at its revision gate; None otherwise."""
+    last = session.rounds[-1] if session.rounds else None
+    made = last.decisions[-1] if last and last.decisions else None
+    if last is None or made is None or last.slot is not None or last.evaluation is None:
+        return None
+    is_stop = made.gate == "revision" and made.action is Action.STOP and made.by.startswith("person:")
+    return last if is_stop else None
+
+
+def without_waiting(session: Session) -> Session:
+    """Return the session without the round whose revision waits for its decision again."""
+    return replace(session, rounds=session.rounds[:-1]) if waiting_round(session) else session
+
+
+async def decide_waiting(
+    session: Session, effects: Effects, store: Store, on_round: OnRound | None
+) -> tuple[Session, str]:
+    """Have the revision decided at whose gate a person had stopped, if there is one.
+
+    The round stays stored as it was until it is decided. Returns the session, and the reason to stop it, if
+    any. Raises StoreError.
+    """
+    waiting = waiting_round(session)
+    if waiting is None:
+        return session, ""
+    finished = await decide_again(without_waiting(session), effects, waiting)
+    store.amend(session.name, finished)
+    session = replace(session, rounds=(*session.rounds[:-1], finished))
+    effects.learn(records_of(session, rounds=(finished,), target=effects.target))
+    if on_round is not None:
+        on_round(session, finished)
+    return session, stopped_by_decision(finished)
 
 
 def stopped(session: Session, store: Store, reason: str) -> Session:

@@ -65,6 +65,12 @@ def stopped_by_decision(item: Round) -> str:
     return stored_stop(decision.by, f"at round {item.number}", decision.reason)
 
 
+def is_unasked(item: Round) -> bool:
+    """Return whether somebody stopped the session while the round's request waited to be sent."""
+    made = item.decisions[-1] if item.decisions else None
+    return made is not None and made.gate == "prompt" and made.action is Action.STOP
+
+
 def roof_share(session: Session, evaluation: Evaluation) -> float | None:
     """Ratio of the hardware limit to a passing candidate's cost, 0–1; None where neither is known.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
 
+from cutegen_nb.analysis.history.ended import short_reason
 from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.summary import decision_word
 from cutegen_nb.analysis.population.epochs import decision_sentence
@@ -93,6 +94,28 @@ class Gate:
     def evaluation(self) -> Evaluation | None:
         """Evaluation of the last candidate; None at the prompt gate."""
         return next((a.evaluation for a in reversed(self.attempts) if a.candidate), None)
+
+    @property
+    def is_better(self) -> bool:
+        """True if the next round starts from the revision at this gate once it is approved."""
+        return self.comparison is None or self.comparison.relation.is_better
+
+    @property
+    def question(self) -> str:
+        """Question of the prompt gate or the revision gate, in a few words."""
+        if self.prompt is not None:
+            return "send the request"
+        if self.evaluation is None or not self.evaluation.stands:
+            return "mend or reject it"
+        return "build on it" if self.is_better else "keep it"
+
+    @property
+    def without_kernel(self) -> str:
+        """Sentence on why the round before brought no kernel; empty where it brought one."""
+        last = self.session.rounds[-1] if self.session.rounds else None
+        if last is None or not last.attempts or last.candidate is not None:
+            return ""
+        return f"No kernel came in r{last.number}: {short_reason(last.note)[0].rstrip('.')}."
 
     @property
     def words(self) -> str:
@@ -285,7 +308,7 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
     if action is Action.STEER and not answer.reason.strip():
         raise UsageError("steer needs words: what should the next request ask for?")
     if action is Action.REJECT and not answer.reason.strip():
-        raise UsageError("reject needs words: why is it not built on? The author is told")
+        raise UsageError("reject needs words: why? The author is told")
     if action is Action.EDIT and not answer.edited.strip():
         raise UsageError("the edited text is empty: nothing was decided")
     if action is Action.EDIT and answer.edited.strip() == gate.text.strip():

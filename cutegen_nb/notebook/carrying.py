@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import ended_words
@@ -14,8 +16,10 @@ from cutegen_nb.app.replay import (
     replayed,
     round_words,
 )
+from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.finding import Severity
 from cutegen_nb.core.library import Library
+from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.round import Epoch, Prompt, Reply, Round, Usage
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.engine import EventLoopThread
@@ -152,3 +156,30 @@ def shown_gate(engine: EventLoopThread, name: str, folder: Path, number: int) ->
 
 def _ignored(text: str) -> None:
     """Ignore the progress: a replay is too short to report it."""
+
+
+class PanelPerson:
+    """Person of a notebook, as `wiring.Person`: addressed through the panel, with no terminal input."""
+
+    def __init__(
+        self, progress: Progress, say: Callable[[str], None], replies: asyncio.Queue[str | Declined]
+    ) -> None:
+        self.progress = progress
+        self.say = say
+        self._replies = replies
+        self.paste: Callable[[], Awaitable[str | None]] | None = self._reply
+
+    async def _reply(self) -> str:
+        """Wait for a reply from the panel or a cell. Raises Declined when the person brings none."""
+        brought = await self._replies.get()
+        if isinstance(brought, Declined):
+            raise brought
+        return brought
+
+    async def read_line(self, question: str) -> str | None:  # noqa: ARG002 - the protocol's
+        """Return None: a notebook asks no questions in a terminal."""
+        return None
+
+    async def edit_text(self, text: str, suffix: str) -> str | None:  # noqa: ARG002 - the protocol's
+        """Return None: a notebook opens no editor."""
+        return None

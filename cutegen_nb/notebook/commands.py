@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import short_reason
 from cutegen_nb.analysis.history.summary import outcome
 from cutegen_nb.analysis.problem.problem_text import name_from_path, problem_from_string, read_problem
 from cutegen_nb.app.budgets import budget_of, plan_of
@@ -42,6 +43,8 @@ Options = argparse.Namespace
 Command = Callable[[SessionRegistry, Options], object]
 """Handler of a line magic; its result is a text, an object to display, or None."""
 
+_BELOW_MAGIC = 2
+"""Line of a cell that its text begins with, counted as the editor counts: the magic is line 1."""
 DEFAULT_NAME = "session"
 """Name of a session whose cell holds a class Model and gives no ``--name``."""
 
@@ -61,10 +64,12 @@ def _of_cell(cell: str, options: Options) -> Problem:
             "the cell is empty: write the problem below %%cutegen, "
             "a class Model or a function with get_inputs"
         )
-    problem = problem_from_string(cell, name=options.name or DEFAULT_NAME, library=options.library)
+    problem = problem_from_string(
+        cell, name=options.name or DEFAULT_NAME, library=options.library, first_line=_BELOW_MAGIC
+    )
     if options.name or problem.form is not ProblemForm.FUNCTION:
         return problem
-    return problem_from_string(cell, name=name_from_path(problem.function), library=options.library)
+    return replace(problem, name=name_from_path(problem.function))
 
 
 def _wish(options: Options, problem: Problem) -> RefineRequest:
@@ -98,7 +103,7 @@ def run(desk: SessionRegistry, options: Options) -> None:
 
 def resume(desk: SessionRegistry, options: Options) -> None:
     """Resume a stored session; a session that runs in this kernel is only shown again."""
-    if options.session in desk.names() and not desk.find(options.session).ended.is_set():
+    if options.session in desk.names() and desk.find(options.session).is_at_work():
         return panel(desk, options)
     stored = desk.stored(options.session or "", options.store)
     known = desk.find(stored.name).order.settings.server.base_url if stored.name in desk.names() else ""
@@ -121,12 +126,13 @@ def status(desk: SessionRegistry, options: Options) -> str:
         return f"No session in this kernel: start one with %%cutegen{known}."
     if options.session and options.session not in desk.names():
         session = desk.stored(options.session, options.store)
-        return f"{session.name}, stored: {outcome(session)} {ended_words(session.stopped) or 'It may go on.'}"
+        state = short_reason(session.stopped)[0] or "It may go on."
+        return f"{session.name}, stored: {outcome(session)} {state}"
     running = desk.find(options.session)
     live, gate = running.live, running.gate
     rounds = running.session.rounds if running.session else ()
     state = (
-        f"ended: {live.ended}"
+        f"ended: {short_reason(live.ended)[0]}"
         if live.ended
         else population_commands.gate_words(gate)
         if gate

@@ -13,6 +13,7 @@ import traitlets
 from cutegen_nb.core.session import Session
 from cutegen_nb.notebook.carrying import request_text
 from cutegen_nb.notebook.population.view import EPOCH_ACTIONS, population_view
+from cutegen_nb.notebook.review.base import VersionBase
 from cutegen_nb.notebook.review.ledger_view import ledger_view
 from cutegen_nb.notebook.view import Live, code, detail, overview, panel_text, roofline, with_pending
 from cutegen_nb.report.markup import visible
@@ -31,7 +32,7 @@ _DECISIONS = frozenset({"approve", "reject", "overrule", "steer", "edit", "branc
 """Actions that decide at a gate."""
 _AT_GATE = _DECISIONS | EPOCH_ACTIONS | {"reply", "skip"}
 """Actions that are accepted only as the first answer to the open question."""
-_VERSIONED = frozenset({"select", "restore"})
+_VERSIONED = frozenset({"compare", "select", "restore"})
 """Actions that may name a version of a round's kernel."""
 _MERGES = frozenset({"merge", "merging"})
 """Actions that carry revisions."""
@@ -45,7 +46,8 @@ class Panel(anywidget.AnyWidget):
     revision to branch from or to select (−1 for none). The actions ``merge`` and ``merging``, the preview
     of a merge, also have ``revisions``, as `%cutegen merge` takes them. ``select`` and ``restore`` also have
     ``attempt``, the index of a version of the round's kernel (−1 for the last). ``compare`` has the
-    round that others are compared with (−1 for each one's parent).
+    round that others are compared with (−1 for each one's parent), or a round and the ``attempt`` that
+    gave the version of its own kernel that it is compared with.
     """
 
     _esm = _STATIC / "loader.js"
@@ -124,11 +126,12 @@ class Panel(anywidget.AnyWidget):
         live: Live,
         selected: int | None,
         version: int | None = None,
-        pinned: int | None = None,
+        pinned: int | VersionBase | None = None,
     ) -> None:
         """Show a session; `selected` and `version` are a round and an attempt of it, None for the newest.
 
-        `pinned` is the round that others are compared with, None for each one's parent.
+        `pinned` is the round that others are compared with, or a version of a round's own kernel; None for
+        each one's parent.
         """
         question = live.question(session)
         with self._lock:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.history.ended import ended_words, stored_stop
+from cutegen_nb.analysis.history.ended import ended_words, few_ended, short_reason, stored_stop
 from cutegen_nb.authors.manual import WAITING, ManualAuthor
 from cutegen_nb.core.errors import CutegenError, Declined, UsageError
 from cutegen_nb.core.ports import ReplyGrowth
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Action, Prompt, is_ended_strategy
+from cutegen_nb.core.round import Action, Prompt, Round, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.session import Replan, open_session
+from cutegen_nb.loop.session import Replan, open_session, without_waiting
+from cutegen_nb.loop.stopping import stopped_by_decision
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, answer_from, restoring
-from cutegen_nb.notebook.carrying import lacking
+from cutegen_nb.notebook.carrying import PanelPerson, lacking
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import as_notebook_error
 from cutegen_nb.notebook.merging import merge_answer
@@ -35,6 +36,8 @@ _WAITING_FOR_REPLY = (
 )
 """Progress text while the author ``manual`` waits for a reply that a person brings."""
 _STARTING = "starting"
+_STOP_S = 10.0
+"""Seconds that a command waits for a session that was stopped to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class RunningSession:
         """Replies that a person brought from a model, or brings no more, for the author ``manual``."""
         self._effects = self._make_effects()
         self._stop_words: str | None = None
+        self._is_stopping = False
         self._ended_strategy = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -142,49 +146,64 @@ class RunningSession:
         future.add_done_callback(self._finished)
 
     async def _run(self) -> None:
-        """Run the session to its end, then return the store's lease; a stop is recorded."""
+        """Run the session to its end, return the store's lease, and draw the end; a stop is recorded."""
         self._task = asyncio.current_task()
+        session: Session | None
         try:
-            await self._refine()
+            session = await self._refine()
+            words = session.stopped
         except asyncio.CancelledError:
             if self._stop_words is None:
                 raise
-            self._record_stop(self._stop_words)
+            session, words = self._stopped(self._stop_words), self._stop_words
         finally:
+            # Before the drawing, which takes a second or two: another process may want to write.
             await self._engine.give_back(self.order.settings)
+        if session is not None:
+            self._keep(session, ended=words)
+        else:
+            self._change(doing="", ended=words, carried=None)
+            self._draw()
 
-    async def _refine(self) -> None:
+    async def _refine(self) -> Session:
         order = self.order
         session = await open_session(order.problem, self._effects, order.store, order.budget, plan=order.plan)
-        self._keep(session)
-        session = await refine(
+        self._keep(without_waiting(session))
+        return await refine(
             session,
             self._effects,
             order.store,
-            on_round=lambda whole, _: self._keep(whole),
+            on_round=self._finished_round,
             repairs=max_repairs(order.settings),
             slots=slots_at_once(order.settings, session.plan.population),
             on_slots=lambda slots: self._change(slots=slots),
             on_epoch=lambda whole, _: self._keep(whole),
         )
-        self._keep(session, ended=session.stopped)
+
+    def _finished_round(self, whole: Session, made: Round) -> None:
+        """Draw a finished round; one at which the session was stopped is drawn with the end."""
+        if not stopped_by_decision(made):
+            self._keep(whole)
 
     def _make_effects(self) -> Effects:
         settings = self.order.settings
         # With any other policy, make_effects would build an approver for a terminal.
         effects = make_effects(
-            replace(settings, policy="auto"), _Person(self), self._engine.evaluator(settings)
+            replace(settings, policy="auto"),
+            PanelPerson(self.progress, self.say, self.replies),
+            self._engine.evaluator(settings),
         )
         return replace(effects, approver=self._approver) if settings.policy == "ask" else effects
 
-    def _record_stop(self, words: str) -> None:
-        """Store the reason of a stop within a round, which a resumed session goes on with."""
+    def _stopped(self, words: str) -> Session | None:
+        """Store the reason of a stop within a round, which a resumed session goes on with.
+
+        Returns the stored session; None where none is open yet.
+        """
         if self.session is None:
-            self._change(doing="", ended=words, carried=None)
-            self._draw()
-            return
+            return None
         self.order.store.stop(self.session.name, words)
-        self._keep(replace(self.session, stopped=words), ended=words)
+        return self.order.store.load(self.session.name)
 
     def _finished(self, future: Future[None]) -> None:
         """Handle the end of the coroutine: finished, failed or cancelled."""
@@ -234,10 +253,9 @@ class RunningSession:
         ended, self._ended_strategy = self._ended_strategy, ""
         if ended and gate.prompt:
             # Without this notice the same question would seem to be asked twice.
-            self._change(
-                notice=f"No kernel came: the author ended {ended}. The next strategy is asked about."
-            )
-        elif gate.prompt and (failed := _without_kernel(gate)):
+            told = few_ended((ended,))
+            self._change(notice=f"No kernel came: the author ended {told}. The next strategy is asked about.")
+        elif gate.prompt and (failed := gate.without_kernel):
             self._change(notice=failed)
         if gate.attempts and self.live.notice == self._approver.sent:
             self._change(notice="")
@@ -329,12 +347,14 @@ class RunningSession:
     def _decide(self, answer: Answer) -> str:
         if self.ended.is_set() or self.live.ended:
             raise UsageError(
-                f"{self.name} has ended ({ended_words(self.live.ended)}): run its cell again, "
+                f"{self.name} has ended ({short_reason(self.live.ended)[0]}): run its cell again, "
                 f"or `%cutegen resume {self.name}`"
             )
         if answer.action is Action.STOP and self.gate is None:
             return self._stop_now(answer.reason)
-        return self._approver.take(answer)
+        said = self._approver.take(answer)
+        self._is_stopping = answer.action is Action.STOP
+        return said
 
     def _stop_now(self, reason: str) -> str:
         """Cancel the session's task, which kills its worker; the notebook's kernel gets no signal."""
@@ -346,6 +366,7 @@ class RunningSession:
         by = f"person:{self.order.settings.person}"
         self._stop_words = stored_stop(by, f"in round {number}", reason, step)
         self._task.cancel()
+        self._is_stopping = True
         return f"Stopped in round {number}{doing}; finished rounds are kept."
 
     def stop_and_wait(self, reason: str, timeout_s: float) -> bool:
@@ -364,35 +385,11 @@ class RunningSession:
         self.ended.wait(timeout_s)
         return stopped
 
+    def is_at_work(self) -> bool:
+        """Return whether it has not ended, after a wait for a stop that was taken.
 
-class _Person:
-    """Person of a notebook, as `wiring.Person`: addressed through the panel, with no terminal input."""
-
-    def __init__(self, running: RunningSession) -> None:
-        self.progress = running.progress
-        self.say = running.say
-        self._replies = running.replies
-        self.paste: Callable[[], Awaitable[str | None]] | None = self._reply
-
-    async def _reply(self) -> str:
-        """Wait for a reply from the panel or a cell. Raises Declined when the person brings none."""
-        brought = await self._replies.get()
-        if isinstance(brought, Declined):
-            raise brought
-        return brought
-
-    async def read_line(self, question: str) -> str | None:  # noqa: ARG002 - the protocol's
-        """Return None: a notebook asks no questions in a terminal."""
-        return None
-
-    async def edit_text(self, text: str, suffix: str) -> str | None:  # noqa: ARG002 - the protocol's
-        """Return None: a notebook opens no editor."""
-        return None
-
-
-def _without_kernel(gate: Gate) -> str:
-    """Tell why the round before a request brought no kernel; empty where it brought one."""
-    last = gate.session.rounds[-1] if gate.session.rounds else None
-    if last is None or not last.attempts or last.candidate is not None:
-        return ""
-    return f"No kernel came in r{last.number}: {last.note.rstrip('.')}."
+        Called from the main thread.
+        """
+        if self._is_stopping:
+            self.ended.wait(_STOP_S)
+        return not self.ended.is_set()

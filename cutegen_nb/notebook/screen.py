@@ -20,6 +20,7 @@ from cutegen_nb.app.ending import ended_bundle, ending
 from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.notebook.carrying import lacking, reply_words
 from cutegen_nb.notebook.merging import merge_view
+from cutegen_nb.notebook.review.base import VersionBase
 from cutegen_nb.notebook.running import RunningSession
 from cutegen_nb.report.markup import visible
 
@@ -53,6 +54,7 @@ class Screen:
         self._selected: int | None = None
         self._version: tuple[int, str] | None = None
         self._pinned: int | None = None
+        self._base_version: VersionBase | None = None
         self._is_base_chosen = False
         self._is_draft_known = False
         self._merging: tuple[tuple[str, ...], str] | None = None
@@ -116,8 +118,7 @@ class Screen:
             attempt = message.get("attempt")
             self._version = (attempt, self._question()) if isinstance(attempt, int) and attempt >= 0 else None
         elif kind == "compare":
-            number = message.get("round")
-            self.compare_with(number if isinstance(number, int) and number >= 0 else None)
+            self._compare(message.get("round"), message.get("attempt"))
             return
         elif kind == "typed":
             self._running.keep_draft(json.dumps(message["draft"]))
@@ -267,15 +268,28 @@ class Screen:
             self._panel.show(running.session, running.live, None, pinned=self._base(running))
         self._unfold()
 
+    def _compare(self, number: object, attempt: object) -> None:
+        """Compare a round's kernel with a version of its own, or all rounds with one."""
+        if isinstance(number, int) and isinstance(attempt, int) and attempt >= 0 and self._running:
+            base = self._base(self._running)
+            otherwise = base.otherwise if isinstance(base, VersionBase) else base
+            # The store keeps no such choice: it ends with the kernel, and with another choice.
+            self._base_version = VersionBase(round=number, attempt=attempt, otherwise=otherwise)
+            self.request()
+        else:
+            self.compare_with(number if isinstance(number, int) and number >= 0 else None)
+
     def compare_with(self, number: int | None) -> None:
         """Compare every round with round `number`; with its own parent for None."""
-        self._pinned, self._is_base_chosen = number, True
+        self._pinned, self._is_base_chosen, self._base_version = number, True, None
         if self._running is not None:
             self._running.compare_with(number)
         self.request()
 
-    def _base(self, running: RunningSession) -> int | None:
-        """Return the round that others are compared with: the one chosen here, else the stored one."""
+    def _base(self, running: RunningSession) -> int | VersionBase | None:
+        """Return what is compared with: the version or the round chosen here, else the stored round."""
+        if self._base_version is not None:
+            return self._base_version
         session = running.session
         return self._pinned if self._is_base_chosen or session is None else session.compared_with
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import short_reason
 from cutegen_nb.app.arguments import DEFAULT_ROUNDS
 from cutegen_nb.app.ending import kernel_path, rounds_to_go_on, unused
 from cutegen_nb.core.candidate import Candidate
@@ -156,7 +156,7 @@ class SessionRegistry:
         except KeyboardInterrupt:
             stopped = running.stop_and_wait("the cell was interrupted", _STOP_S)
             screen.refresh()
-            by_itself = f" ({running.name} had ended by itself: {ended_words(running.live.ended)})"
+            by_itself = f" ({running.name} had ended by itself: {short_reason(running.live.ended)[0]})"
             raise NotebookUsageError(
                 f"interrupted; finished rounds are kept{'' if stopped else by_itself}: "
                 "run the cell again to go on"
@@ -166,13 +166,13 @@ class SessionRegistry:
             raise as_notebook_error(running.error) from running.error
         if strict and (running.session is None or running.session.best is None):
             raise NotebookUsageError(
-                f"{running.name} ended with no approved kernel: {ended_words(running.live.ended)}"
+                f"{running.name} ended with no approved kernel: {short_reason(running.live.ended)[0]}"
             )
 
     def _check_free(self, name: str) -> None:
         """Raise UsageError if `name` is a running session, a name of Python or a variable of the person."""
         opened = self._open.get(name)
-        if opened is not None and not opened.running.ended.is_set():
+        if opened is not None and opened.running.is_at_work():
             raise NotebookUsageError(
                 f"{name} is at work already: `%cutegen panel {name}` shows it, `%cutegen stop` ends it, "
                 "--name starts another beside it"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_nb.analysis.history.ended import ended_words
+from cutegen_nb.analysis.history.ended import ended_words, few_ended
 from cutegen_nb.analysis.history.ledger import without_quote
 from cutegen_nb.analysis.history.row_figures import counted_figures, timed_figures
 from cutegen_nb.analysis.history.summary import (
@@ -34,7 +34,7 @@ from cutegen_nb.loop.population.slot_progress import SlotProgress
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.carrying import request_id
 from cutegen_nb.notebook.population.view import epoch_sentence, slots_view, used_words
-from cutegen_nb.notebook.review.base import Look
+from cutegen_nb.notebook.review.base import Look, VersionBase
 from cutegen_nb.notebook.review.roofline_chart import chart
 from cutegen_nb.notebook.view_detail import prompt_detail, round_code, round_detail
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
@@ -136,11 +136,12 @@ def detail(
     live: Live,
     selected: int | None,
     version: int | None = None,
-    pinned: int | None = None,
+    pinned: int | VersionBase | None = None,
 ) -> dict[str, object]:
     """Return the selected round in the selected version, or the request that is asked about.
 
-    `pinned` is the number of the round that it is compared with; None for its parent.
+    `pinned` is the number of the round that it is compared with, or a version of its own kernel; None for its
+    parent.
     """
     if session is None:
         return {"kind": "empty", "key": "empty", "text": "The problem is being read; rounds appear here."}
@@ -250,7 +251,7 @@ def _sentence(live: Live, number: int) -> str:
     if (live.gate and live.gate.draft) or live.slots:
         return epoch_sentence(live.gate, live.slots)
     if live.gate:
-        return f"r{number} waits for you: {'send the request' if live.gate.prompt else 'build on it'}?"
+        return f"r{number} waits for you: {live.gate.question}?"
     if live.carried:
         return f"r{number} waits for you: carry the request to a model and bring its reply."
     return f"Working on r{number}:" if live.doing else "Nothing is running."
@@ -298,6 +299,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "figures": ["", "", ""],
                 "decision": "waiting for you" if live.gate or live.carried else "working",
                 "words": "",
+                "words_whole": "",
                 "best": False,
                 "pending": True,
                 "selectable": bool(live.gate or live.carried or live.sent),
@@ -309,6 +311,7 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
 
 def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: bool) -> dict[str, object]:
     decided = f"{item.decision} by {who(item.decided_by)}" if item.decision else "–"
+    said = without_quote(item.words) if item.words else ""
     return {
         "number": number,
         "revision": item.revision,
@@ -322,7 +325,8 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
             counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))
         ),
         "decision": "waiting for you" if pending else visible(decided),
-        "words": visible("; ".join([*item.ended, *([without_quote(item.words)] if item.words else [])])),
+        "words": visible("; ".join(filter(None, [few_ended(item.ended), said]))),
+        "words_whole": visible("; ".join(filter(None, [*item.ended, said]))),
         "best": item.best,
         "pending": pending,
         "selectable": True,

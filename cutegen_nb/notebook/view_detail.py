@@ -27,7 +27,7 @@ from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.lineage import parent_of_next
-from cutegen_nb.notebook.review.base import WHOLE, Look, base_round, base_view
+from cutegen_nb.notebook.review.base import WHOLE, Look, at_version, base_of, base_view, versions_of
 from cutegen_nb.notebook.review.code_view import code_view
 from cutegen_nb.notebook.review.failed_lines import failed_lines
 from cutegen_nb.notebook.review.glance import glance
@@ -114,11 +114,13 @@ def round_detail(
 ) -> dict[str, object]:
     """Return the view of one round; `editable` while the round waits for a decision."""
     version = look.version
-    made, is_pending = _versions(item), editable
+    made, is_pending = versions_of(item), editable
     versions = [
         _version(item, index, shown=index == (version if version in made else made[-1])) for index in made
     ]
     is_old = version in made[:-1]
+    base, base_name = base_of(session, item, version, look.pinned)
+    compared = base_view(session, item, version, look.pinned)
     if is_old:
         item = at_version(item, version)
         session = replace(
@@ -128,7 +130,6 @@ def round_detail(
     candidate, evaluation = item.candidate, item.evaluation
     row = rows(session)[item.number]
     relation = "" if row.relation == Relation.FIRST.value else row.relation_words
-    base = base_round(session, item, look.pinned)
     old = base.candidate if base else None
     found = _diagnosed(session, evaluation)
     return {
@@ -146,10 +147,10 @@ def round_detail(
         "rationale_html": markdown_html(candidate.rationale.strip()) if candidate else "",
         "rationale_by": visible(_author(candidate)) if candidate else "",
         "old": plain(old.source) if old else "",
-        "old_name": revision(base) if base else "",
-        "base": base_view(session, item, look.pinned),
+        "old_name": base_name,
+        "base": compared,
         "claims": claims_view(session, item),
-        "glance": glance(session, item, base, found),
+        "glance": glance(session, item, base, base_name, found),
         "new": plain(candidate.source) if candidate else "",
         "new_name": row.revision,
         "has_source": candidate is not None,
@@ -159,7 +160,7 @@ def round_detail(
         "changes": _changes(old, candidate),
         "failed_lines": failed_lines(evaluation, candidate.source) if candidate else [],
         "has_code": bool(evaluation and evaluation.code),
-        "tabs": _tabs(session, item, base, found),
+        "tabs": _tabs(session, item, base, base_name, found),
         "exchanges": [_exchange(attempt) for attempt in item.attempts],
         "spent": "" if is_pending else _spent(item),
     }
@@ -188,21 +189,6 @@ def told_once(relation: str, reason: str) -> str:
     is_repeated = relation.startswith("estimated ") and reason.startswith("estimated ")
     figures = reason.removeprefix("estimated ") if is_repeated else reason
     return f"{relation[:1].upper()}{relation[1:]}: {figures}"
-
-
-def at_version(item: Round, version: int | None) -> Round:
-    """Return a round as it was with an older version of its kernel; unchanged for its last one and None."""
-    if version is None or version not in _versions(item)[:-1]:
-        return item
-    return replace(item, attempts=item.attempts[: version + 1], comparison=None)
-
-
-def _versions(item: Round) -> list[int]:
-    """Return the indices of the attempts that gave a candidate; of equal candidates the last one's."""
-    last = {
-        attempt.candidate.digest: index for index, attempt in enumerate(item.attempts) if attempt.candidate
-    }
-    return sorted(last.values())
 
 
 def _version(item: Round, index: int, *, shown: bool) -> dict[str, object]:
@@ -264,12 +250,14 @@ def _diagnosed(session: Session, evaluation: Evaluation | None) -> Diagnosis | N
     return diagnose(session.facts, evaluation, session.device, fewest_flops(session))
 
 
-def _tabs(session: Session, item: Round, base: Round | None, found: Diagnosis | None) -> list[dict[str, str]]:
+def _tabs(
+    session: Session, item: Round, base: Round | None, base_name: str, found: Diagnosis | None
+) -> list[dict[str, str]]:
     candidate, evaluation = item.candidate, item.evaluation
     if candidate is None or evaluation is None:
         return []
     before = base.evaluation if base else None
-    names = (revision(base) if base else "parent", revision(item))
+    names = (base_name or "parent", revision(item))
     pages = [("correctness", "Correctness", correctness.render(evaluation, candidate.source, linked=True))]
     if evaluation.timing:
         roof = place(session.facts, session.device, evaluation)

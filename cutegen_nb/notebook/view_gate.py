@@ -61,6 +61,8 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
             "round": number,
             "title": f"r{number}: {named(strategy.name) if strategy else 'a first kernel that is correct'}",
             "text": visible(strategy.statement) if strategy else "No strategy yet: first it has to be right.",
+            "asks": gate.question,
+            "is_kept": False,
             "can_approve": True,
             "why_not": "",
             "branches": [],
@@ -92,6 +94,8 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
             with_note(told_once(row.relation_words, reason) if is_told else reason, whole.rounds[number])
             + _approving(session, gate.comparison)
         ),
+        "asks": gate.question,
+        "is_kept": stands and not gate.is_better,
         "can_approve": stands,
         "why_not": "" if stands else why_not,
         "branches": [_choice(item) for item in rows(session) if item.passed],
@@ -105,9 +109,11 @@ def _approving(session: Session, comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     if session.best is None:
-        return " It counts once you approve it: Stop leaves it out."
+        return " It counts once you approve it; after Stop it waits until you resume."
     if comparison.relation.is_better:
-        return " It counts once you approve it: Stop and Branch leave it out."
+        return (
+            " It counts once you approve it: Branch leaves it out, and after Stop it waits until you resume."
+        )
     best = f"r{session.best.number}"
     return f" Approving keeps it, and the next round still starts from {best}."
 

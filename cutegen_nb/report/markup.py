@@ -43,7 +43,7 @@ _INLINE: dict[str, str] = {
     "border-bottom:1px solid rgba(128,128,128,0.3)",
     "caption": "text-align:left;padding:4px 8px;font-weight:600;caption-side:top",
     "listing": f"{_MONO};border-collapse:collapse;width:100%;margin:0",
-    "lines": f"{_MONO};border-collapse:collapse;width:100%;margin:0;table-layout:fixed;min-width:64em",
+    "lines": f"{_MONO};border-collapse:collapse;width:100%;margin:0;table-layout:fixed",
     "row": "background:transparent",
     "row-added": "background:rgba(0,114,178,0.14)",
     "row-removed": "background:rgba(213,94,0,0.14)",

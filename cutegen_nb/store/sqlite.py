@@ -87,6 +87,21 @@ class SqliteStore:
             if finished.slot is None:
                 self._forget_intermediates(session_name)
 
+    def amend(self, session_name: str, decided: Round) -> None:
+        """Replace a round, at whose gate a person had stopped, by itself with its decision.
+
+        One transaction. The results kept for it go, and the summary, which tells by the number of rounds
+        whether it still holds.
+        """
+        with self._transaction() as connection:
+            row = self._id(session_name)
+            connection.execute(
+                "UPDATE rounds SET body = ? WHERE session_id = ? AND number = ?",
+                (json.dumps(encode(decided)), row, decided.number),
+            )
+            connection.execute("DELETE FROM summaries WHERE session_id = ?", (row,))
+            self._forget_intermediates(session_name)
+
     def append_epoch(self, session_name: str, finished: Epoch) -> None:
         """Add a finished epoch in one transaction; the results kept for its rounds go."""
         with self._transaction():

@@ -57,6 +57,9 @@ export function detailView(panel) {
       const show = button(label, () => panel.select(detail.round, item.attempt), { kind: "cgn-small" });
       show.setAttribute("aria-pressed", String(item.shown));
       show.dataset.cgnName = `version-${item.attempt}`;
+      show.title = item.shown
+        ? `This version of r${detail.round} is shown`
+        : `Shows this version of r${detail.round}, with its verdict and figures; it decides nothing`;
       bar.append(show);
     }
     const chosen = detail.versions.find((item) => item.shown);
@@ -137,7 +140,7 @@ export function detailView(panel) {
     if (base) parts.push(base);
     const pages = [
       { id: "change", title: detail.old ? "Change" : "Source", build: () => changePage(detail) },
-      ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => linkLines(trusted(tab.body_html), goToLine) })),
+      ...detail.tabs.map((tab) => ({ id: tab.id, title: tab.title, build: () => linkLines(trusted(tab.body_html, { class: `cgn-html cgn-html-${tab.id}` }), goToLine) })),
       ...(detail.has_code ? [{ id: "code", title: "PTX and SASS", build: () => codeShown(detail) }] : []),
       { id: "roofline", title: "Roofline", build: () => panel.rooflinePage() },
       { id: "exchanges", title: "Prompt and reply", build: () => exchangesPage(detail) },

@@ -4,11 +4,13 @@ import { button, enable, make, tell } from "./dom.js";
 export function endBar(panel) {
   const title = make("h3", { class: "cgn-gate-title" });
   const reason = make("p", { class: "cgn-gate-text" });
+  const more = make("details", { class: "cgn-fold", hidden: true });
   const advice = make("p", { class: "cgn-gate-note" });
   const buttons = make("div", { class: "cgn-buttons", role: "group", "aria-label": "After the end" });
-  const element = make("section", { class: "cgn-gate cgn-end", hidden: true }, title, reason, advice, buttons);
+  const element = make("section", { class: "cgn-gate cgn-end", hidden: true }, title, reason, more, advice, buttons);
   element.tabIndex = -1;
   let shown = "";
+  let told = "";
   let items = [];
 
   function update() {
@@ -18,6 +20,7 @@ export function endBar(panel) {
     tell(title, `${session?.name ?? panel.view.name ?? "The session"} has ended`);
     tell(reason, end.reason);
     tell(advice, end.advice);
+    tellMore(end.more);
     const now = JSON.stringify(end.steps);
     if (now !== shown) {
       shown = now;
@@ -26,6 +29,16 @@ export function endBar(panel) {
       buttons.replaceChildren(...items);
     }
     for (const item of items) enable(item, !panel.isSending());
+  }
+
+  /** What the reason leaves out, whole; it stays open while it is the same. */
+  function tellMore(clauses) {
+    const words = clauses.join("\n");
+    if (words === told) return;
+    told = words;
+    more.hidden = !clauses.length;
+    const summary = make("summary", { textContent: clauses.length === 1 ? "The reason in full" : `${clauses.length} reasons in full` });
+    more.replaceChildren(summary, make("ul", {}, ...clauses.map((one) => make("li", { textContent: one }))));
   }
 
   function act(step, kind) {

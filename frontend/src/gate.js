@@ -81,7 +81,7 @@ export function gateBar(panel) {
     const isOld = isOpen && !isElsewhere && Boolean(panel.detail.is_old);
     const isEdited = isOpen && panel.hasEdit();
     buttons.setAttribute("aria-label", isOpen ? `Decision on r${gate.round}` : "Decision");
-    tell(title, isOpen ? `${gate.title} — ${isPrompt ? "send this request?" : "build on it?"}` : "Nothing to decide now");
+    tell(title, isOpen ? `${gate.title} — ${isPrompt ? "send this request" : gate.asks}?` : "Nothing to decide now");
     tell(text, isOpen ? `${isEdited && !isPrompt ? "Before your edit: " : ""}${gate.text}` : isElsewhereAsked ? "The end of the epoch is decided above." : live.state === "working" ? IDLE : "");
     text.classList.toggle("cgn-stale", isEdited && !isPrompt);
     tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld, versions: panel.detail.versions }) : "");
@@ -90,7 +90,7 @@ export function gateBar(panel) {
     conceal(look, !isElsewhere && !isOld);
     if (isOpen) {
       tell(approve, `${isPrompt ? "Ask" : "Approve"}${isEdited ? "…" : ""}`);
-      approve.title = isEdited ? "Asks first what becomes of your edit" : "Same as %cutegen approve";
+      approve.title = isEdited ? "Asks first what becomes of your edit" : (gate.is_kept ? "Keeps it beside the best · %cutegen approve" : "Same as %cutegen approve");
       tell(edit, isPrompt ? "Send edited" : "Evaluate my edit");
       conceal(reject, isPrompt);
       conceal(branch, isPrompt || !gate.branches.length);
@@ -184,7 +184,8 @@ function unsentForm(panel, changed) {
   function open(kind, more, from) {
     [wanted, opener] = [[kind, more], from];
     const isPrompt = panel.view.gate.gate === "prompt";
-    const [name, effect] = LEFT_OUT[kind][panel.view.gate.gate];
+    const [name, built] = LEFT_OUT[kind][panel.view.gate.gate];
+    const effect = kind === "approve" && panel.view.gate.is_kept ? "the version before it is kept" : built;
     tell(words, `Your edit was not ${isPrompt ? "sent" : "evaluated"} yet. Without it, ${effect}.`);
     tell(use, isPrompt ? "Send edited" : "Evaluate my edit");
     tell(drop, `${name} without my edit`);

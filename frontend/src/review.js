@@ -7,21 +7,27 @@ const PARENT = "-1";
 /** The base of diff and figures: each round's parent, or one revision for all rounds. */
 export function baseBar(panel, detail) {
   const choice = make("select", { class: "cgn-choice cgn-base-choice", "data-cgn-name": "base" });
-  const { pinned, note, name } = detail.base;
-  const own = pinned < 0 && name ? `its parent, ${name}` : "each round's parent";
+  const { pinned, version, note, parent } = detail.base;
+  const own = pinned >= 0 ? "each round's parent" : parent ? `its parent, ${parent}` : "nothing: it has no parent";
   choice.append(make("option", { value: PARENT, textContent: own }));
   for (const item of panel.view.rounds) {
     const isOffered = item.has_source && (item.number !== detail.round || item.number === pinned);
     if (isOffered && !item.pending) choice.append(option(item));
   }
+  for (const [i, item] of detail.versions.entries()) {
+    if (!item.shown) choice.append(make("option", { value: `version ${item.attempt}`, textContent: `version ${i + 1} · ${item.label}` }));
+  }
   if (choice.options.length === 1) return null; // there is nothing to choose
-  choice.value = String(pinned);
-  choice.title = "Same as %cutegen compare r0: diff and figures of every round are against this revision";
-  choice.addEventListener("change", () => panel.send("compare", { round: Number(choice.value) }));
+  choice.value = version >= 0 ? `version ${version}` : String(pinned);
+  choice.title = "Same as %cutegen compare r0: diff and figures of every round are against this revision. A version is for its own round only.";
+  choice.addEventListener("change", () => {
+    const [number, attempt] = choice.value.split(" ").map(Number);
+    panel.send("compare", attempt >= 0 ? { round: detail.round, attempt } : { round: number });
+  });
   const label = make("label", { class: "cgn-base" }, make("span", { class: "cgn-label", textContent: "Compared with" }), choice);
   const bar = make("div", { class: "cgn-tools" }, label);
-  if (pinned >= 0 || note) {
-    const words = note || "for every round, until you choose its parent again";
+  if (version >= 0 || pinned >= 0 || note) {
+    const words = version >= 0 ? "for this round only" : note || "for every round, until you choose its parent again";
     bar.append(make("span", { class: "cgn-muted", textContent: words }));
   }
   return bar;

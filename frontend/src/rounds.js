@@ -108,7 +108,7 @@ export function roundsTable(panel) {
       if (item.relation_reason) for (const told of cells[2].children) told.title = item.relation_reason; // more than the word's meaning
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
       tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
-      decision.title = item.words;
+      decision.title = item.words_whole;
     };
     return { element: row, name, fill };
   }

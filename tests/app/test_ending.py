@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_nb.app.ending import ended_bundle, ending, unused
+from cutegen_nb.app.ending import end_view, ended_bundle, ending, rounds_to_go_on, unused
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.loop.spending import budget_spent
@@ -111,3 +111,39 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path):
     assert unused(wanted) == wanted
     (tmp_path / "relu_kernel.py").touch()
     assert unused(wanted) == str(tmp_path / "relu_kernel_2.py")
+
+
+def test_going_on_after_a_stop_at_a_revision_asks_about_it_and_needs_no_more_rounds():
+    decision = Decision(gate="revision", action=Action.STOP, by="person:ada")
+    last = replace(KEPT.rounds[-1], decisions=(decision,))
+    words = stopped_by_decision(last)
+    rounds = (*KEPT.rounds[:-1], last)
+    session = replace(KEPT, rounds=rounds, stopped=words, budget=replace(KEPT.budget, rounds=len(rounds)))
+    found = ending(session, "relu", words)
+    assert found.advice == f"Going on asks about r{last.number} again; finished rounds are kept."
+    assert labels(found)[0] == "Go on"
+    assert rounds_to_go_on(session) == len(rounds)
+
+
+def test_a_round_that_was_never_asked_for_counts_for_nothing():
+    """Sessions of before stored it."""
+    unasked = replace(KEPT.rounds[-1], number=len(KEPT.rounds), attempts=(), comparison=None)
+    session = replace(KEPT, rounds=(*KEPT.rounds, unasked), budget=replace(KEPT.budget, rounds=9))
+    assert rounds_to_go_on(session) == 9
+    session = replace(session, budget=replace(KEPT.budget, rounds=len(session.rounds)))
+    assert rounds_to_go_on(session) == len(session.rounds)
+
+
+def test_the_end_card_tells_the_first_reasons_and_folds_the_others():
+    names = [f"strategy-{number}" for number in range(9)]
+    clauses = [f"{name} (its rows are too short; {'x' * 40})" for name in names]
+    words = f"every strategy was tried on r1; cannot help here: {'; '.join(clauses)}"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert found.reason.startswith(
+        "Every strategy was tried on r1; cannot help here: strategy-0 (its rows are"
+    )
+    assert found.reason.endswith("; and 7 more reasons.")
+    assert found.more == tuple(clauses[2:]), "a semicolon in brackets parts no reason"
+    assert end_view(KEPT, "relu", words)["more"] == list(found.more)
+    short = "every strategy was tried on r1; carried out already: a, b"
+    assert ending(replace(KEPT, stopped=short), "relu", short).more == ()

@@ -333,6 +333,9 @@ def _shown_text(found: Any) -> str:
     return "\n".join(found.all_inner_texts())
 
 
+_AT_REVISION = ("build on it", "keep it", "mend or reject it")
+
+
 @dataclass
 class Sitting:
     """One session in one cell of a notebook, with its panel and its rows in the store."""
@@ -386,7 +389,10 @@ class Sitting:
         self.notebook.until(is_shown, PATIENCE_S, repr(words))
 
     def at_revision(self, number: int) -> None:
-        self.until(f"r{number} waits for you: build on it?")
+        asked = tuple(f"r{number} waits for you: {words}?" for words in _AT_REVISION)
+        self.notebook.until(
+            lambda: any(words in self.shown() for words in asked), what=f"r{number} to decide on"
+        )
 
     def ask(self, number: int) -> None:
         """Send the request for a round, and wait for its revision."""

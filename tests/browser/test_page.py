@@ -259,7 +259,7 @@ def test_a_session_that_has_ended_is_gone_through_in_its_panel(sit):
     index = session.notebook.add(f"%cutegen panel {session.name}")
     session.notebook.run(index)
     panel = session.notebook.panel(index)
-    session.notebook.until_panel(index, "The round ended without a source")
+    session.notebook.until_panel(index, "r1 · ")
     panel.get_by_role("button", name="Show r0").click()
     session.notebook.until_panel(index, "r0 · first kernel")
     session.notebook.until_panel(index, f"{session.name} has ended")
@@ -424,12 +424,18 @@ def test_it_is_readable_from_600_to_1400_pixels_in_both_themes(make_notebook, ca
             assert width < 800 or set(rounds.evaluate(HEADING_LINES)) == {1}, (theme, width)
             for tab in TABS:
                 panel.get_by_role("tab", name=tab).click()
+                assert tab != "Lines" or panel.evaluate(SOURCE_WIDTH) >= 190, (theme, width)
                 notebook.shot(f"{theme}-{width}-{tab.split()[0]}", ".cgn-panel")
                 assert panel.evaluate("(e) => e.scrollWidth <= e.clientWidth + 1"), (theme, width, tab)
                 assert notebook.page.evaluate(LOW_CONTRAST) == [], (theme, width, tab)
     assert notebook.errors == []
     assert notebook.outside == []
 
+
+SOURCE_WIDTH = """(panel) => { const card = panel.querySelector('.cgn-html-lines [style*="overflow-x"]');
+  const source = card.querySelector('td:last-child').getBoundingClientRect();
+  return Math.min(source.right, card.getBoundingClientRect().right) - source.left; }"""
+"""Pixels of the source in sight, in the tab Lines, before it is scrolled."""
 
 LOW_CONTRAST = """() => {
   const parse = (text) => {

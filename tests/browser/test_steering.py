@@ -92,6 +92,9 @@ def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit)
     session.evaluate_edit(0)
     session.expect_disabled("Approve")
     session.expect(session.versions()).to_have_count(passed + 2)
+    session.expect(session.versions().first).to_have_attribute(
+        "title", re.compile("^Shows this version of r")
+    )
     session.versions().first.click()
     session.until(
         "You look at version 1 of r0. Restore it below to decide on it: until then every answer is "

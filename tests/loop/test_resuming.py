@@ -10,6 +10,7 @@ from cutegen_nb.core.errors import Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
 from cutegen_nb.core.round import Action, Decision, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.session import waiting_round
 from cutegen_nb.testing import examples
 
 
@@ -147,8 +148,55 @@ def test_each_result_of_a_round_is_kept_under_its_own_question(stage, reply_with
 def test_a_session_that_was_stopped_does_not_stop_there_again(stage, reply_with):
     first = stage([], {}, approver=Person(prompts=[by_person("prompt", Action.STOP)]))
     assert first.run(rounds=1).stopped
-    assert first.store.intermediates("relu") == ()
+    assert first.store.load("relu").rounds == (), "a request that was not sent is no round"
     again = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=AutoApprover())
-    session = again.run(rounds=2)
+    session = again.run(rounds=1)
     assert again.model.prompts[0].purpose == "generate"
-    assert session.best is not None
+    assert session.best is session.rounds[0]
+
+
+def stopped_at_revision(stage, reply_with) -> None:
+    """Leave a session of one round, whose person stopped at the revision, which had passed."""
+    person = Person(
+        prompts=[by_person("prompt", Action.APPROVE)], revisions=[by_person("revision", Action.STOP)]
+    )
+    session = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=person).run(rounds=1)
+    assert "stopped the session at round 0" in session.stopped
+    assert waiting_round(session) is session.rounds[0]
+    assert session.best is None
+
+
+def test_a_revision_at_which_a_person_stopped_waits_for_its_decision_again(stage, reply_with):
+    stopped_at_revision(stage, reply_with)
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([], {}, approver=person)
+    session = again.run(rounds=1)
+    assert person.asked == ["revision"]
+    assert (again.model.prompts, again.effects.evaluator.tiers) == ([], [])
+    assert [item.action for item in session.rounds[0].decisions] == [Action.APPROVE, Action.APPROVE]
+    assert session.best is session.rounds[0]
+    assert session == again.store.load("relu")
+    [summary] = again.store.summaries()[0]
+    assert summary.best == 0
+
+
+def test_a_stop_at_a_revision_that_waits_again_stops_again(stage, reply_with):
+    stopped_at_revision(stage, reply_with)
+    again = stage([], {}, approver=Person(revisions=[by_person("revision", Action.STOP, reason="later")]))
+    session = again.run(rounds=4)
+    assert session.stopped == "person:ada stopped the session at round 0: later"
+    assert waiting_round(again.store.load("relu")).number == 0
+
+
+def test_an_edit_of_a_revision_that_waits_again_is_judged_and_counts(stage, reply_with):
+    stopped_at_revision(stage, reply_with)
+    edit = by_person("revision", Action.EDIT, edited=examples.kernel_source("mine"))
+    again = stage(
+        [],
+        {"mine": examples.passed(500)},
+        approver=Person(revisions=[edit, by_person("revision", Action.APPROVE)]),
+    )
+    [made] = again.run(rounds=1).rounds
+    assert made.candidate.source == examples.kernel_source("mine")
+    assert len(made.attempts) == 2
+    assert made.approved

@@ -153,6 +153,12 @@ def test_a_merge_is_handed_over_with_its_revisions_and_a_look_at_one_decides_not
     ]
 
 
+def test_a_version_to_compare_with_is_handed_over_with_its_round(panel, posted):
+    act(panel, "compare", round=0, attempt=1)
+    act(panel, "compare", round=2)
+    assert [(item["round"], item["attempt"]) for item in posted] == [(0, 1), (2, -1)]
+
+
 def test_where_no_widget_can_be_shown_a_few_lines_say_where_the_session_is(posted):
     made = Panel(posted.append, "gelu")
     assert repr(made) == "gelu: the panel shows nothing yet."

@@ -48,6 +48,11 @@ class TestAPanel:
         attended.act(panel, "edit", edited="x = 1\n")
         detail = attended.until(panel, "detail", lambda detail: detail.get("new") == "x = 1\n")
         assert [item["good"] for item in detail["versions"]] == [True, False]
+        attended.act(panel, "compare", round=1, attempt=0)
+        detail = attended.until(panel, "detail", lambda detail: detail["old_name"] == "version 1 of r1")
+        assert "x = 1" not in detail["old"]
+        attended.act(panel, "compare", round=-1)
+        attended.until(panel, "detail", lambda detail: detail["old_name"] == "r0")
         attended.act(panel, "select", round=1, attempt=0)
         detail = attended.until(panel, "detail", lambda detail: detail["is_old"])
         passed = detail["new"]

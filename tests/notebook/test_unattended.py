@@ -16,7 +16,7 @@ from cutegen_nb.testing.model_server import ModelServer, answers
 
 SENTENCES = {
     "%%cutegen\n   \n": "the cell is empty",
-    "%%cutegen --name a\ndef f(:\n": "does not parse: invalid syntax at line 1",
+    "%%cutegen --name a\ndef f(:\n": "does not parse: invalid syntax at line 2",
     "%%cutegen --name a\nx = 1\n": "neither a class Model nor a function",
     "%%cutegen --name taken\n" + PROBLEM: "taken is a variable of yours (int) and is left alone",
     "%%cutegen --name list\n" + PROBLEM: "list is a name of Python itself",

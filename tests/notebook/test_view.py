@@ -11,7 +11,7 @@ import pytest
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Exhibit
-from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.round import EndedStrategy, Prompt, StrategyEnd
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.safe_markdown import markdown_html
@@ -96,7 +96,11 @@ def test_the_gate_says_when_an_approved_revision_is_kept_and_not_built_upon(rela
     text = overview(WHOLE, live, None)["gate"]["text"]
     kept = f"Approving keeps it, and the next round still starts from r{WHOLE.best.number}"
     assert (kept in text) is not relation.is_better
-    assert ("Stop and Branch leave it out" in text) is relation.is_better
+    assert ("It counts once you approve it" in text) is relation.is_better
+    view = overview(WHOLE, live, None)
+    asked = "build on it" if relation.is_better else "keep it"
+    assert view["live"]["sentence"] == f"r{len(WHOLE.rounds)} waits for you: {asked}?"
+    assert (view["gate"]["asks"], view["gate"]["is_kept"]) == (asked, not relation.is_better)
 
 
 def test_at_the_prompt_gate_the_prompt_is_shown_with_its_parent():
@@ -229,3 +233,22 @@ def test_what_rests_on_an_inference_may_be_overruled_and_the_gate_says_so():
     assert gate["can_overrule"] is True
     assert "overrule it with a reason" in gate["why_not"]
     assert overview(OPEN, AT_REVISION, None)["gate"]["can_overrule"] is False
+
+
+def test_the_decision_column_counts_the_strategies_that_ended_and_tells_the_first():
+    reason = "its rows are too short for it, " * 10
+    over = [
+        EndedStrategy(
+            strategy=replace(PENDING.strategy, name=name), end=StrategyEnd.CANNOT_APPLY, reason=reason
+        )
+        for name in ("one-pass", "split", "tiles")
+    ]
+    tried = tuple(
+        replace(WHOLE.rounds[1].attempts[0], candidate=None, evaluation=None, ended=item) for item in over
+    )
+    told = replace(WHOLE, rounds=(WHOLE.rounds[0], replace(WHOLE.rounds[1], attempts=tried)))
+    row = overview(told, Live(ended="done"), None)["rounds"][1]
+    assert row["words"].startswith("3 strategies ended by the author, first one-pass: cannot apply (its rows")
+    assert len(row["words"]) < 300
+    assert "split" not in row["words"]
+    assert all(name in row["words_whole"] for name in ("one-pass", "split", "tiles"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from textwrap import shorten
 
 from cutegen_nb.analysis.history.summary import who
 
@@ -13,6 +15,14 @@ _STOP = re.compile(
     re.DOTALL,
 )
 """Text of `stored_stop`. Sessions of before say ``stopped it`` where a round was cut off."""
+
+
+_LONGEST_REASON = 300
+"""Characters up to which a reason is read whole."""
+_MOST_CLAUSES = 3
+"""Clauses of a longer reason that a person reads at once."""
+_LONGEST_CLAUSE = 200
+"""Characters of a clause that a person reads at once."""
 
 
 class EndKind(StrEnum):
@@ -82,3 +92,42 @@ def ended_words(reason: str) -> str:
         return reason
     words = f": “{stop['words'].strip().rstrip('.')}”" if stop["words"] else ""
     return f"{who(stop['by'])} stopped it {stop['where']}{stop['doing'] or ''}{words}"
+
+
+def short_reason(reason: str) -> tuple[str, tuple[str, ...]]:
+    """Return the first clauses of a reason with the number of the others, and whole what that leaves out.
+
+    The reason of a session that tried all strategies has a clause for each that was not carried out. The
+    words of a person are never cut.
+    """
+    if is_stopped_by_person(reason) or len(reason) <= _LONGEST_REASON:
+        return ended_words(reason), ()
+    clauses = list(_clauses(reason))
+    shown = [_short(clause) for clause in clauses[:_MOST_CLAUSES]]
+    left_out = clauses[_MOST_CLAUSES:]
+    cut = [clause for clause in clauses[:_MOST_CLAUSES] if _short(clause) != clause]
+    if left_out:
+        shown.append(f"and {len(left_out)} more reason{'' if len(left_out) == 1 else 's'}")
+    return "; ".join(shown), (*cut, *left_out)
+
+
+def few_ended(texts: Sequence[str]) -> str:
+    """Return the first of the strategies that an author ended, with the number of all; empty for none."""
+    if len(texts) <= 1:
+        return _short(texts[0]) if texts else ""
+    return f"{len(texts)} strategies ended by the author, first {_short(texts[0])}"
+
+
+def _clauses(reason: str) -> Iterator[str]:
+    """Split a reason at the semicolons that stand outside brackets."""
+    depth, start = 0, 0
+    for index, mark in enumerate(reason):
+        depth += (mark in "([{") - (mark in ")]}")
+        if mark == ";" and depth <= 0:
+            yield reason[start:index].strip()
+            start = index + 1
+    yield reason[start:].strip()
+
+
+def _short(clause: str) -> str:
+    return shorten(clause, _LONGEST_CLAUSE, placeholder=" …")

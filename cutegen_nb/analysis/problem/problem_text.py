@@ -32,8 +32,10 @@ def read_problem(path: str, *, name: str | None = None, library: Library = ()) -
     return replace(found, library=library)
 
 
-def problem_from_string(source: str, *, name: str, library: Library = ()) -> Problem:
+def problem_from_string(source: str, *, name: str, library: Library = (), first_line: int = 1) -> Problem:
     """Read the problem in `source`, called `name`; `library` as for `read_problem`.
+
+    Messages count lines from `first_line`, which is 2 for a cell below its magic.
 
     Raises:
         ProblemError: the text does not parse or states no problem, or `name` is not an identifier.
@@ -41,7 +43,8 @@ def problem_from_string(source: str, *, name: str, library: Library = ()) -> Pro
     checked = _given_name(name)
     if checked is None:
         raise ProblemError("a problem given as text needs a name; pass one that is a Python identifier")
-    return replace(_problem(source, path="", shown=f"the problem {checked}", name=checked), library=library)
+    found = _problem(source, path="", shown=f"the problem {checked}", name=checked, first_line=first_line)
+    return replace(found, library=library, first_line=first_line)
 
 
 def name_from_path(path: str) -> str:
@@ -91,8 +94,8 @@ def _near(path: Path) -> str:
     return "" if parent.is_dir() else f", nor does its folder {parent}"
 
 
-def _problem(source: str, *, path: str, shown: str, name: str) -> Problem:
-    tree = _parsed(source, shown)
+def _problem(source: str, *, path: str, shown: str, name: str, first_line: int = 1) -> Problem:
+    tree = _parsed(source, shown, first_line)
     names = _defined(tree)
     if "Model" in names:
         if "get_inputs" not in names:
@@ -115,7 +118,7 @@ def _problem(source: str, *, path: str, shown: str, name: str) -> Problem:
     return Problem(name=name, source=source, form=ProblemForm.FUNCTION, path=path, function=function)
 
 
-def _parsed(source: str, shown: str) -> ast.Module:
+def _parsed(source: str, shown: str, first_line: int) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape in a docstring is not worth a line
@@ -123,8 +126,9 @@ def _parsed(source: str, shown: str) -> ast.Module:
     except SyntaxError as error:
         text = (error.text or "").strip()
         quoted = f" (`{text:.{_SHOWN}}`)" if text else ""
+        line = (error.lineno or 1) + first_line - 1
         raise ProblemError(
-            f"{shown} does not parse: {error.msg} at line {error.lineno or 1}{quoted}; correct that line"
+            f"{shown} does not parse: {error.msg} at line {line}{quoted}; correct that line"
         ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         reason = str(error) or type(error).__name__

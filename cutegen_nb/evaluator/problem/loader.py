@@ -97,7 +97,8 @@ class ProblemErrors:
 def _sentence(problem: Problem, what: str, error: BaseException, trace: types.TracebackType | None) -> str:
     filename = problem.path or f"the problem {problem.name}"
     lines = [frame for frame in traceback.extract_tb(trace) if frame.filename == _code_name(problem)]
-    where = f" at line {lines[-1].lineno} (`{(lines[-1].line or '').strip()}`)" if lines else ""
+    number = (lines[-1].lineno or 1) + problem.first_line - 1 if lines else 0
+    where = f" at line {number} (`{(lines[-1].line or '').strip()}`)" if lines else ""
     message = " ".join(str(error).split())[:_MESSAGE_LENGTH]
     raised = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if type(error).__name__ in {"DataDependentOutputException", "DynamicOutputShapeException"}:

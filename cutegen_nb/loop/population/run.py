@@ -29,9 +29,15 @@ from cutegen_nb.loop.population.slot_progress import OnSlots, SlotBoard, SlotSta
 from cutegen_nb.loop.population.slot_round import aligned_first, run_slot
 from cutegen_nb.loop.resuming import resumable
 from cutegen_nb.loop.round import run_round
-from cutegen_nb.loop.session import OnEpoch, OnRound, run_session, stopped
+from cutegen_nb.loop.session import OnEpoch, OnRound, decide_waiting, run_session, stopped
 from cutegen_nb.loop.spending import budget_spent
-from cutegen_nb.loop.stopping import StopInput, roof_reached, stop_reason, stopped_by_decision
+from cutegen_nb.loop.stopping import (
+    StopInput,
+    is_unasked,
+    roof_reached,
+    stop_reason,
+    stopped_by_decision,
+)
 
 _DUELS = 2
 """Duels at the end of an epoch, at most: each takes an evaluation."""
@@ -135,7 +141,8 @@ class _Run:
             menu = self._effects.author.menu(self.session.facts, self.session.problem.library)
         except Declined as error:
             return stopped(self.session, self._store, str(error))
-        reason = await self._first_kernel(menu)
+        self.session, reason = await decide_waiting(self.session, self._effects, self._store, self._on_round)
+        reason = reason or await self._first_kernel(menu)
         while not reason:
             reason = self._reason() or await self._epoch(menu)
         return stopped(self.session, self._store, reason)
@@ -149,6 +156,8 @@ class _Run:
             if reason:
                 return reason
             finished = await run_round(self.session, self._effects, menu, repairs=self._repairs)
+            if is_unasked(finished):
+                return stopped_by_decision(finished)
             self._keep(replace(finished, aligned=aligned_first(self.session, finished)))
             if reason := stopped_by_decision(finished):
                 return reason

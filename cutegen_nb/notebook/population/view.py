@@ -10,6 +10,7 @@ from datetime import datetime
 
 from cutegen_nb.analysis.figures.quantity import duration, times
 from cutegen_nb.analysis.hardware.zone import zone
+from cutegen_nb.analysis.history.spending import rounds_spent
 from cutegen_nb.analysis.population.epochs import EpochSummary, epoch_line, epoch_summaries
 from cutegen_nb.analysis.population.summary import PopulationRow, population_rows, speed_source
 from cutegen_nb.core.round import Action
@@ -144,7 +145,7 @@ def slots_text(slots: Sequence[SlotProgress]) -> str:
 
 def used_words(session: Session) -> str:
     """Return the rounds and epochs of a session, with their limits."""
-    rounds = f"{len(session.rounds)} of at most {session.budget.rounds} rounds"
+    rounds = f"{rounds_spent(session)} of at most {session.budget.rounds} rounds"
     if session.plan.population == 1:
         return rounds
     epochs = session.budget.epochs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_nb.analysis.bottleneck.diagnose import Demand, Diagnosis
 from cutegen_nb.analysis.figures.quantity import change, duration, times
-from cutegen_nb.analysis.history.summary import estimated_time, revision
+from cutegen_nb.analysis.history.summary import estimated_time
 from cutegen_nb.analysis.tables.count_changes import CountChange, count_changes, relative_size
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
@@ -23,7 +23,7 @@ _REPEATED = frozenset({"Global sectors of loads", "Global sectors of stores", "S
 
 
 def glance(
-    session: Session, item: Round, base: Round | None, found: Diagnosis | None
+    session: Session, item: Round, base: Round | None, base_name: str, found: Diagnosis | None
 ) -> dict[str, object] | None:
     """Return headline, bars and changes of a round that passed; None where nothing was diagnosed."""
     evaluation = item.evaluation
@@ -36,7 +36,7 @@ def glance(
         "headline": visible(_headline(found, estimated)),
         "bars": bars,
         "of": of,
-        "against": revision(base) if base else "",
+        "against": base_name,
         "changes": [_shown(one) for one in _changes(item, base, evaluation, before)],
     }
 

@@ -24,6 +24,9 @@ _Group = tuple[bool, bool, list[tuple[int, list[tuple[str, str, bool]], HeatLine
 """Stretch of lines: True if shown, True if headed, and each line's number, pieces and figures."""
 _CODE = 80
 """Most characters of a line quoted beside its figures."""
+_FIGURE_WIDTH, _SOURCE_WIDTH = 88, 480
+"""Pixels of a column of figures with its padding, and least ones of line number and source together, in a
+notebook: where there is less room, the table scrolls and the source stays readable."""
 _HEAT = {Style.PAGE: "var(--heat)", Style.RECORD: "40,140,200"}
 """Base colour of the ramp by style. One blue hue, whose depth carries the value, is seen alike by every kind
 of colour vision. The page has one blue for light and one for dark (blue and sky blue of the Okabe–Ito
@@ -59,6 +62,8 @@ def render(
         steps=_STEPS,
         long_gap=_LONG_GAP,
         shade=partial(_shade, style),
+        figure_width=_FIGURE_WIDTH,
+        source_width=_SOURCE_WIDTH,
     )
 
 

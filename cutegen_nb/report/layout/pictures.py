@@ -36,6 +36,8 @@ _BANKS_A_COLOR = BANKS // _COLORS
 _ROOM = Room()
 _MOST_COLUMNS = 4096
 """Most columns of a tensor that are searched for the elements a lane reaches."""
+_LEGEND_WIDTH = 360.0
+"""Most pixels of a legend in width: it wraps, so that a narrow panel shows it whole."""
 _HALF_MMA = 16
 """Most columns of A that are drawn, and half the most of C."""
 _MMA_WIDER = 1.18
@@ -231,11 +233,12 @@ def _bank_grid(tensor: SharedTensor, title: str, frames: tuple[_Frame, ...] = ()
 
 
 def _bank_legend(width: float) -> Drawing:
+    """Return the legend of the banks, in a block that a narrow panel shows whole."""
     entries = [
         (color, f"banks {color * _BANKS_A_COLOR}–{(color + 1) * _BANKS_A_COLOR - 1}")
         for color in range(_COLORS)
     ]
-    return legend(entries, width)
+    return legend(entries, min(width, _LEGEND_WIDTH))
 
 
 def _frames(tensor: SharedTensor, shown: WarpAccess) -> tuple[_Frame, ...]:

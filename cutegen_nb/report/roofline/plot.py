@@ -32,7 +32,7 @@ __all__ = ["caption", "describe", "png"]
 _WIDTH, _DPI = 7.5, 180
 """Width in inches and resolution: 1350 pixels. Shown 700 pixels wide, 9 points are a little under 12
 pixels."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 1.95, 1.32, 0.36, 0.82
+_LEFT, _RIGHT, _TOP, _BOTTOM = 1.95, 1.32, 0.36, 1.0
 """Margins in inches: row names, ceilings and results, title, axis and legend."""
 _ROOFS, _BETWEEN, _ROW = 3.1, 0.14, 0.215
 """Heights in inches: roofs, gap below them, row of a kernel."""
@@ -373,7 +373,7 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], the
 
 # -- what the signs mean -------------------------------------------------------------------------------------
 def _legend(canvas: Figure, roof: Roofline, found: Sequence[Mark], theme: _Theme, *, by_share: bool) -> None:
-    """Draw the legend: each memory level by its line, and by its marker if rows are placed by intensity."""
+    """Draw the legend: memory levels by line, and by marker where rows lie at intensities; the star."""
     counted = {level for mark in found for level, _ in mark.intensities} if not by_share else set()
     bandwidths = {level.name: level.bandwidth_bytes_per_s for level in roof.levels}
     handles = [
@@ -385,8 +385,10 @@ def _legend(canvas: Figure, roof: Roofline, found: Sequence[Mark], theme: _Theme
         for name in (DRAM, L2, SHARED)
         if name in bandwidths or name in counted
     ]  # fmt: skip
+    label = "the problem at its floor"
+    handles.append(Line2D([], [], marker="*", ls="", mfc=theme.back, mec=theme.ink, ms=10, label=label))
     shown = canvas.legend(
-        handles=handles, loc="lower center", ncol=len(handles), fontsize=_SMALL, frameon=False,
+        handles=handles, loc="lower center", ncol=2, fontsize=_SMALL, frameon=False,
         handlelength=2.4, columnspacing=1.4, borderaxespad=0.2,
     )  # fmt: skip
     for text in shown.get_texts():

@@ -93,6 +93,16 @@ def test_a_text_that_states_no_problem_gets_one_sentence(source, part):
     assert part in said(source)
 
 
+def test_lines_of_a_cell_count_from_its_magic():
+    broken = MODEL + "def get_inputs(:\n"
+    line = broken.count("\n")
+    with pytest.raises(ProblemError, match=f"at line {line} "):
+        problem_from_string(broken, name="p")
+    with pytest.raises(ProblemError, match=f"at line {line + 1} "):
+        problem_from_string(broken, name="p", first_line=2)
+    assert problem_from_string(MODEL + INPUTS, name="p", first_line=2).first_line == 2
+
+
 @pytest.mark.parametrize("name", ["my name", "1x", "class", ""])
 def test_a_name_that_is_no_identifier_is_refused(name):
     with pytest.raises(ProblemError, match="identifier"):

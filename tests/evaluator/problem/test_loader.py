@@ -121,6 +121,12 @@ def test_a_source_that_cannot_be_loaded_gets_one_sentence_with_its_line(source, 
     assert part in refused(source)
 
 
+def test_lines_of_a_cell_count_from_its_magic():
+    source = LINEAR.replace("return [N]", "return [1 / 0]")
+    with pytest.raises(ProblemError, match=r"at line 15 \(`def get_init_inputs|at line 15 \(`return"):
+        load(problem_from_string(source, name="p", first_line=2), ()).init_inputs()
+
+
 def test_an_interrupt_by_the_person_is_not_blamed_on_the_problem():
     with pytest.raises(KeyboardInterrupt):
         loaded("raise KeyboardInterrupt\n" + LINEAR)

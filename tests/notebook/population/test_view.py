@@ -133,7 +133,7 @@ def test_the_overview_counts_rounds_and_epochs_and_lists_no_pending_round():
     live = Live(gate=gate())
     shown = overview(OPEN, live, None)
     assert shown["session"]["used"] == used_words(OPEN)
-    assert used_words(WHOLE) == "4 of at most 9 rounds, 1 of at most 4 epochs of 2 slots"
+    assert used_words(WHOLE) == "3 of at most 9 rounds, 1 of at most 4 epochs of 2 slots"
     assert [row["revision"] for row in shown["rounds"]] == ["r0", "r1", "r2", "r3"]
     assert shown["gate"] is None
     assert live.question(OPEN) == "epoch:1:0"

@@ -27,7 +27,7 @@ def with_estimate(item, seconds, sectors):
 def test_the_bound_its_bars_and_what_changed_most_are_told():
     first, second = with_estimate(SESSION.rounds[0], 8e-6, 400), with_estimate(SESSION.rounds[1], 2e-6, 100)
     found = diagnose(SESSION.facts, second.evaluation, SESSION.device)
-    shown = glance(SESSION, second, first, found)
+    shown = glance(SESSION, second, first, "r0", found)
     assert shown["headline"].startswith(f"Bound by {found.bound.value}")
     assert shown["bars"][0]["fraction"] == 1.0
     assert [bar["fraction"] for bar in shown["bars"]] == sorted(
@@ -44,9 +44,9 @@ def test_a_cause_that_is_the_bound_itself_is_told_once():
     found = diagnose(SESSION.facts, item.evaluation, SESSION.device)
     bound = found.bound.value
     cause = replace(found.causes[0], name=f"{bound}-bound")
-    shown = glance(SESSION, item, None, replace(found, causes=(cause,)))
+    shown = glance(SESSION, item, None, "", replace(found, causes=(cause,)))
     assert shown["headline"] == f"Bound by {bound}."
-    other = glance(SESSION, item, None, replace(found, causes=(replace(cause, name="uncoalesced"),)))
+    other = glance(SESSION, item, None, "", replace(found, causes=(replace(cause, name="uncoalesced"),)))
     assert other["headline"] == f"Bound by {bound}. The counts point to uncoalesced."
 
 

@@ -129,3 +129,10 @@ def test_values_that_lie_apart_are_moved_one_at_a_time() -> None:
     assert "a lane moves 32 at once" in picture(across).description
     down = tile_access(replace(across, text="(16,16):(1,16)"))
     assert (down.first.lane_bytes, down.count, down.apart) == (16, 2, False)
+
+
+def test_the_legend_of_the_banks_fits_a_narrow_panel() -> None:
+    drawn = checked(ACCESS)
+    told = [line for line in drawn.words if line.text.startswith("banks ")]
+    assert len(told) == len(PALETTE)
+    assert max(line.x for line in told) < 300, "it wraps, where it went on as far as the room is wide"

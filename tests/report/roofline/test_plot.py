@@ -6,6 +6,7 @@ import struct
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
 from cutegen_nb.analysis.hardware.hierarchy import DRAM, L2
 from cutegen_nb.analysis.hardware.roofline import place
@@ -14,7 +15,7 @@ from cutegen_nb.core.evaluation import Evaluation, NotJudged, NotJudgedReason
 from cutegen_nb.core.timing import Timing
 from cutegen_nb.evaluator.process.device import simulated
 from cutegen_nb.report.roofline.marks import marks
-from cutegen_nb.report.roofline.plot import _numbers, _spread, describe, png
+from cutegen_nb.report.roofline.plot import _LIGHT, _legend, _numbers, _spread, describe, png
 
 A100 = simulated("sm_80")
 
@@ -125,6 +126,14 @@ def test_the_picture_is_as_wide_as_a_notebook_shows_and_grows_by_a_row_a_kernel(
     width, height = struct.unpack(">II", image[16:24])
     assert width == 1350
     assert 700 < height < 1100
+
+
+def test_the_star_is_in_the_legend(session):
+    canvas = Figure()
+    _legend(canvas, place(session.facts, session.device), (), _LIGHT, by_share=False)
+    [legend] = canvas.legends
+    assert [text.get_text() for text in legend.get_texts()][-1] == "the problem at its floor"
+    assert legend.legend_handles[-1].get_marker() == "*"
 
 
 def test_labels_that_would_meet_are_moved_apart_and_numbers_in_a_row_are_said_as_one(session):
