@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from cutegen_nb.analysis.problem.causal import causal_mask
 from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.operators.attention.strides import in_place, kept_columns, strides_fit
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
@@ -29,6 +31,8 @@ class AttentionAttributes:
     """True if the fourth operand is added to the scores."""
     safe: bool = False
     """True if a query without keys has the output 0; else it has NaN."""
+    order: tuple[int, ...] = ()
+    """Dimensions of softmax(…) · V in the order in which the output has them; empty for their own."""
 
 
 @dataclass(slots=True)
@@ -89,8 +93,19 @@ class _Walk:
 
 def attentions_of(graph: Graph) -> tuple[OperatorMatch, ...]:
     """Find every attention of a graph."""
-    found = (_attention(graph, node) for node in graph.nodes if short_name(node.op) == "bmm")
-    return tuple(match for match in found if match is not None)
+    products = [node for node in graph.nodes if short_name(node.op) == "bmm"]
+    return tuple(match for node in products for match in _matches(graph, node))
+
+
+def _matches(graph: Graph, product: Node) -> Iterator[OperatorMatch]:
+    """Yield the attention that ends in `product`, with the permutation behind it first if there is one."""
+    match = _attention(graph, product)
+    if match is None:
+        return
+    permuted = _permuted(graph, match)
+    if permuted is not None:
+        yield permuted
+    yield match
 
 
 def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
@@ -129,6 +144,22 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
             scale=scale * of_q * of_k, causal=causal, masked=mask is not None, safe=safe
         ),
         name="attention",
+        in_place=in_place(graph, (q, k, v)),
+    )
+
+
+def _permuted(graph: Graph, match: OperatorMatch) -> OperatorMatch | None:
+    """Return the match with the permutation of its result, as of heads and rows, where it can store so."""
+    users = [node for node in graph.nodes if match.result in operands(node)]
+    order = kept_columns(users[0]) if len(users) == 1 and match.result not in graph.outputs else None
+    if order is None or not strides_fit(graph, match.operands[:3]):
+        return None
+    assert isinstance(match.attributes, AttentionAttributes)
+    return replace(
+        match,
+        nodes=match.nodes | {users[0].name},
+        result=Ref(users[0].name),
+        attributes=replace(match.attributes, order=order),
     )
 
 

@@ -21,6 +21,7 @@ from cutegen_nb.authors.offline.operators.attention.strategies import (
     WGMMA,
     WGMMA_STRATEGY,
 )
+from cutegen_nb.authors.offline.operators.attention.strides import WIDEST_PARTS
 from cutegen_nb.authors.offline.operators.operator import (
     OperatorCall,
     OperatorMatch,
@@ -35,8 +36,6 @@ _WIDEST = 1024
 """Columns of V whose sums fit in the registers of a CTA."""
 _WIDEST_WGMMA = 256
 """Columns of Q and V whose tiles fit in shared memory, and whose sums in the registers of a warp group."""
-_WIDEST_PARTS = 128
-"""The same for tiles in two parts each."""
 _TMA_ELEMENTS = 8
 """Elements of 16 bits in 16 bytes: TMA reads rows that are a multiple of it."""
 
@@ -88,7 +87,7 @@ def _hopper_strategy(call: OperatorCall) -> Strategy | None:
     aligned = not any(width % _TMA_ELEMENTS for width in widths) and attributes.scale > 0
     if call.dtype != "float32":
         return WGMMA_STRATEGY if aligned and counted and max(widths) <= _WIDEST_WGMMA else None
-    if max(widths) <= _WIDEST_PARTS:
+    if max(widths) <= WIDEST_PARTS:
         return PARTS_STRATEGY if aligned and counted else None
     return PRODUCTS_STRATEGY if suits_products(call) else None
 
@@ -99,6 +98,7 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     operands = [item.name for item in call.operands]
     tensors = ["mQ", "mK", "mV", *(["mMask"] if attributes.masked else []), "mO"]
     kind = "Causal attention" if attributes.causal else "Attention"
+    order = attributes.order
     return {
         "name": call.name, "NAME": call.name.upper(), "q": operands[0], "k": operands[1], "v": operands[2],
         "mask": operands[3] if attributes.masked else "", "causal": attributes.causal,
@@ -106,7 +106,10 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
         "params": ", ".join(f"{item}: cute.Tensor" for item in tensors), "arguments": ", ".join(tensors),
         "torch_params": ", ".join(f"{item}: torch.Tensor" for item in operands),
         "launched": ", ".join(tensors), "tf32": call.dtype == "float32", "pipelined": PIPELINE in applied,
-        "scale": _scale(call),
+        "scale": _scale(call), "in_place": call.in_place, "order": order,
+        "back": tuple(order.index(dim) for dim in range(len(order))),
+        # Several dimensions are one mode of the kernels' tensors, the batch.
+        "grouped": call.in_place or bool(order),
         "summary": f"{kind}: softmax(Q · Kᵀ · scale) · V over the last two dimensions.",
     }  # fmt: skip
 
