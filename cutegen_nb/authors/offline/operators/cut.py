@@ -51,8 +51,8 @@ class OperatorPart:
 
     @property
     def in_place(self) -> bool:
-        """True if the function takes operands of any strides, at both sizes."""
-        return self.match.in_place and self.scaled.in_place
+        """True if the function takes operands of any strides, as it should at the full size."""
+        return self.match.in_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,10 @@ from cutegen_nb.core.graph import DTYPE_BYTES, Graph, Node, Ref
 
 WIDEST_PARTS = 128
 """Columns of float32 whose tiles in two parts each fit in shared memory."""
+WIDEST_WGMMA = 256
+"""Columns of 16 bits whose tiles fit in shared memory, and whose sums in the registers of a warp group."""
+TMA_ELEMENTS = 8
+"""Elements of 16 bits in 16 bytes: TMA reads rows that are a multiple of it."""
 _VECTOR_BYTES = 16
 """Bytes of the widest copies, TMA's among them; every row has to begin at a multiple of them."""
 _MOST_DIMENSIONS = 4
@@ -23,6 +27,13 @@ def strides_fit(graph: Graph, tensors: tuple[Ref, ...]) -> bool:
     # Wider heads of float32 are multiplied by functions for dense matrices.
     narrow = specs[0].dtype != "float32" or all(spec.shape[-1] <= WIDEST_PARTS for spec in specs)
     return narrow and len(specs[0].shape) <= _MOST_DIMENSIONS
+
+
+def suits_wgmma(graph: Graph, tensors: tuple[Ref, ...]) -> bool:
+    """Return whether TMA reads rows of these widths, and wgmma's sums of them fit in registers."""
+    widest = WIDEST_PARTS if graph.spec(tensors[0]).dtype == "float32" else WIDEST_WGMMA
+    widths = [graph.spec(ref).shape[-1] for ref in tensors]
+    return max(widths) <= widest and not any(width % TMA_ELEMENTS for width in widths)
 
 
 def in_place(graph: Graph, tensors: tuple[Ref, ...]) -> bool:
