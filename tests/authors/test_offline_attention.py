@@ -1,5 +1,7 @@
 """The offline author's attention on the simulator: every strategy, odd sizes, masks and wide heads."""
 
+import re
+
 import pytest
 
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
@@ -40,9 +42,18 @@ def get_inputs():
 """
 
 
+def given(source):
+    return Problem(name="attention", source=source, form=ProblemForm.FUNCTION, function="reference")
+
+
 def menu_of(source):
-    given = Problem(name="attention", source=source, form=ProblemForm.FUNCTION, function="reference")
-    return {item.name for item in OperatorsWriter().menu(trace_facts(given))}
+    return {item.name for item in OperatorsWriter().menu(trace_facts(given(source)))}
+
+
+def kernels_of(source):
+    """Names of the kernels of the first file."""
+    written = OperatorsWriter().write(given(source), trace_facts(given(source)), ())
+    return set(re.findall(r"^def (\w+)_kernel\(", written.source, re.MULTILINE))
 
 
 def check(offline_simulator, source, steps=None):
@@ -174,3 +185,92 @@ def test_the_others_are_right_on_hopper(hopper_simulator, columns):
 def test_hopper_tiles_are_offered_while_offsets_fit_in_32_bits(batch, offered):
     names = menu_of(problem(ATTENTION, (batch, 4096, 4096, 64, 64), ".half()"))
     assert ("attention-wgmma" in names) == offered
+
+
+HEADS = {
+    "slices": "(z.view(2, -1, 2, 32).transpose(1, 2) for z in x.split(64, 2))",
+    "three tensors": "(z.view(2, -1, 2, 32).transpose(1, 2) for z in (x[..., :64], x[..., 64:128] + 1, y))",
+    "one tensor unbound": "x.reshape(2, -1, 3, 2, 32).permute(2, 0, 3, 1, 4).unbind(0)",
+    "one head of keys": "(z.unflatten(2, (-1, 32)).transpose(1, 2) for z in x.split([64, 32, 32, 64], 2)[:3])",
+}
+WAYS = {
+    "plain": ATTENTION,
+    "causal": CAUSAL,
+    "grouped": ATTENTION.replace(")", ", enable_gqa=True)"),
+    "masked": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask.float().to(x.dtype))",
+    "filled": "torch.softmax((q @ k.transpose(-2, -1) / 32**0.5).masked_fill(mask == 0, -math.inf), -1) @ v",
+    "chosen": "torch.softmax(torch.where(mask > 0, q @ k.transpose(-2, -1) / 32**0.5, -1e4), -1) @ v",
+}
+
+
+def module(heads, way, suffix="", back=".transpose(1, 2).reshape(2, -1, 64)", rows=20):
+    """Self-attention of projected inputs, as models write it."""
+    return f"""
+import math
+
+import torch
+import torch.nn.functional as F
+
+def reference(x, mask):
+    y = x[..., 128:] * 2
+    q, k, v = {HEADS[heads]}
+    return ({WAYS[way]}){back}
+
+def get_inputs():
+    return [torch.randn(2, {rows}, 192){suffix}, torch.tril(torch.ones({rows}, {rows}))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("heads", "way", "others"),
+    [
+        ("slices", "causal", set()),
+        ("one tensor unbound", "plain", set()),
+        ("slices", "filled", {"elementwise"}),  # the mask
+        ("one head of keys", "grouped", {"elementwise"}),  # heads of keys and values, repeated
+    ],
+)
+def test_heads_are_neither_copied_before_nor_behind_the_kernel(heads, way, others):
+    assert kernels_of(module(heads, way, ".half()")) == {"attention"} | others
+
+
+IN_PLACE = {
+    "causal in half precision": ("slices", "causal", ".half()"),
+    "plain in float32": ("one tensor unbound", "plain", ""),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_hopper_kernels_read_heads_where_they_lie(hopper_simulator, name):
+    (revision,) = check(hopper_simulator, module(*IN_PLACE[name]), steps=[1])
+    assert revision["applied"][0] in {"attention-wgmma", "attention-fp16x2"}
+
+
+@pytest.mark.parametrize(("way", "step"), [("filled", 1), ("chosen", 0)])
+def test_scores_are_filled_where_a_mask_of_bools_says(offline_simulator, way, step):
+    check(offline_simulator, module("slices", way, ".half()"), steps=[step])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("suffix", ["", ".half()", ".bfloat16()"])
+@pytest.mark.parametrize(
+    ("heads", "way"),
+    # Fewer heads of keys have a flag of their own.
+    [(one, way) for one in HEADS for way in WAYS if (one == "one head of keys") == (way == "grouped")],
+)
+def test_every_strategy_reads_heads_where_they_lie(offline_simulator, hopper_simulator, heads, way, suffix):
+    check(offline_simulator, module(heads, way, suffix), steps=[0, 1, 2])
+    check(hopper_simulator, module(heads, way, suffix), steps=[1])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("back", ["", ".transpose(1, 2)", ".permute(2, 0, 1, 3)"])
+def test_outputs_are_stored_in_any_order_of_rows_and_heads(offline_simulator, hopper_simulator, back):
+    for simulator in (offline_simulator, hopper_simulator):
+        check(simulator, module("slices", "plain", ".half()", back), steps=[1])
+
+
+def test_element_wise_work_behind_attention_keeps_a_kernel_of_its_own():
+    source = problem(f"torch.relu({ATTENTION})", ("1, 2", 10, 10, 32, 32), "")
+    assert "fuse-tail" not in menu_of(source)
+    assert kernels_of(source) == {"attention", "elementwise"}

@@ -238,7 +238,7 @@ def host_view(op: Op, sizes: Sizes, *, dense: bool = True) -> str:
     source = op.args[0]
     assert isinstance(source, Name)
     if op.op == "permute":
-        # Only a function of PyTorch's takes such a view, and it takes it as it lies in memory.
+        # Only functions that take such a view as it lies in memory have one.
         return f"{op.name} = {source.name}.permute({', '.join(map(str, op.dims))})"
     if op.op == "spread":
         return f"{op.name} = {str(dict(op.kwargs)['text']).format(*op.operands)}"
@@ -246,7 +246,7 @@ def host_view(op: Op, sizes: Sizes, *, dense: bool = True) -> str:
     rest = op.args[1:]
     if op.op in ("view", "expand"):
         extents = ", ".join(sizes.number(extent) for extent in op.shape)
-        return f"{op.name} = dense({source.name}.{op.op}({extents}))"
+        return f"{op.name} = {whole.format(f'{source.name}.{op.op}({extents})')}"
     if kind in ("select", "narrow", "diagonal", "unfold") and all(isinstance(item, int) for item in rest):
         arguments = ", ".join(str(item) for item in rest)
         return f"{op.name} = {whole.format(f'{source.name}.{kind}({arguments})')}"

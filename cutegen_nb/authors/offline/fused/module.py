@@ -183,7 +183,7 @@ def _add_host_views(
     for op in plan.host_views:
         if op.name in wanted and op.name not in viewed:
             viewed.add(op.name)
-            work.append(host_view(op, sizes, dense=op.name not in plan.pitches))
+            work.append(host_view(op, sizes, dense=op.name not in plan.in_place | plan.pitches.keys()))
 
 
 def _launch(

@@ -10,6 +10,7 @@ tensor, each by the kernel that makes it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from cutegen_nb.authors.offline.expressions.expressions import Expr, Leaf, ValueType, kind_of, leaves
@@ -23,7 +24,8 @@ from cutegen_nb.authors.offline.fused.lowering import (
     SplitNeededError,
     regroup,
 )
-from cutegen_nb.authors.offline.graph.ir import Extent, GraphProgram, Name, Op, Shape, elements
+from cutegen_nb.authors.offline.graph.in_place import taken_in_place
+from cutegen_nb.authors.offline.graph.ir import Extent, GraphProgram, HostCall, Name, Op, Shape, elements
 from cutegen_nb.authors.offline.graph.pitches import Pitch, pitches
 from cutegen_nb.core.errors import Declined
 
@@ -87,6 +89,8 @@ class KernelPlan:
     """Kernels, and operations that are calls; at least one."""
     host_views: tuple[Op, ...]
     """Views of memory that the host makes, in order."""
+    in_place: AbstractSet[str]
+    """Views among them that need not be dense: only functions that take any strides use them."""
     temporaries: tuple[str, ...]
     """Operations stored between kernels that are no output, and that no call takes."""
     pitches: Mapping[str, Pitch]
@@ -140,17 +144,17 @@ def _draft(shape: Shape, reduced: tuple[int, ...]) -> _Draft:
 class _Planner:
     def __init__(self, program: GraphProgram, *, fuse: bool, merge: bool) -> None:
         self.program = program
-        self.fuse = fuse
-        self.merge = merge
+        self.fuse, self.merge = fuse, merge
         self.host_views: set[str] = set()
         self.calls = {op.name for op in program.ops.values() if op.call}
         self.joined = {op.name for op in program.ops.values() if op.op == "cat"}
         self.targets = {part for name in self.joined for part in program.ops[name].operands}
+        self.in_place = taken_in_place(program)
         for name in program.outputs:
             self._keep(name)
         for call in self.calls:
             for name in program.ops[call].operands:
-                self._keep(name, program.ops[call])
+                self._keep(name, program.ops[call].call)
         # A kernel reads such a view from memory in any plan: found one by one, each would restart the plan.
         for name, op in program.ops.items():
             if op.op.startswith("host_view") and name not in self.host_views:
@@ -167,33 +171,30 @@ class _Planner:
                 self._store_operand_of(problem.value)
         raise Declined("the offline author found no order of kernels for this graph")
 
-    def _keep(self, name: str, call: Op | None = None) -> None:
+    def _keep(self, name: str, call: HostCall | None = None) -> None:
         """Store a value in memory, because a call takes it or because it is an output."""
         if name in self.program.buffers or name in self.made or self.program.ops[name].reduction:
             return
         op = self.program.ops[name]
-        strided = call is not None and call.call is not None and not call.call.function
-        if op.op in ("view", "spread") or op.op.startswith("host_view") or (strided and op.op == "permute"):
-            source = op.args[0]
-            assert isinstance(source, Name)
+        library = call is not None and not call.function
+        strided = name in self.in_place or (library and op.op == "permute")
+        if op.op in ("view", "spread") or op.op.startswith("host_view") or strided:
             self.host_views.add(name)
-            self._keep(source.name, call)
+            self._keep(op.operands[0], call)
         else:
             self.targets.add(name)
 
     def _store_operand_of(self, view: str) -> None:
-        op = self.program.ops[view]
-        source = op.args[0]
-        assert isinstance(source, Name)
+        source = self.program.ops[view].operands[0]
         self.host_views.add(view)
         self.targets.discard(view)
-        if source.name in self.program.buffers or source.name in self.host_views | self.made:
+        if source in self.program.buffers or source in self.host_views | self.made:
             return
-        op = self.program.ops[source.name]
+        op = self.program.ops[source]
         if op.op == "view" and set(op.operands) <= self.made | self.host_views | self.program.buffers.keys():
-            self.host_views.add(source.name)  # nothing is to be computed: a kernel would copy
+            self.host_views.add(source)  # nothing is to be computed: a kernel would copy
         elif not op.reduction:
-            self.targets.add(source.name)
+            self.targets.add(source)
 
     @property
     def made(self) -> set[str]:
@@ -208,9 +209,7 @@ class _Planner:
         self.drafts, self.producer = [], {}
         for op in self.program.ops.values():
             if op.name in self.host_views:
-                source = op.args[0]
-                assert isinstance(source, Name)
-                self.producer[op.name] = self.producer.get(source.name, -1)
+                self.producer[op.name] = self.producer.get(op.operands[0], -1)
             elif op.call:
                 self.drafts.append(op)
                 self.producer[op.name] = len(self.drafts) - 1
@@ -242,6 +241,7 @@ class _Planner:
             program=self.program,
             steps=steps,
             host_views=views,
+            in_place=self.in_place,
             temporaries=temporaries,
             pitches=pitches(self.program, views, rows | taken),
         )

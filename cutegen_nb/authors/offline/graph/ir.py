@@ -78,11 +78,13 @@ class HostCall:
     """Expression with ``{}`` for each tensor operand, and for each extent behind them:
     ``conv(self.launch, {}, {})``."""
     function: str = ""
-    """Name of the generated function, which takes dense tensors; empty for one of PyTorch's."""
+    """Name of the generated function; empty for one of PyTorch's."""
     extents: tuple[Extent, ...] = ()
     """Numbers that the call takes besides the tensors."""
     results: int = 1
     """Number of tensors that the call returns; an operation ``result`` stands for each after the first."""
+    in_place: bool = False
+    """True if the generated function takes tensors of any strides, as views lie in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,11 +71,14 @@ class FunctionCall:
     """Tensors that the function takes, in order."""
     outputs: tuple[int, ...] = (0,)
     """Positions of the values that the function returns among the node's outputs."""
+    in_place: bool = False
+    """True if the function takes tensors of any strides."""
 
     @property
     def call(self) -> HostCall:
         """Call of the function in ``forward``."""
-        return function_call(self.name, len(self.operands), len(self.outputs))
+        call = function_call(self.name, len(self.operands), len(self.outputs))
+        return replace(call, in_place=self.in_place)
 
 
 def function_call(name: str, operands: int, results: int = 1) -> HostCall:

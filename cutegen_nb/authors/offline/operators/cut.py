@@ -49,6 +49,11 @@ class OperatorPart:
     flops: int
     """FLOPs of the nodes at the full size, of all parts that share the function."""
 
+    @property
+    def in_place(self) -> bool:
+        """True if the function takes operands of any strides, as it should at the full size."""
+        return self.match.in_place
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutProblem:
@@ -87,6 +92,7 @@ class CutProblem:
             scaled_attributes=part.scaled.attributes,
             shape=op.shape,
             dtype=op.dtype,
+            in_place=part.in_place,
             tail=tail,
         )
 
@@ -137,6 +143,7 @@ def cut(facts: ProblemFacts, writers: tuple[OperatorWriter, ...], library: Libra
             name=part.name,
             operands=part.match.operands,
             outputs=(part.match.result.index, *(ref.index for ref in part.match.more)),
+            in_place=part.in_place,
         )
         for part in parts
     }

@@ -30,13 +30,15 @@ class OperatorMatch:
     """FLOPs, of nodes that the author made itself; None for those that the trace's operations have."""
     steps: int = 1
     """Number of parts of the work that wait for one another."""
+    in_place: bool = False
+    """True if the function takes operands of any strides, as views lie in memory; else they are dense."""
     shared: bool = False
     """True if matches of equal attributes share one function, which takes no element-wise work along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandTensor:
-    """Tensor argument of a generated function; row-major and dense when the function is called."""
+    """Tensor argument of a generated function; row-major and dense unless the call is `in_place`."""
 
     name: str
     """Name of the parameter, unique in the call."""
@@ -77,6 +79,8 @@ class OperatorCall:
     """Extents of the output."""
     dtype: str
     """dtype of the output."""
+    in_place: bool = False
+    """True if the operands may have any strides."""
     tail: OperatorTail | None = None
     """Element-wise work on each output element; its dtype is that of the output."""
 

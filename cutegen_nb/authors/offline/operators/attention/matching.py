@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from cutegen_nb.analysis.problem.causal import causal_mask
 from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.operators.attention.strides import (
+    in_place,
+    kept_columns,
+    strides_fit,
+    suits_wgmma,
+)
 from cutegen_nb.authors.offline.operators.operator import OperatorMatch
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
@@ -26,9 +33,15 @@ class AttentionAttributes:
     causal: bool = False
     """True if a query has no weight for later keys."""
     masked: bool = False
-    """True if the fourth operand is added to the scores."""
+    """True if the fourth operand is a mask, which is added to the scores unless `fill` is a number."""
+    fill: float | None = None
+    """Number in the place of the scores where the elements of a mask of bools are `hidden`."""
+    hidden: bool = True
+    """Element of such a mask that takes a score away."""
     safe: bool = False
     """True if a query without keys has the output 0; else it has NaN."""
+    order: tuple[int, ...] = ()
+    """Dimensions of softmax(…) · V in the order in which the output has them; empty for their own."""
 
 
 @dataclass(slots=True)
@@ -47,14 +60,24 @@ class _Walk:
         self.nodes |= {node.name, *passed}
         return node
 
-    def operand(self, value: Argument, batches: tuple[int, ...] | None = None) -> Ref | None:
+    def shapes_of(self, value: Argument) -> Iterator[tuple[Ref, set[str]]]:
+        """Yield the tensors that `value` is a view of, the furthest first, with the views behind each."""
+        made, passed = self.past_views(value)
+        if isinstance(made, Ref):
+            yield made, passed
+        for node in self.graph.nodes:
+            if node.name in passed:
+                passed = passed - {node.name}
+                yield Ref(node.name), passed
+
+    def operand(self, value: Argument, batches: tuple[int, ...]) -> Ref | None:
         """Return the tensor behind the views of `value`, which are taken along.
 
-        With `batches`, dimensions before the last two, it is the furthest one that has them: heads of keys
-        that serve several queries are repeated before the attention.
+        It is the furthest one with the dimensions `batches` before the last two: heads of keys that serve
+        several queries are repeated before the attention.
         """
         made, passed = self.past_views(value)
-        if batches is not None and isinstance(made, Ref) and self.graph.spec(made).shape[:-2] != batches:
+        if isinstance(made, Ref) and self.graph.spec(made).shape[:-2] != batches:
             return self._with_batches(value, batches)
         self.nodes |= passed
         return made if isinstance(made, Ref) else None
@@ -89,30 +112,59 @@ class _Walk:
 
 def attentions_of(graph: Graph) -> tuple[OperatorMatch, ...]:
     """Find every attention of a graph."""
-    found = (_attention(graph, node) for node in graph.nodes if short_name(node.op) == "bmm")
-    return tuple(match for match in found if match is not None)
+    products = [node for node in graph.nodes if short_name(node.op) == "bmm"]
+    return tuple(match for node in products for match in _matches(graph, node))
 
 
-def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
+def _matches(graph: Graph, product: Node) -> tuple[OperatorMatch, ...]:
+    """Attentions that end in `product`: first with a permutation behind it, then without."""
+    found = tuple(_attentions(graph, product))
+    permuted = (_permuted(graph, match) for match in found)
+    return (*(match for match in permuted if match is not None), *found)
+
+
+def _attentions(graph: Graph, product: Node) -> Iterator[OperatorMatch]:
+    """Yield the attention with the queries in each shape that they are viewed in, the furthest first."""
     walk = _Walk(graph)
     walk.nodes.add(product.name)
     softmax = _softmax_of(walk, product.args[0])
     if softmax is None:
-        return None
-    safe, scores = softmax
+        return
+    safe, softened = softmax
+    scores, passed = walk.past_views(softened)  # a softmax of half precision converts its operand
+    walk.nodes |= passed
     causal, scores = _causal(walk, scores)
-    mask, scores = _mask(walk, scores)
+    filled, mask, scores = _filled(walk, scores)
+    if mask is None:
+        mask, scores = _mask(walk, scores)
     scale, scores = _scale(walk, scores)
     first = walk.through(scores, "bmm")
     if first is None:
-        return None
+        return
     (of_q, query), (of_k, key) = (_scale(walk, value) for value in first.args[:2])
-    q = walk.operand(query)
-    if q is None:
-        return None
+    attributes = replace(filled, scale=scale * of_q * of_k, causal=causal, masked=mask is not None, safe=safe)
+    for q, passed in walk.shapes_of(query):
+        one = _Walk(graph, walk.nodes | passed)
+        match = _with_operands(one, product, (q, key, mask), attributes)
+        if match is not None:
+            yield match
+
+
+def _with_operands(
+    walk: _Walk,
+    product: Node,
+    operands: tuple[Ref, Argument, Ref | None],
+    attributes: AttentionAttributes,
+) -> OperatorMatch | None:
+    """Return the attention of these queries, with the keys and values in their shape."""
+    graph = walk.graph
+    q, key, mask = operands
     batches = graph.spec(q).shape[:-2]
     k, v = _keys(walk, key, batches), walk.operand(product.args[1], batches)
     if k is None or v is None or not _fit(graph, (q, k, v)):
+        return None
+    # Without wgmma, which two products and a softmax use, attention may be the slower choice on Hopper.
+    if attributes.fill is not None and not suits_wgmma(graph, (q, k, v)):
         return None
     if mask is not None and not _expands(
         graph.spec(mask).shape, (*graph.spec(q).shape[:-1], graph.spec(k).shape[-2])
@@ -125,10 +177,24 @@ def _attention(graph: Graph, product: Node) -> OperatorMatch | None:
         nodes=frozenset(walk.nodes),
         result=result,
         operands=(q, k, v) if mask is None else (q, k, v, mask),
-        attributes=AttentionAttributes(
-            scale=scale * of_q * of_k, causal=causal, masked=mask is not None, safe=safe
-        ),
+        attributes=attributes,
         name="attention",
+        in_place=in_place(graph, (q, k, v)),
+    )
+
+
+def _permuted(graph: Graph, match: OperatorMatch) -> OperatorMatch | None:
+    """Return the match with the permutation of its result, as of heads and rows, where it can store so."""
+    users = [node for node in graph.nodes if match.result in operands(node)]
+    order = kept_columns(users[0]) if len(users) == 1 and match.result not in graph.outputs else None
+    if order is None or not strides_fit(graph, match.operands[:3]):
+        return None
+    assert isinstance(match.attributes, AttentionAttributes)
+    return replace(
+        match,
+        nodes=match.nodes | {users[0].name},
+        result=Ref(users[0].name),
+        attributes=replace(match.attributes, order=order),
     )
 
 
@@ -175,6 +241,25 @@ def _causal(walk: _Walk, value: Argument) -> tuple[bool, Argument]:
         return False, value
     walk.nodes |= {node.name, *(one.name for one in mask)}
     return True, node.args[1]
+
+
+def _filled(walk: _Walk, value: Argument) -> tuple[AttentionAttributes, Ref | None, Argument]:
+    """Take ``where(mask, number, scores)`` along, or the other way round. The attributes lack the rest."""
+    node = walk.graph.node(value.name) if isinstance(value, Ref) else None
+    none = AttentionAttributes(scale=1.0)
+    if node is None or short_name(node.op) != "where":
+        return none, None, value
+    mask, taken, other = node.args
+    hidden = not isinstance(taken, Ref)
+    fill, scores = (taken, other) if hidden else (other, taken)
+    if isinstance(fill, bool) or not isinstance(fill, int | float) or not isinstance(scores, Ref):
+        return none, None, value
+    if not isinstance(mask, Ref):
+        return none, None, value
+    if walk.graph.spec(mask).dtype != "bool" or walk.graph.spec(scores).shape != node.outputs[0].shape:
+        return none, None, value
+    walk.nodes.add(node.name)
+    return replace(none, fill=float(fill), hidden=hidden), mask, scores
 
 
 def _mask(walk: _Walk, value: Argument) -> tuple[Ref | None, Argument]:

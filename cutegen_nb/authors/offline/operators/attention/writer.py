@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from cutegen_nb.authors.offline.graph.ir import elements
@@ -21,6 +22,7 @@ from cutegen_nb.authors.offline.operators.attention.strategies import (
     WGMMA,
     WGMMA_STRATEGY,
 )
+from cutegen_nb.authors.offline.operators.attention.strides import TMA_ELEMENTS, WIDEST_PARTS, WIDEST_WGMMA
 from cutegen_nb.authors.offline.operators.operator import (
     OperatorCall,
     OperatorMatch,
@@ -33,12 +35,6 @@ from cutegen_nb.core.strategy import Strategy
 
 _WIDEST = 1024
 """Columns of V whose sums fit in the registers of a CTA."""
-_WIDEST_WGMMA = 256
-"""Columns of Q and V whose tiles fit in shared memory, and whose sums in the registers of a warp group."""
-_WIDEST_PARTS = 128
-"""The same for tiles in two parts each."""
-_TMA_ELEMENTS = 8
-"""Elements of 16 bits in 16 bytes: TMA reads rows that are a multiple of it."""
 
 
 class AttentionWriter:
@@ -49,9 +45,7 @@ class AttentionWriter:
         return attentions_of(graph)
 
     def menu(self, call: OperatorCall) -> tuple[Strategy, ...]:
-        """List the strategies. Raises Declined for work after the attention that it cannot take along."""
-        if call.tail is not None:
-            raise Declined("the offline author writes no element-wise work into an attention")
+        """List the strategies."""
         hopper = _hopper_strategy(call)
         if max(call.shape[-1].full, call.shape[-1].scaled) > _WIDEST:
             return () if hopper is None else (hopper,)
@@ -62,7 +56,9 @@ class AttentionWriter:
         return hopper, *(replace(one, architectures=BUT_HOPPER) for one in others)
 
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
-        """Write the kernel of the furthest strategy in `applied`."""
+        """Write the kernel of the furthest strategy in `applied`. Raises Declined for a tail."""
+        if call.tail is not None:
+            raise Declined("the offline author writes no element-wise work into an attention")
         values = _values(call, applied)
         if PRODUCTS in applied:
             scores, outputs = products_text(call)
@@ -85,10 +81,10 @@ def _hopper_strategy(call: OperatorCall) -> Strategy | None:
     shapes = [call.shape, *(item.shape for item in call.operands[:3])]
     parts = 2 if call.dtype == "float32" else 1
     counted = all(parts * elements(shape).full <= LARGEST_TENSOR for shape in shapes)
-    aligned = not any(width % _TMA_ELEMENTS for width in widths) and attributes.scale > 0
+    aligned = not any(width % TMA_ELEMENTS for width in widths) and attributes.scale > 0
     if call.dtype != "float32":
-        return WGMMA_STRATEGY if aligned and counted and max(widths) <= _WIDEST_WGMMA else None
-    if max(widths) <= _WIDEST_PARTS:
+        return WGMMA_STRATEGY if aligned and counted and max(widths) <= WIDEST_WGMMA else None
+    if max(widths) <= WIDEST_PARTS:
         return PARTS_STRATEGY if aligned and counted else None
     return PRODUCTS_STRATEGY if suits_products(call) else None
 
@@ -99,16 +95,29 @@ def _values(call: OperatorCall, applied: tuple[str, ...]) -> dict[str, object]:
     operands = [item.name for item in call.operands]
     tensors = ["mQ", "mK", "mV", *(["mMask"] if attributes.masked else []), "mO"]
     kind = "Causal attention" if attributes.causal else "Attention"
+    order = attributes.order
     return {
         "name": call.name, "NAME": call.name.upper(), "q": operands[0], "k": operands[1], "v": operands[2],
-        "mask": operands[3] if attributes.masked else "", "causal": attributes.causal,
-        "safe": attributes.safe, "dtype": call.dtype,
+        "mask": operands[3] if attributes.masked else "", "fill": _fill(attributes),
+        "causal": attributes.causal, "safe": attributes.safe, "dtype": call.dtype,
         "params": ", ".join(f"{item}: cute.Tensor" for item in tensors), "arguments": ", ".join(tensors),
         "torch_params": ", ".join(f"{item}: torch.Tensor" for item in operands),
         "launched": ", ".join(tensors), "tf32": call.dtype == "float32", "pipelined": PIPELINE in applied,
-        "scale": _scale(call),
+        "scale": _scale(call), "in_place": call.in_place, "order": order,
+        "back": tuple(order.index(dim) for dim in range(len(order))),
+        # Several dimensions are one mode of the kernels' tensors, the batch.
+        "grouped": call.in_place or bool(order),
         "summary": f"{kind}: softmax(Q · Kᵀ · scale) · V over the last two dimensions.",
     }  # fmt: skip
+
+
+def _fill(attributes: AttentionAttributes) -> str:
+    """Number for a score, with the condition on the mask's element ``{}``; empty for a mask to add."""
+    if attributes.fill is None:
+        return ""
+    infinite = attributes.fill == -math.inf
+    number = "-cutlass.Float32.inf" if infinite else f"cutlass.Float32({attributes.fill!r})"
+    return f"{number} if {{}} {'!=' if attributes.hidden else '=='} cutlass.Uint8(0) else"
 
 
 def _scale(call: OperatorCall) -> str:
