@@ -62,11 +62,11 @@ test: $(READY) ## Every part of the package, one walk through the panel; without
 	$(BIN)/python -m pytest -m "not gpu and not long" $(PARALLEL)
 
 # The browser's tests in a run of their own: those of a file share a page, so they stay on one process.
-test-long: $(READY) ## The rest of the panel's tests, the quickstart and the lessons, every exploit, 100 bad candidates, 10,000 mutated inputs, 50 kills
+test-long: $(READY) ## The rest of the panel's tests, the quickstart and some lessons, every exploit, 60 bad candidates, 10,000 mutated inputs, 50 kills
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "(long or sampled) and not sweep and not gpu and not browser" $(PROCESSES) --dist=worksteal
 	CUTEGEN_LONG=1 $(BIN)/python -m pytest -m "long and browser and not sweep" $(PARALLEL) tests/browser
 
-test-sweeps: $(READY) ## The cases of sweeps that `make test-long` leaves out: after work on the offline author, not in CI
+test-sweeps: $(READY) ## The cases of sweeps that `make test-long` leaves out, and all lessons: after work on the offline author or the simulator, not in CI
 	$(BIN)/python -m pytest -m "sweep and not gpu" $(PROCESSES) --dist=worksteal tests
 
 test-public: $(READY) $(PUBLIC)/.fetched ## Over 200 public CuTe DSL programs, CUTLASS's among them, through `cutegen-nb simulate`: about an hour

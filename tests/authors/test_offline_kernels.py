@@ -248,7 +248,7 @@ def declined_or_revisions(offline_simulator, source, **options):
     return answer
 
 
-@pytest.mark.every(test=5, long=2)
+@pytest.mark.every(test=6, long=3)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
     answer = declined_or_revisions(offline_simulator, f"import torch\n{PROBLEMS[name]}", steps=ENDS)

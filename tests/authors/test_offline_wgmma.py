@@ -38,8 +38,7 @@ PRODUCTS = {
                                   "B": "torch.randn(K, N) * 1e-6"}),
 }  # fmt: skip
 SIMULATED = ("both transposed half", "infinity", "gelu half")
-"""Simulated in every run; the others in `make test-long`."""
-LONG = bool(os.environ.get("CUTEGEN_LONG"))
+"""Simulated in every run; the others by `make test-sweeps`."""
 LARGEST_ERROR = {"float32": 2e-5, "float16": 1e-2, "bfloat16": 4e-2}
 """In units of the output's root mean square, by dtype.
 
@@ -69,10 +68,17 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
     return {name: found[stem] for name, stem in stems.items()}
 
 
-@pytest.mark.sampled
 @pytest.mark.slow
 def test_products_are_right_and_clean_without_a_gpu(tmp_path):
-    assert_right(results(tmp_path, PRODUCTS if LONG else SIMULATED, CUDA_VISIBLE_DEVICES=""))
+    assert_right(results(tmp_path, SIMULATED, CUDA_VISIBLE_DEVICES=""))
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.sweep
+def test_the_other_products_are_right_and_clean_without_a_gpu(tmp_path):
+    others = [name for name in PRODUCTS if name not in SIMULATED]
+    assert_right(results(tmp_path, others, CUDA_VISIBLE_DEVICES=""))
 
 
 @pytest.mark.gpu

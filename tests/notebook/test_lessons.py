@@ -65,6 +65,7 @@ def run_under_nbmake(path: Path, folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.every(long=3)
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_runs_under_nbmake(path, tmp_path):
     copy = run_under_nbmake(path, tmp_path)

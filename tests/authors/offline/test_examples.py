@@ -26,7 +26,7 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_120a")
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=8, long=2)
+@pytest.mark.every(test=8, long=4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_is_right_on_the_simulator(offline_simulator, hopper_simulator, name):
     item = EXAMPLES[name]

@@ -78,7 +78,7 @@ def check(offline_simulator, expression, inputs, steps=None):
     return answer["revisions"]
 
 
-@pytest.mark.every(test=12, long=3)
+@pytest.mark.every(test=12, long=4)
 @pytest.mark.parametrize("name", SCANS)
 def test_strategies_scan_as_torch_does(offline_simulator, name):
     assert len(check(offline_simulator, *SCANS[name])) > 1

@@ -98,7 +98,7 @@ def check(offline_simulator, source, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=7, long=3)
+@pytest.mark.every(test=8, long=4)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_strategies_select_as_torch_does(offline_simulator, name):
     body, inputs = SELECTIONS[name]
