@@ -23,6 +23,8 @@ gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background jobs ignore it, and the processes that a test interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the same of what runs under nohup
 os.environ.pop("COLUMNS", None)
 """pytest-xdist gives its workers one, by which our text is folded; a test that is about folding sets its own."""
 
