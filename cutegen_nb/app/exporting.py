@@ -142,7 +142,8 @@ def export_packed(whole: PackedSession, path: str) -> str:
         write_bundle(whole, target, versions())
     except OSError as error:
         raise _not_written(path, error) from error
-    return f"{target}: {whole.name} whole, {whole.rounds} rounds."
+    rounds = "1 round" if whole.rounds == 1 else f"{whole.rounds} rounds"
+    return f"{target}: {whole.name} whole, {rounds}."
 
 
 def _not_written(path: str, error: OSError) -> UsageError:

@@ -279,6 +279,14 @@ class Notebook:
         """Wait for words in the panel below a cell."""
         self.until(lambda: words in _shown_text(self.panel(index)), what=repr(words))
 
+    def until_revision(self, index: int, number: int) -> None:
+        """Wait until the panel below a cell asks about a round's revision."""
+        asked = tuple(f"r{number} waits for you: {words}?" for words in _AT_REVISION)
+        self.until(
+            lambda: any(words in _shown_text(self.panel(index)) for words in asked),
+            what=f"r{number} to decide on",
+        )
+
     def until_output(self, index: int, words: str) -> None:
         """Wait for words anywhere in the outputs of a cell."""
         self.until(lambda: words in _shown_text(self.outputs(index)), what=repr(words))
@@ -389,10 +397,7 @@ class Sitting:
         self.notebook.until(is_shown, PATIENCE_S, repr(words))
 
     def at_revision(self, number: int) -> None:
-        asked = tuple(f"r{number} waits for you: {words}?" for words in _AT_REVISION)
-        self.notebook.until(
-            lambda: any(words in self.shown() for words in asked), what=f"r{number} to decide on"
-        )
+        self.notebook.until_revision(self.index, number)
 
     def ask(self, number: int) -> None:
         """Send the request for a round, and wait for its revision."""

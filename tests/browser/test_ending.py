@@ -60,7 +60,7 @@ def test_kernel_and_session_are_written_by_clicks_and_the_panel_opens_again(sit)
     gives_way(session)
     until_ended(session, "It passed tier C")
     press(session, "Save the session")
-    until_ended(session, "whole, 2 rounds")
+    until_ended(session, "whole, 1 round")
     assert (folder / f"{session.name}.cutegen").is_file()
 
 

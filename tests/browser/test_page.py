@@ -287,7 +287,8 @@ def test_a_restarted_kernel_takes_the_session_up_again(make_notebook, lab, kerne
     notebook.run(resumed)
     assert "taken_up" in notebook.text(resumed)
     _press(notebook, resumed, "Ask", "send the request?")
-    _press(notebook, resumed, "Approve", "build on it?")
+    notebook.until_revision(resumed, 1)
+    _press(notebook, resumed, "Approve", "r1 waits for you")
     notebook.until_panel(resumed, "r2 waits for you")
     path = lab.folder / folder / "sessions.sqlite"
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

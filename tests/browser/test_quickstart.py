@@ -26,10 +26,10 @@ def test_a_newcomer_runs_the_quickstart_and_the_saved_file_shows_every_round(mak
     for index in range(magic + 1):
         notebook.run(index)
     for number in range(3):
-        for name, question in (("Ask", "send the request?"), ("Approve", "build on it?")):
-            words = f"r{number} waits for you: {question}"
-            notebook.until_panel(magic, words)
-            notebook.panel(magic).get_by_role("button", name=name, exact=True).click()
+        notebook.until_panel(magic, f"r{number} waits for you: send the request?")
+        notebook.panel(magic).get_by_role("button", name="Ask", exact=True).click()
+        notebook.until_revision(magic, number)
+        notebook.panel(magic).get_by_role("button", name="Approve", exact=True).click()
     notebook.until(lambda: not notebook.panel(magic).count(), what="the panel to give way to the record")
     for index in range(magic + 1, len(sources)):
         notebook.run(index)
