@@ -327,6 +327,19 @@ def test_floats_made_64_bit_integers_can_be_judged():
     assert is_ill_defined(Whole(), [beyond], [Whole()(beyond)])
 
 
+def test_the_order_of_numbers_below_the_normal_range_says_nothing():
+    """A GPU's exponential may flush them: a router's second choice among far probabilities is no one's fault."""
+
+    class Second(torch.nn.Module):
+        def forward(self, x):
+            return torch.topk(torch.softmax(x, dim=-1), 2).indices
+
+    near = torch.arange(8.0).flip(0).repeat(4, 1)
+    far = torch.where(near == 7.0, 95.0, near)  # exp(6 - 95) is 2e-39
+    assert not is_ill_defined(Second(), [near], [Second()(near)])
+    assert is_ill_defined(Second(), [far], [Second()(far)])
+
+
 class Doubled(torch.nn.Module):
     def forward(self, x):
         return x * 2.0

@@ -60,7 +60,9 @@ def test_help_says_that_the_cell_is_a_program_of_its_own(unattended: Kernel):
 
 
 def test_a_cell_runs_and_shows_its_output_its_launches_and_its_lines(unattended: Kernel):
+    unattended.run("from cutegen_nb.notebook import simulate\nsimulate.LATE_S = float('inf')")
     ran = unattended.run("%%simulate --name doubled\n" + DOUBLES.replace("SHIFT", "0"))
+    unattended.run("simulate.LATE_S = 10.0")
     assert ran.status == "ok", ran.error
     assert ran.text == "sum 128.0 {'braces': '{x}'}\n"
     (shown,) = ran.outputs

@@ -21,7 +21,7 @@ from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.numerics import tolerance
 from cutegen_nb.evaluator.numerics.distance import root_mean_square
 from cutegen_nb.evaluator.trial import compare
-from cutegen_nb.evaluator.trial.compare import element_count, float64_by_default, tensors_of
+from cutegen_nb.evaluator.trial.compare import cloned, element_count, float64_by_default, tensors_of
 
 _MULTIPLE = 8.0
 """Widened gate as a multiple of the answer's change when inputs move by one unit in the last place."""
@@ -191,7 +191,8 @@ def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Seq
 
     That is so where more than a sixteenth of an output turns with the last bits of the inputs: the order of
     equal elements, say. It is also so where a number was converted to an integer type that cannot hold it: no
-    standard defines the result (C17, 6.3.1.4).
+    standard defines the result (C17, 6.3.1.4). And where an integer turns with numbers below the normal
+    range, such as far probabilities of a softmax: GPUs may take them for zero (ex2.approx.ftz does).
     """
     whole = [index for index, item in enumerate(wanted) if item.numel() and not item.is_floating_point()]
     if not whole or any(wanted[index].is_complex() for index in whole):
@@ -200,10 +201,17 @@ def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Seq
         # Also on the inputs as they are: 0 / 0 is NaN only while neither zero is moved.
         compare.oracle(reference, drawn, wanted)
         first, *rest = _moved_answers(reference, drawn, wanted, draws=2, steps=1) or [()]
-    return conversions.undefined or any(
-        bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
-        for one in rest
-        for index in whole
+    with _NoSubnormals():
+        flushed = tensors_of(reference(*cloned(drawn)))
+    turned = any(not torch.equal(flushed[index], wanted[index]) for index in whole)
+    return (
+        conversions.undefined
+        or turned
+        or any(
+            bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
+            for one in rest
+            for index in whole
+        )
     )
 
 
@@ -232,6 +240,26 @@ class _Conversions(TorchDispatchMode):
             # Conversion truncates towards zero first. NaN is in no range.
             inside = (whole >= float(limits.min)) & (whole < float(limits.max) + 1.0)
             self.undefined |= not bool(inside.all())
+        return result
+
+
+class _NoSubnormals(TorchDispatchMode):
+    """Dispatch mode that makes results below the normal range of their type zero."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Run the operation and flush its results in place, unless they are views of an argument."""
+        result = func(*args, **(kwargs or {}))
+        if func.is_view:
+            return result
+        for item in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(item, torch.Tensor) and item.is_floating_point():
+                item.masked_fill_(item.abs() < torch.finfo(item.dtype).tiny, 0.0)
         return result
 
 
