@@ -160,12 +160,18 @@ def reversed_sort(x, *, dim, stable):
     return values, x.shape[dim] - 1 - places
 
 
-def look(reference, drawn, found, want, gate=None):
+def look(reference, drawn, found, want, gate=None, *, longest_sum=1.0):  # noqa: PLR0913 - a comparison
     """Comparison of one output."""
     truth, _ = comparing.oracle(reference, drawn, [want])
     gates = [gate or correctness.find_tolerance(want, truth[0], 1.0)]
     return compare_outputs(
-        reference=reference, drawn=drawn, leaves=[found], wanted=[want], truth=truth, gates=gates
+        reference=reference,
+        drawn=drawn,
+        leaves=[found],
+        wanted=[want],
+        truth=truth,
+        gates=gates,
+        longest_sum=longest_sum,
     )
 
 
@@ -327,13 +333,52 @@ def test_floats_made_64_bit_integers_can_be_judged():
     assert is_ill_defined(Whole(), [beyond], [Whole()(beyond)])
 
 
+class Router(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(1024, 16, bias=False)
+
+    def forward(self, x):
+        return torch.topk(self.gate(x), 2).indices
+
+
+def test_choices_that_turn_with_the_order_of_additions_pass():
+    """Sums of 1024 terms, one term after another: a few near scores come in another order."""
+    torch.manual_seed(0)
+    router, x = Router().requires_grad_(requires_grad=False), torch.randn(1 << 11, 1024)
+    between = router.gate.weight[0] - router.gate.weight[1]
+    x -= (x @ between / between.dot(between))[:, None] * between  # two scores of each row are nearly equal
+    x[:1000] += 5e-7 * torch.randn(1000, 1) * between
+    x[1000:] += between
+    want, sums = router(x), torch.zeros(1 << 11, 16)
+    for column, weight in zip(x.T, router.gate.weight.T, strict=True):
+        sums += column[:, None] * weight
+    serial = torch.topk(sums, 2).indices
+    assert 0 < int((serial != want).sum()) < 200
+    assert not look(router, [x], serial, want).outputs[0].matches, "more than last bits of the inputs"
+    assert look(router, [x], serial, want, longest_sum=2048.0).outputs[0].matches
+    coarse = torch.topk(x.bfloat16().float() @ router.gate.weight.T, 2).indices
+    assert not look(router, [x], coarse, want, longest_sum=2048.0).outputs[0].matches
+
+
+class Second(torch.nn.Module):
+    def forward(self, x):
+        return torch.topk(torch.softmax(x, dim=-1), 2).indices
+
+
+def test_the_order_of_equal_elements_says_nothing():
+    """A row of zeros, as the judge makes them: each expert of a router has the same probability."""
+    x = torch.randn(64, 16)
+    assert not is_ill_defined(Second(), [x], [Second()(x)])
+    x[4] = 0.0
+    assert is_ill_defined(Second(), [x], [Second()(x)])
+    first = torch.nn.Module()
+    first.forward = lambda x: x.argmax(dim=-1)  # the first, by definition
+    assert not is_ill_defined(first, [x.clamp(min=0.0) + x[4]], [first(x.clamp(min=0.0) + x[4])])
+
+
 def test_the_order_of_numbers_below_the_normal_range_says_nothing():
     """A GPU's exponential may flush them: a router's second choice among far probabilities is no one's fault."""
-
-    class Second(torch.nn.Module):
-        def forward(self, x):
-            return torch.topk(torch.softmax(x, dim=-1), 2).indices
-
     near = torch.arange(8.0).flip(0).repeat(4, 1)
     far = torch.where(near == 7.0, 95.0, near)  # exp(6 - 95) is 2e-39
     assert not is_ill_defined(Second(), [near], [Second()(near)])

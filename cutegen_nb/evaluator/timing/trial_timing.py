@@ -77,7 +77,13 @@ def _task(trial: Trial, seeds: Sequence[int], stage: Progress) -> TimingTask:
         # The float64 oracle is costly: it runs only where the comparison in the problem's dtype has failed.
         truth, _ = compare.oracle(trial.reference, drawn, wanted)
         return compare_outputs(
-            reference=trial.reference, drawn=drawn, leaves=outputs, wanted=wanted, truth=truth, gates=gates
+            reference=trial.reference,
+            drawn=drawn,
+            leaves=outputs,
+            wanted=wanted,
+            truth=truth,
+            gates=gates,
+            longest_sum=trial.task.longest_sum,
         ).outputs
 
     return TimingTask(

@@ -9,18 +9,19 @@ oracle again. Only outputs that failed are compared so.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_nb.core.evaluation import OutputComparison
 from cutegen_nb.core.tolerance import Tolerance
 from cutegen_nb.evaluator.numerics import tolerance
 from cutegen_nb.evaluator.numerics.distance import root_mean_square
 from cutegen_nb.evaluator.trial import compare
+from cutegen_nb.evaluator.trial.choices import Conversions, OtherChoices
 from cutegen_nb.evaluator.trial.compare import cloned, element_count, float64_by_default, tensors_of
 
 _MULTIPLE = 8.0
@@ -34,12 +35,16 @@ _MAX_UNEXPLAINED = 1 / 50
 The range comes from few moved inputs, so it may miss a possible answer."""
 _STEPS = 4
 """Largest move of an input, in units in the last place."""
+_MOST_STEPS = 1 << 14
+"""Largest move for the rounding errors of a sum, 0.2 % of an input; drawn as 16-bit integers."""
 _DRAWS = 16
 """Moved sets of inputs for which the oracle runs."""
 _FEWER_DRAWS = 4
 """Moved sets for large problems; also the sets by which a gate is widened."""
 _MANY_ELEMENTS = 1 << 25
 """Elements of inputs and outputs (32 Mi) above which a problem is large."""
+_MANY_FOR_INTEGERS = 1 << 28
+"""The same for integer outputs: of two near scores, either comes first in half of the sets."""
 _INFINITY_STAND_IN = 1e300
 """Stand-in for an infinite input of the oracle, so that equal infinities can be moved apart in float64."""
 _WIDENABLE = {torch.float32, torch.float64}
@@ -69,6 +74,7 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
     wanted: Sequence[torch.Tensor],
     truth: Sequence[torch.Tensor | None],
     gates: Sequence[Tolerance],
+    longest_sum: float = 1.0,
 ) -> ComparedOutputs:
     """Compare each output, and excuse differences that the last bits of the inputs explain.
 
@@ -79,6 +85,8 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
         wanted: The reference's outputs in its own precision, of the same shapes and dtypes.
         truth: The oracle's outputs; None where there is no oracle.
         gates: The tolerance of each output.
+        longest_sum: Rough number of terms of the reference's longest sum. Integers, which have no tolerance,
+            may turn with the rounding errors of any order of its additions.
     """
     outputs = compare.compared(leaves, wanted, truth, gates, drawn)
     wrong = [index for index, item in enumerate(outputs) if not item.matches]
@@ -86,17 +94,23 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
         return ComparedOutputs(outputs=outputs)
     notes: list[str] = []
     result = list(outputs)
+    answers: dict[bool, list[tuple[torch.Tensor, ...]]] = {}
+    """Moved answers by whether they are for floating-point outputs."""
     try:
-        draws = _DRAWS if element_count([*drawn, *wanted]) <= _MANY_ELEMENTS else _FEWER_DRAWS
-        answers = (
-            _moved_answers(reference, drawn, wanted, draws=draws, steps=_STEPS)
-            if _may_help(truth, wanted, wrong)
-            else []
-        )
+        elements = element_count([*drawn, *wanted])
+        for rounds in {wanted[index].is_floating_point() for index in wrong}:
+            if _may_help(truth, wanted, wrong):
+                draws = (
+                    _DRAWS if elements <= (_MANY_ELEMENTS if rounds else _MANY_FOR_INTEGERS) else _FEWER_DRAWS
+                )
+                steps = _STEPS if rounds else _steps_of_a_sum(longest_sum)
+                answers[rounds] = _moved_answers(reference, drawn, wanted, draws=draws, steps=steps)
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
-        answers = []  # without an oracle nothing is known of the conditioning
-    for index in wrong if answers else ():
-        moved = [one[index] for one in answers]
+        answers = {}  # without an oracle nothing is known of the conditioning
+    for index in wrong:
+        moved = [one[index] for one in answers.get(wanted[index].is_floating_point(), ())]
+        if not moved:
+            continue
         try:
             looked = _let_pass(
                 outputs[index], leaves[index], wanted[index], truth[index], gates[index], moved, drawn
@@ -107,6 +121,14 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
             result[index] = looked[0]
             notes.append(looked[1])
     return ComparedOutputs(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
+
+
+def _steps_of_a_sum(terms: float) -> int:
+    """Units in the last place by which inputs move the answer as far as a sum of `terms` may round."""
+    eps = torch.finfo(torch.float32).eps
+    return max(
+        _STEPS, min(math.ceil(tolerance.backward_error_bound(torch.float32, terms) / eps), _MOST_STEPS)
+    )
 
 
 def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
@@ -143,12 +165,13 @@ def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     return replace(item, matches=True, pattern="", wrong=None), note
 
 
-def also_right(
+def also_right(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     reference: torch.nn.Module,
     drawn: Sequence[Any],
     leaves: Sequence[torch.Tensor],
     wanted: Sequence[torch.Tensor],
     gates: Sequence[Tolerance],
+    longest_sum: float,
 ) -> bool:
     """Return whether outputs that differ from an equal call's are right as well: sums near zero may differ.
 
@@ -158,7 +181,13 @@ def also_right(
         return False
     truth, _ = compare.oracle(reference, drawn, wanted)
     found = compare_outputs(
-        reference=reference, drawn=drawn, leaves=leaves, wanted=wanted, truth=truth, gates=gates
+        reference=reference,
+        drawn=drawn,
+        leaves=leaves,
+        wanted=wanted,
+        truth=truth,
+        gates=gates,
+        longest_sum=longest_sum,
     )
     return found.matches
 
@@ -191,19 +220,20 @@ def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Seq
 
     That is so where more than a sixteenth of an output turns with the last bits of the inputs: the order of
     equal elements, say. It is also so where a number was converted to an integer type that cannot hold it: no
-    standard defines the result (C17, 6.3.1.4). And where an integer turns with numbers below the normal
-    range, such as far probabilities of a softmax: GPUs may take them for zero (ex2.approx.ftz does).
+    standard defines the result (C17, 6.3.1.4). And where another implementation may answer otherwise: `topk`
+    and `sort` leave the order of equal elements open, and GPUs may take numbers below the normal range, such
+    as far probabilities of a softmax, for zero (ex2.approx.ftz does).
     """
     whole = [index for index, item in enumerate(wanted) if item.numel() and not item.is_floating_point()]
     if not whole or any(wanted[index].is_complex() for index in whole):
         return False
-    with _Conversions() as conversions:
+    with Conversions() as conversions:
         # Also on the inputs as they are: 0 / 0 is NaN only while neither zero is moved.
         compare.oracle(reference, drawn, wanted)
         first, *rest = _moved_answers(reference, drawn, wanted, draws=2, steps=1) or [()]
-    with _NoSubnormals():
-        flushed = tensors_of(reference(*cloned(drawn)))
-    turned = any(not torch.equal(flushed[index], wanted[index]) for index in whole)
+    with OtherChoices():
+        other = tensors_of(reference(*cloned(drawn)))
+    turned = any(not torch.equal(other[index], wanted[index]) for index in whole)
     return (
         conversions.undefined
         or turned
@@ -213,58 +243,6 @@ def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Seq
             for index in whole
         )
     )
-
-
-class _Conversions(TorchDispatchMode):
-    """Dispatch mode that detects conversions of floating-point numbers that the integer type cannot hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.undefined = False
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Run the operation and check a conversion to integers."""
-        result = func(*args, **(kwargs or {}))
-        source = args[0] if args else None
-        if not isinstance(source, torch.Tensor) or func.overloadpacket.__name__ != "_to_copy":
-            return result
-        if source.is_floating_point() and result.dtype in _INTEGERS:
-            limits, whole = torch.iinfo(result.dtype), source.double().trunc()
-            # The range is [-2^k, 2^k) or [0, 2^k): its bounds are exact as floats, where 2^63 is no int64.
-            # Conversion truncates towards zero first. NaN is in no range.
-            inside = (whole >= float(limits.min)) & (whole < float(limits.max) + 1.0)
-            self.undefined |= not bool(inside.all())
-        return result
-
-
-class _NoSubnormals(TorchDispatchMode):
-    """Dispatch mode that makes results below the normal range of their type zero."""
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Run the operation and flush its results in place, unless they are views of an argument."""
-        result = func(*args, **(kwargs or {}))
-        if func.is_view:
-            return result
-        for item in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(item, torch.Tensor) and item.is_floating_point():
-                item.masked_fill_(item.abs() < torch.finfo(item.dtype).tiny, 0.0)
-        return result
-
-
-_INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
-"""Integer types into which conversions are checked."""
 
 
 def _may_help(
@@ -317,7 +295,7 @@ def _moved(item: Any, most: int, way: int) -> Any:
         # The sign undoes that of `item` below, where steps scale a relative change.
         steps = way * ramp.view(item.shape) * torch.where(item < 0, -1.0, 1.0)
     else:
-        steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int8).double()
+        steps = torch.randint(-most, most + 1, item.shape, device=item.device, dtype=torch.int16).double()
     # Half-precision inputs are exact as given and computed with in float32: the last bits of float32 count.
     precision = torch.finfo(torch.float64 if item.dtype is torch.float64 else torch.float32)
     # A relative step of eps is one to two units in the last place.

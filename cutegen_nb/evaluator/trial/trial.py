@@ -269,6 +269,7 @@ class Trial:
             wanted=wanted,
             truth=truth,
             gates=state.gates,
+            longest_sum=self.task.longest_sum,
         )
         state.outputs = found.outputs
         if found.note:
@@ -362,7 +363,7 @@ class Trial:
             if tolerance.bits_equal(one, two):
                 continue
             if tolerance.same(one, two, gate) or also_right(
-                self.reference, first.drawn, seconds, first.wanted, state.gates
+                self.reference, first.drawn, seconds, first.wanted, state.gates, self.task.longest_sum
             ):
                 message = f"Output {position} differs in its last bits between two equal calls."
                 state.flag(AGAIN, Finding(kind="not-bit-equal", message=message, severity=Severity.FLAG))

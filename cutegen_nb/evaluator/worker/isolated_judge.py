@@ -220,6 +220,7 @@ class _Judge:
             wanted=answers.wanted,
             truth=answers.truth,
             gates=gates,
+            longest_sum=self.longest_sum,
         ).outputs
         wrong = next((item for item in outputs if not item.matches), None)
         if wrong is None:
