@@ -3,7 +3,9 @@
 The DSL looks up the source line of every operation it builds. It walks the code object's table of positions
 from its start each time. That is a tenth of a short kernel's compilation and nearly all of a long one's. Here
 a position is looked up once for each instruction of a code object: a pooling kernel with 32 guarded loads
-compiles in 1.0 s instead of 28 (`benchmarks/compile_time.py`). Workers on a GPU use it too.
+compiles in 1.0 s instead of 28 (`benchmarks/compile_time.py`). The DSL also compares the module of each
+calling frame with the names of its own modules, some ten frames an operation: once a code object here.
+Workers on a GPU use it too.
 """
 
 from __future__ import annotations
@@ -21,17 +23,21 @@ def install() -> None:
     from cutlass._mlir_helpers import op
 
     op._fast_frameinfo = kept(op._fast_frameinfo)
+    op._is_framework_stack_frame = kept(op._is_framework_stack_frame, by_instruction=False)
 
 
-def kept(look_up: Callable[[FrameType], Any]) -> Callable[[FrameType], Any]:
-    """Return `look_up` with its answers kept by code object and instruction, on which alone they depend."""
+def kept(look_up: Callable[[FrameType], Any], *, by_instruction: bool = True) -> Callable[[FrameType], Any]:
+    """Return `look_up` with its answers kept by code object and instruction, on which alone they depend.
+
+    Without `by_instruction` they are kept by code object.
+    """
     known: dict[tuple[int, int], tuple[CodeType, Any]] = {}
 
     def look_up_once(frame: FrameType) -> Any:
         code = frame.f_code
-        key = (id(code), frame.f_lasti)
-        entry = known.get(key)
+        key = (id(code), frame.f_lasti if by_instruction else 0)
         # The code object is kept, so its id stays its own. Comparing or hashing it would take far longer.
+        entry = known.get(key)
         if entry is None:
             if len(known) >= _MOST:
                 known.clear()
