@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -30,10 +31,12 @@ from cutegen_nb.core.strategy import Strategy
 class OperatorsWriter:
     """Writer of graphs as a sequence of kernels: operators, products, loops over elements and rows.
 
-    The first file computes each operator and each run of loops by a kernel of its own. Strategies of the
-    costliest operator come first, then those of the others; then element-wise work moves into the operators'
-    kernels, and last come the strategies of the loops that remain. Where these reduce rows and have more
-    arithmetic than the operators, as a norm behind an embedding, they come first.
+    The first file computes each operator and each run of loops by a kernel of its own. The first step of each
+    operator comes first, in the order of their arithmetic, then the first step of loops that reduce rows:
+    these gain most. Then come the other strategies of the costliest operator and those of the others; then
+    element-wise work moves into the operators' kernels, and last come the strategies of the loops that
+    remain. Where these reduce rows and have more arithmetic than the operators, as a norm behind an
+    embedding, they come first.
     """
 
     def __init__(self, writers: tuple[OperatorWriter, ...] = OPERATOR_WRITERS) -> None:
@@ -68,7 +71,9 @@ class OperatorsWriter:
         tails = [] if fused is whole else [FUSE_TAIL_STRATEGY]
         if loops_first:
             return [*loops, *map(_without_conditions, first), *later, *tails]
-        return [*first, *later, *tails, *loops]
+        steps = [*_first_step(first), *map(_without_conditions, itertools.chain(*map(_first_step, others)))]
+        steps += _first_step(loops) if _reduces(fused.program) else ()
+        return [*steps, *first, *later, *tails, *loops]
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
         """Write the file with the strategies in `applied`. Raises Declined."""
@@ -113,6 +118,16 @@ class OperatorsWriter:
 def _reduces(program: GraphProgram) -> bool:
     """Return whether a loop of the program reduces rows: its first kernel gives each row to one thread."""
     return any(kernel.reductions for kernel in plan(program).kernels)
+
+
+def _first_step(menu: Sequence[Strategy]) -> list[Strategy]:
+    """Return a menu's first strategy for each set of architectures, up to one that any GPU can carry out."""
+    first: dict[tuple[str, ...], Strategy] = {}
+    for item in menu:
+        first.setdefault(item.architectures, item)
+        if not item.architectures:
+            break
+    return [*first.values()]
 
 
 def _without_conditions(strategy: Strategy) -> Strategy:
