@@ -165,9 +165,9 @@ def _statistics(problems: list[tuple[str, dict[str, Any]]]) -> list[str]:
     if shares:
         mean = math.exp(statistics.fmean(map(math.log, shares)))
         lines.append(f"Share of the roof: geometric mean {mean:.2f}, least {min(shares):.2f}.")
-    lines.append(
-        f"Seconds a problem: median {statistics.median(item['seconds'] for _, item in problems):.0f}."
-    )
+    if problems:
+        seconds = statistics.median(item["seconds"] for _, item in problems)
+        lines.append(f"Seconds a problem: median {seconds:.0f}.")
     return lines
 
 
