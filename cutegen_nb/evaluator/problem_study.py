@@ -11,7 +11,7 @@ from pathlib import Path
 from cutegen_nb.analysis.problem.workload import longest_sum
 from cutegen_nb.core.codec import decode, encode
 from cutegen_nb.core.device import DeviceKind
-from cutegen_nb.core.evaluation import Evaluation
+from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Admission, Problem, ProblemFacts
 from cutegen_nb.core.tolerance import Tolerance
@@ -141,7 +141,14 @@ class ProblemStudy:
         result = heard.result
         if result is None or run.malformed:
             ended = verdict_without_result(run, limits, heard.stage or STARTING, "")
-            return Admission(not_tried=ended.summary), ()
+            return Admission(not_tried=_reason(ended, limits)), ()
         if result.get("kind") != "admitted":
             return Admission(not_tried=str(result.get("message", "it failed"))[:300]), ()
         return decode(Admission, result["admission"]), decode(tuple[Tolerance, ...], result["gates"])
+
+
+def _reason(ended: Evaluation, limits: ProcessLimits) -> str:
+    """Return the reason why wrong answers were not tried, to end a sentence."""
+    if ended.outcome == Judged(verdict=Verdict.TIMED_OUT):
+        return f"that took more than {limits.deadline_s:g} s"
+    return ended.summary.removesuffix(".")

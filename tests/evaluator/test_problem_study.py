@@ -115,3 +115,33 @@ def test_a_problem_too_large_to_admit_here_is_judged_without_tolerances_of_its_o
     assert judge.evaluator._cache.find(judge.problem(given)).tolerances == ()
     assert judge(given, "relu").passed
     assert not judge(given, "zeros").passed
+
+
+SLOW = """
+import time
+
+import torch
+
+
+def reference(x):
+    time.sleep(1.5)
+    return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(37, 59)]
+"""
+
+
+@pytest.mark.slow
+def test_wrong_answers_that_take_too_long_to_try_are_told_in_one_sentence():
+    evaluator = KernelEvaluator(device="simulator", deadline_s=2.0)
+    problem = Problem(name="slow", source=SLOW, form=ProblemForm.FUNCTION, function="reference")
+
+    async def study():
+        try:
+            return await evaluator.facts(problem, lambda stage: None)
+        finally:
+            await evaluator.close()
+
+    assert asyncio.run(study()).admission.not_tried == "that took more than 2 s"

@@ -246,7 +246,7 @@ class _Runner:
     def _run(
         self, chosen: range | Array, size: int, setting: LaunchSetting, global_watch: GlobalWatch | None
     ) -> None:
-        program, clock = self._program, 0
+        program, clock, ended = self._program, 0, 0
         if self._together > 1:  # such a grid always runs whole
             clusters = by_cluster(self._launch.grid, self._launch.cluster)
             chosen = clusters[:: -1 if len(chosen) > 1 and chosen[0] > chosen[1] else 1].ravel()
@@ -255,7 +255,7 @@ class _Runner:
             numbers, left = left[:size], left[size:]
             lanes = Batch(setting, program.registers(setting.filling), numbers)
             lanes.global_watch, lanes.clock = global_watch, clock
-            lanes.later = len(left)
+            lanes.earlier, lanes.later = ended, len(left)
             if self._cancels:
                 waiting = deque(left.reshape(-1, self._together).tolist())
                 lanes.take_cluster = partial(_taken, waiting)
@@ -271,7 +271,7 @@ class _Runner:
             for name, slot in program.lowering.specials():
                 lanes.registers[slot] = special_value(name, lanes)
             run_batch(program, lanes)
-            clock = lanes.clock
+            clock, ended = lanes.clock, ended + len(numbers)
             if self._cancels:
                 left = np.array(list(waiting), np.int64).reshape(-1)
 

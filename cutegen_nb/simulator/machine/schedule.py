@@ -9,6 +9,7 @@ later batch never ends.
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -101,20 +102,26 @@ def _whereabouts(
 def _out_of_time(segment: Segment, lanes: Batch, mask: Mask | None) -> OutOfTime:
     """Fault of lanes that still run at the deadline."""
     at, thread, cta, where = _whereabouts(segment, lanes, mask)
-    waits = (
-        f" {lanes.later} CTAs of the grid have not started: they run when these have ended, so a wait "
-        "for one of "
-        "them never ends. On a GPU only a cooperative launch promises that all CTAs run at once; launch "
-        "it so "
-        "(cooperative=True), with no more CTAs than the device holds."
-        if lanes.later
-        else ""
-    )
-    return OutOfTime(
-        f"Time was up while the kernel still ran: thread {thread} of CTA {cta} was {where}. A loop there may "
-        f"never end; else launch less work.{waits}",
-        at, thread=thread, cta=cta,
-    )  # fmt: skip
+    running = f"Time was up while the kernel still ran: thread {thread} of CTA {cta} was {where}."
+    return OutOfTime(f"{running} {_likely_cause(lanes)}", at, thread=thread, cta=cta)
+
+
+def _likely_cause(lanes: Batch) -> str:
+    """Say what a launch that is still running at its deadline suffers from: CTAs that ended had an end."""
+    if lanes.earlier:
+        total = math.prod(lanes.grid)
+        return (
+            f"{lanes.earlier:,} of {total:,} CTAs had ended, so the launch is rather too large for the "
+            "simulator than without an end: give the problem smaller inputs, or let the kernel do less work."
+        )
+    if lanes.later:
+        return (
+            f"A loop there may never end; else launch less work. {lanes.later} CTAs of the grid have not "
+            "started: they run when these have ended, so a wait for one of them never ends. On a GPU only a "
+            "cooperative launch promises that all CTAs run at once; launch it so (cooperative=True), with no "
+            "more CTAs than the device holds."
+        )
+    return "A loop there may never end; else launch less work."
 
 
 def _after(segment: Segment, at: int, lanes: Batch, mask: Mask | None, done: int) -> int | Array:

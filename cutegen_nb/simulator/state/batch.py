@@ -214,6 +214,8 @@ class Batch:
         self.take_cluster: Callable[[], int | None] | None = None
         """Function that takes a cluster which has not started from the launch and returns the number of its
         first CTA, None where none is left; None in a launch whose clusters take none."""
+        self.earlier = 0
+        """Number of CTAs of the launch that ended before this batch."""
         self.later = 0
         """Number of CTAs of the launch that run after this batch."""
         self.clock = 0

@@ -175,6 +175,20 @@ WAIT: ld.volatile.global.b32 %r40, [%rd90]; setp.lt.u32 %p1, %r40, 131072; @%p1 
     assert result[0] == 65536
 
 
+def test_a_launch_of_which_a_part_has_ended_is_said_to_be_too_large(machine):
+    body = """
+    mov.u32 %r40, %ctaid.x;
+WAIT: setp.ge.u32 %p1, %r40, 32; @%p1 bra WAIT;"""
+    with pytest.raises(OutOfTime, match=r"32 of 128 CTAs had ended, so the launch is rather too large"):
+        machine.launch(
+            machine.kernel(INDEX + body, parameters=1),
+            block=1024,
+            grid=128,
+            arrays=[machine.align(np.zeros(1024, np.uint32))],
+            stop_at=time.monotonic() + 1.0,
+        )
+
+
 @pytest.mark.parametrize(
     ("sizes", "sentence"),
     [
