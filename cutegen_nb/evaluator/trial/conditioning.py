@@ -94,17 +94,12 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
         return ComparedOutputs(outputs=outputs)
     notes: list[str] = []
     result = list(outputs)
-    answers: dict[bool, list[tuple[torch.Tensor, ...]]] = {}
-    """Moved answers by whether they are for floating-point outputs."""
     try:
-        elements = element_count([*drawn, *wanted])
-        for rounds in {wanted[index].is_floating_point() for index in wrong}:
-            if _may_help(truth, wanted, wrong):
-                draws = (
-                    _DRAWS if elements <= (_MANY_ELEMENTS if rounds else _MANY_FOR_INTEGERS) else _FEWER_DRAWS
-                )
-                steps = _STEPS if rounds else _steps_of_a_sum(longest_sum)
-                answers[rounds] = _moved_answers(reference, drawn, wanted, draws=draws, steps=steps)
+        known = _may_help(truth, wanted, wrong)
+        answers = {
+            rounds: _moved_answers_for(reference, drawn, wanted, longest_sum, rounds=rounds)
+            for rounds in {wanted[index].is_floating_point() for index in wrong if known}
+        }
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         answers = {}  # without an oracle nothing is known of the conditioning
     for index in wrong:
@@ -123,12 +118,26 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
     return ComparedOutputs(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
 
 
+def _moved_answers_for(
+    reference: torch.nn.Module,
+    drawn: Sequence[Any],
+    wanted: Sequence[torch.Tensor],
+    longest_sum: float,
+    *,
+    rounds: bool,
+) -> list[tuple[torch.Tensor, ...]]:
+    """Run the oracle on inputs moved by a few last bits, or for integers as far as a sum may round."""
+    many = _MANY_ELEMENTS if rounds else _MANY_FOR_INTEGERS
+    draws = _DRAWS if element_count([*drawn, *wanted]) <= many else _FEWER_DRAWS
+    steps = _STEPS if rounds else _steps_of_a_sum(longest_sum)
+    return _moved_answers(reference, drawn, wanted, draws=draws, steps=steps)
+
+
 def _steps_of_a_sum(terms: float) -> int:
     """Units in the last place by which inputs move the answer as far as a sum of `terms` may round."""
     eps = torch.finfo(torch.float32).eps
-    return max(
-        _STEPS, min(math.ceil(tolerance.backward_error_bound(torch.float32, terms) / eps), _MOST_STEPS)
-    )
+    steps = math.ceil(tolerance.backward_error_bound(torch.float32, terms) / eps)
+    return max(_STEPS, min(steps, _MOST_STEPS))
 
 
 def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
