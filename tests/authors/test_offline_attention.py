@@ -75,7 +75,7 @@ def test_strategies_attend_as_torch_does(offline_simulator, name):
 
 
 @pytest.mark.long
-@pytest.mark.every(long=5)
+@pytest.mark.every(long=10)
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_every_strategy_is_right_at_odd_and_at_wide_sizes(offline_simulator, name, step):
@@ -141,7 +141,7 @@ def test_hopper_kernels_attend_as_torch_does(hopper_simulator, name):
 
 
 @pytest.mark.long
-@pytest.mark.every(long=4)
+@pytest.mark.every(long=8)
 @pytest.mark.parametrize("name", LONG_HOPPER)
 def test_hopper_kernels_attend_at_more_sizes(hopper_simulator, name):
     *case, expected = LONG_HOPPER[name]
@@ -252,7 +252,7 @@ def test_scores_are_filled_where_a_mask_of_bools_says(offline_simulator, way, st
 
 
 @pytest.mark.long
-@pytest.mark.every(long=7)
+@pytest.mark.every(long=14)
 @pytest.mark.parametrize("suffix", ["", ".half()", ".bfloat16()"])
 @pytest.mark.parametrize(
     ("heads", "way"),

@@ -218,7 +218,7 @@ def counters(simulated, name, steps):
     return total
 
 
-@pytest.mark.every(long=3)
+@pytest.mark.every(long=6)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_every_step_of_the_ladder_computes_the_product(simulated, name):
     tolerance = {"half": 2e-3, "bfloat16": 8e-3}.get(name.split()[0], 1e-5)

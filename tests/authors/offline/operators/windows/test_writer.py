@@ -80,7 +80,7 @@ def test_the_last_revision_is_right(offline_simulator, name):
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.every(long=6)
+@pytest.mark.every(long=12)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_every_earlier_revision_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, WINDOWS[name], steps=[0])
