@@ -35,6 +35,9 @@ _SETTINGS = {
         "doNotDisturbMode": True,
     },
     "notebook-extension/tracker": {"windowingMode": "none"},
+    # A test saves its file itself. Beside JupyterLab's own saving, on a slow machine, that asked whether to
+    # overwrite a file that "changed on disk", and waited for an answer.
+    "docmanager-extension/plugin": {"autosave": False},
 }
 _ARGUMENTS = (
     "--headless",
