@@ -143,6 +143,22 @@ def test_strategies_of_a_norm_come_before_those_of_the_gather_in_front_of_it(tra
     assert names.index("warp-per-row") < names.index("gather-vectors")
 
 
+def test_each_operator_gets_its_first_step_before_one_gets_its_second():
+    """A pooling's later steps took the rounds in which a norm still ran as first written."""
+    pooled = model(
+        "self.pool(torch.tanh(self.norm(self.conv(x))))",
+        *CONV,
+        "norm = nn.LayerNorm((64,))",
+        "pool = nn.MaxPool2d(3, 1)",
+        **IMAGE | {"inputs": "torch.randn(B, C, S, 64)"},
+    )
+    facts = trace_facts(Problem(name="pooled", source=pooled, form=ProblemForm.KERNELBENCH))
+    menu = [item.name for item in OperatorsWriter().menu(facts)]
+    firsts = ["implicit-gemm-tiles", "march-over-slices", "vectorise-128"]  # convolution, pooling, norm
+    assert menu[:3] == firsts, menu
+    assert {"multistage-gather", "slices-in-shared-memory", "one-pass"} < {*menu[3:]}
+
+
 def test_attention_between_products_is_not_taken_for_done_because_they_use_tensor_cores(traced):
     heads = "(x @ y).reshape(2, 64, 4, 64).transpose(1, 2)"
     value = f"torch.nn.functional.scaled_dot_product_attention({heads}, z, z).transpose(1, 2).reshape(2, 64, 256) @ y"
