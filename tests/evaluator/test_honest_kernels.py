@@ -372,6 +372,10 @@ def test_the_order_of_equal_elements_says_nothing():
     assert not is_ill_defined(Second(), [x], [Second()(x)])
     x[4] = 0.0
     assert is_ill_defined(Second(), [x], [Second()(x)])
+    order = torch.nn.Module()
+    order.forward = torch.argsort
+    assert is_ill_defined(order, [x], [order(x)])
+    assert not is_ill_defined(order, [x[:4]], [order(x[:4])])
     first = torch.nn.Module()
     first.forward = lambda x: x.argmax(dim=-1)  # the first, by definition
     assert not is_ill_defined(first, [x.clamp(min=0.0) + x[4]], [first(x.clamp(min=0.0) + x[4])])

@@ -38,10 +38,10 @@ class Conversions(TorchDispatchMode):
 
 
 class OtherChoices(TorchDispatchMode):
-    """Dispatch mode that makes choices that PyTorch's operations leave open, or GPUs make, otherwise.
+    """Dispatch mode that answers as another right implementation may.
 
-    Results below the normal range of their type become zero. Of equal elements, `topk` and `sort` take the
-    last one first.
+    Of equal elements, `topk` and `sort` take the last one first, where PyTorch leaves the order open. Results
+    in float32 below its normal range become zero, as with a GPU's fast functions.
     """
 
     def __torch_dispatch__(
@@ -51,7 +51,7 @@ class OtherChoices(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Run the operation and flush its results in place, unless they are views of an argument."""
+        """Run the operation, ties the other way round, and flush its results unless they are views."""
         kwargs = kwargs or {}
         place = _PLACE_OF_DIM.get(func)
         if place is not None and args[0].dim():
@@ -62,7 +62,7 @@ class OtherChoices(TorchDispatchMode):
         if func.is_view:
             return result
         for item in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(item, torch.Tensor) and item.is_floating_point():
+            if isinstance(item, torch.Tensor) and item.dtype is torch.float32:
                 item.masked_fill_(item.abs() < torch.finfo(item.dtype).tiny, 0.0)
         return result
 

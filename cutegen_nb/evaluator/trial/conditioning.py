@@ -74,7 +74,7 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
     wanted: Sequence[torch.Tensor],
     truth: Sequence[torch.Tensor | None],
     gates: Sequence[Tolerance],
-    longest_sum: float = 1.0,
+    longest_sum: float,
 ) -> ComparedOutputs:
     """Compare each output, and excuse differences that the last bits of the inputs explain.
 
@@ -97,8 +97,8 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
     try:
         known = _may_help(truth, wanted, wrong)
         answers = {
-            rounds: _moved_answers_for(reference, drawn, wanted, longest_sum, rounds=rounds)
-            for rounds in {wanted[index].is_floating_point() for index in wrong if known}
+            floating: _moved_answers_for(reference, drawn, wanted, longest_sum, floating=floating)
+            for floating in {wanted[index].is_floating_point() for index in wrong if known}
         }
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
         answers = {}  # without an oracle nothing is known of the conditioning
@@ -124,12 +124,12 @@ def _moved_answers_for(
     wanted: Sequence[torch.Tensor],
     longest_sum: float,
     *,
-    rounds: bool,
+    floating: bool,
 ) -> list[tuple[torch.Tensor, ...]]:
-    """Run the oracle on inputs moved by a few last bits, or for integers as far as a sum may round."""
-    many = _MANY_ELEMENTS if rounds else _MANY_FOR_INTEGERS
+    """Run the oracle on inputs moved by a few last bits, or for integer outputs as far as a sum may round."""
+    many = _MANY_ELEMENTS if floating else _MANY_FOR_INTEGERS
     draws = _DRAWS if element_count([*drawn, *wanted]) <= many else _FEWER_DRAWS
-    steps = _STEPS if rounds else _steps_of_a_sum(longest_sum)
+    steps = _STEPS if floating else _steps_of_a_sum(longest_sum)
     return _moved_answers(reference, drawn, wanted, draws=draws, steps=steps)
 
 
