@@ -107,12 +107,15 @@ def _out_of_time(segment: Segment, lanes: Batch, mask: Mask | None) -> OutOfTime
 
 
 def _likely_cause(lanes: Batch) -> str:
-    """Say what a launch that is still running at its deadline suffers from: CTAs that ended had an end."""
+    """Say what probably keeps a launch running at its deadline, and what to do.
+
+    A kernel of which CTAs have ended hardly has a loop without an end.
+    """
     if lanes.earlier:
         total = math.prod(lanes.grid)
         return (
-            f"{lanes.earlier:,} of {total:,} CTAs had ended, so the launch is rather too large for the "
-            "simulator than without an end: give the problem smaller inputs, or let the kernel do less work."
+            f"{lanes.earlier:,} of {total:,} CTAs had ended, so the launch is probably too large for the "
+            "simulator: give the problem smaller inputs, or launch less work. Else a loop there never ends."
         )
     if lanes.later:
         return (
