@@ -36,8 +36,8 @@ def kept(look_up: Callable[[FrameType], Any], *, by_instruction: bool = True) ->
     def look_up_once(frame: FrameType) -> Any:
         code = frame.f_code
         key = (id(code), frame.f_lasti if by_instruction else 0)
-        # The code object is kept, so its id stays its own. Comparing or hashing it would take far longer.
         entry = known.get(key)
+        # The code object is kept, so its id stays its own. Comparing or hashing it would take far longer.
         if entry is None:
             if len(known) >= _MOST:
                 known.clear()

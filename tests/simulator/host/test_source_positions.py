@@ -38,6 +38,20 @@ def test_functions_of_equal_code_keep_their_own_files(looked_up):
         assert names["found"].filename == file
 
 
+def test_an_answer_for_a_whole_code_object_is_looked_up_once():
+    asked = []
+    look_up = source_positions.kept(asked.append, by_instruction=False)
+
+    def another():
+        look_up(inspect.currentframe())
+
+    for _ in range(2):
+        look_up(inspect.currentframe())
+        look_up(inspect.currentframe())
+        another()
+    assert len(asked) == 2
+
+
 def test_no_more_are_kept_than_the_limit(looked_up, monkeypatch):
     monkeypatch.setattr(source_positions, "_MOST", 1)
     look_up, lines = looked_up
