@@ -20,7 +20,7 @@ from cutegen_nb.core.profile import Profile
 from cutegen_nb.core.strategy import Bound
 from cutegen_nb.evaluator.process.device import simulated
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

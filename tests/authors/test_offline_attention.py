@@ -240,6 +240,7 @@ IN_PLACE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_hopper_kernels_read_heads_where_they_lie(hopper_simulator, name):
     (revision,) = check(hopper_simulator, module(*IN_PLACE[name]), steps=[1])

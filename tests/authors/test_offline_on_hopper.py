@@ -130,6 +130,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.long
 @pytest.mark.first(1)
 @pytest.mark.parametrize(("filters", "dtype", "tile"), [
     (128, "float16", [384, 128, 64]), (64, "float32", [384, 64, 32]),

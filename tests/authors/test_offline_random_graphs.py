@@ -152,6 +152,7 @@ def draw_view(draw, source, shape):
     return f"{source}.permute({tuple(order)})", tuple(shape[at] for at in order)
 
 
+@pytest.mark.long
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -68,6 +68,7 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
     return {name: found[stem] for name, stem in stems.items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_products_are_right_and_clean_without_a_gpu(tmp_path):
     assert_right(results(tmp_path, SIMULATED, CUDA_VISIBLE_DEVICES=""))

@@ -221,6 +221,7 @@ def model_server():
     http.server_close()
 
 
+@pytest.mark.long
 def test_a_model_behind_a_server_writes_prose_a_broken_kernel_and_repairs_it(model_server, capsys):
     """The repaired kernel is the contract's own example, which so is shown to be right."""
     url, answers, asked = model_server
@@ -261,6 +262,7 @@ def test_a_model_behind_a_server_writes_prose_a_broken_kernel_and_repairs_it(mod
     assert len(asked) == 4
 
 
+@pytest.mark.long
 def test_a_person_answers_by_file(capsys):
     example = shipped_library().text("example_add.py.txt")
     Path(".cutegen/prompts").mkdir(parents=True, exist_ok=True)
@@ -273,6 +275,7 @@ def test_a_person_answers_by_file(capsys):
     assert "PASSED" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_what_makes_a_comparison_doubtful_is_told_before_the_first_round(folder, capsys):
     (folder / "unread.py").write_text(ADD.replace("a + b", "a + 1"))
     note = "Note: the reference does not read its input b."
@@ -283,6 +286,7 @@ def test_what_makes_a_comparison_doubtful_is_told_before_the_first_round(folder,
     assert note in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_population_runs_its_epoch_for_a_named_gpu_and_leaves_no_history(capsys):
     options = ["--population", "2", "--epochs", "1", "--workers", "2", "--target", "A100", "--no-history"]
     status = main(["run", "add.py", "--name", "evolved", *options, "--device", "simulator", "--json"])
@@ -342,6 +346,7 @@ def test_a_population_of_the_offline_author_joins_two_kernels_in_a_child(capsys)
     assert len(codes) == len(set(codes)), "no slot repeats a kernel"
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_the_worker_and_keeps_the_finished_rounds(folder):
     process = subprocess.Popen(
         [sys.executable, "-m", "cutegen_nb", "run", "add.py", "--name", "cut", "--device", "simulator"],

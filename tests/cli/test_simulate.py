@@ -38,6 +38,7 @@ def simulate(*words, folder=ROOT):
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_stdout_is_the_program_s_and_the_report_goes_to_stderr_and_files(tmp_path):
     files = [tmp_path / "report.json", tmp_path / "report.html"]
@@ -65,6 +66,7 @@ def test_stdout_is_the_program_s_and_the_report_goes_to_stderr_and_files(tmp_pat
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_finding_decides_the_status_and_json_goes_to_stdout_alone(tmp_path):
     done = simulate("--json", "-", ADDS, "--shift", 1)
@@ -109,6 +111,7 @@ def has_one_name_in_every_table(told):
     assert re.search(rf"^{name} ", given, re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ctrl_c_goes_to_the_program_and_what_ran_is_reported(tmp_path):
     path = tmp_path / "long.py"

@@ -128,6 +128,7 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(capsys, monkeypatch, ar
     assert said in err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_terminal_that_is_closed_ends_the_command_as_an_interrupt_does(tmp_path):
     (tmp_path / "slow.py").write_text(

@@ -95,6 +95,7 @@ def test_each_fault_has_its_verdict_and_line(judge, name, verdict, kind, line_of
     assert evaluation.summary
 
 
+@pytest.mark.long
 def test_an_endless_loop_times_out_with_its_line(judge, monkeypatch):
     monkeypatch.setattr(judge.evaluator._workers, "_deadline_s", 5.0)
     evaluation = judge("relu", "endless_host_loop")
@@ -428,6 +429,7 @@ FOR_MODELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.first(1)
 @pytest.mark.parametrize("name", FOR_MODELS)
 def test_kernels_that_a_model_wrote_for_a_gpu_pass(judge, name):

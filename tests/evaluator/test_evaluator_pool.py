@@ -366,6 +366,7 @@ def told(evaluation):
     return evaluation.outcome, [item.kind for item in evaluation.findings], states, counters
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_by_two_come_the_same_verdicts_and_counts_as_one_at_a_time(on_host):
     async def test(host):

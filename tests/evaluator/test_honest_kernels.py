@@ -175,6 +175,7 @@ def look(reference, drawn, found, want, gate=None, *, longest_sum=1.0):  # noqa:
     )
 
 
+@pytest.mark.long
 @pytest.mark.first(2)
 @pytest.mark.parametrize("name", CASES)
 def test_it_passes_tier_b_with_no_other_flag(judge, name):
@@ -184,6 +185,7 @@ def test_it_passes_tier_b_with_no_other_flag(judge, name):
     assert {item.kind for item in evaluation.findings} <= flags, evaluation.findings
 
 
+@pytest.mark.long
 def test_many_calls_run_where_the_answer_hangs_on_the_last_bits_of_its_inputs(judge):
     """A bfloat16 softmax moves by more than its gate with the last bit of an input; its own inputs serve."""
     body = (
@@ -342,6 +344,7 @@ class Router(torch.nn.Module):
         return torch.topk(self.gate(x), 2).indices
 
 
+@pytest.mark.long
 def test_choices_that_turn_with_the_order_of_additions_pass():
     """Sums of 1024 terms, one term after another: a few near scores come in another order."""
     torch.manual_seed(0)

@@ -61,6 +61,7 @@ def _order():
     return tuple(shuffled.choice(list(KINDS)) for _ in range(60))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.timeout(1800)

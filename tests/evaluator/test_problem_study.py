@@ -133,6 +133,7 @@ def get_inputs():
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_wrong_answers_that_take_too_long_to_try_are_told_in_one_sentence():
     evaluator = KernelEvaluator(device="simulator", deadline_s=2.0)

@@ -280,6 +280,7 @@ def offer_of(session: Session, number: int = 0) -> Offer:
 CLASSES = [pytest.param(name, marks=() if name in FIRST else pytest.mark.long) for name in EXPRESSIONS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_first_kernel_is_offered_what_is_new_possible_and_able_to_win(session_of, name):
     assert session_of(name).facts.workload_class.value == name

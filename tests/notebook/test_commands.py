@@ -191,6 +191,7 @@ class TestStopping:
         stopped = rows(attended.folder, "SELECT stopped FROM sessions WHERE name = 'slow'")[0]
         assert "stopped the session in round 0" in stopped
 
+    @pytest.mark.long
     def test_a_blocking_cell_does_not_spoil_an_evaluation(self, attended: Kernel):
         attended.run(NOTE_LOCK)
         attended.run(f"%%cutegen --name patient --rounds 1\n{PROBLEM}")
@@ -245,6 +246,7 @@ def test_the_status_tells_of_the_other_sessions_that_wait(attended: Kernel):
     assert "Waiting too" not in attended.run("%cutegen status early").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["auto"])
 def test_a_policy_decides_where_it_is_told_to(attended: Kernel, policy: str):
     attended.run(f"%%cutegen --name alone --rounds 1 --policy {policy}\n{PROBLEM}")

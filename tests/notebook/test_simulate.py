@@ -59,6 +59,7 @@ def test_help_says_that_the_cell_is_a_program_of_its_own(unattended: Kernel):
     assert unattended.complete("%%simulate --arch sm_8") == ["sm_80", "sm_86", "sm_89"]
 
 
+@pytest.mark.long
 def test_a_cell_runs_and_shows_its_output_its_launches_and_its_lines(unattended: Kernel):
     unattended.run("from cutegen_nb.notebook import simulate\nsimulate.LATE_S = float('inf')")
     ran = unattended.run("%%simulate --name doubled\n" + DOUBLES.replace("SHIFT", "0"))
@@ -75,6 +76,7 @@ def test_a_cell_runs_and_shows_its_output_its_launches_and_its_lines(unattended:
     assert "NameError" in unattended.run("x").error, "the cell leaves no variable"
 
 
+@pytest.mark.long
 def test_a_program_that_takes_long_says_how_it_is_ended(unattended: Kernel):
     unattended.run("from cutegen_nb.notebook import simulate\nsimulate.LATE_S = 0.0")
     ran = unattended.run("%%simulate\nprint('done')")
@@ -83,6 +85,7 @@ def test_a_program_that_takes_long_says_how_it_is_ended(unattended: Kernel):
     assert ran.text.endswith("done\n")
 
 
+@pytest.mark.long
 def test_a_finding_is_shown_with_its_line_and_fails_only_a_strict_cell(unattended: Kernel):
     cell = DOUBLES.replace("SHIFT", "1")
     ran = unattended.run("%%simulate\n" + cell)
@@ -95,6 +98,7 @@ def test_a_finding_is_shown_with_its_line_and_fails_only_a_strict_cell(unattende
     assert "FINDING" in strict.plain
 
 
+@pytest.mark.long
 def test_what_a_program_prints_is_escaped_and_bounded(unattended: Kernel):
     ran = unattended.run(
         "%%simulate\nimport sys\nfor _ in range(300):\n    print('y' * 10_000)\nraise ValueError('<b>&')"

@@ -123,6 +123,7 @@ def _indented(code: str) -> str:
     return "".join(f"    {line}\n" for line in code.splitlines())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_compiles_and_is_right_on_the_simulator(programs, name):
     assert programs[0][name] == ""

@@ -110,6 +110,7 @@ def verdicts() -> dict[str, str]:
     return asyncio.run(judge())
 
 
+@pytest.mark.long
 def test_the_best_kernel_is_right_at_tier_a_today(name, verdicts):
     assert verdicts[name] == "PASSED"
 

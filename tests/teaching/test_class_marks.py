@@ -97,6 +97,7 @@ def marks(folder, one_template):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_points_follow_from_the_sources_alone(marks):
     points = {one.student: [answer.points for answer in one.answers] for one in marks.students}
     assert points["ann"] == [5, 5]
@@ -107,6 +108,7 @@ def test_points_follow_from_the_sources_alone(marks):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_wrong_or_hostile_gets_a_sentence_and_stops_nothing(marks):
     rows = {one["student"]: one for one in class_json(marks)["students"]}
     assert len(rows) == 10
@@ -120,6 +122,7 @@ def test_what_is_wrong_or_hostile_gets_a_sentence_and_stops_nothing(marks):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_counts_approach_and_likeness_are_told(marks):
     rows = {one["student"]: one for one in class_json(marks)["students"]}
     first = rows["ann"]["answers"][0]
@@ -135,6 +138,7 @@ def test_counts_approach_and_likeness_are_told(marks):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_page_and_csv_carry_no_code_of_a_student(marks):
     html = str(render(marks))
     assert "<script" not in html

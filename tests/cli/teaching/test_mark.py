@@ -40,6 +40,7 @@ def test_a_wrong_request_gets_one_sentence(words, said, capsys, monkeypatch, tmp
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_folder_is_marked_and_written_in_three_forms(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -79,6 +79,7 @@ def left_behind(judge):
     return process_tree.descendants(judge.template)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_right_kernel_is_judged_in_isolation_before_its_own_process_has_ended(
     early, make_candidate, make_problem
@@ -92,6 +93,7 @@ def test_a_right_kernel_is_judged_in_isolation_before_its_own_process_has_ended(
     assert not left_behind(early)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_kernel_that_is_wrong_outside_alone_is_refused(early, make_candidate, make_problem):
     evaluation = early(make_problem(), make_candidate(ONLY_OUTSIDE), Tier.B)

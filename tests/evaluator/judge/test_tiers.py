@@ -105,12 +105,14 @@ def test_a_path_taken_only_at_the_problems_own_size_is_tried(judge, make_candida
     assert honest.passed, honest.summary
 
 
+@pytest.mark.long
 def test_a_path_out_of_the_simulators_reach_is_a_flag(judge, make_candidate, make_problem):
     evaluation = judge(make_problem(LARGE), make_candidate(BY_SIZE.format(limit=10_000_000)), Tier.B)
     assert evaluation.passed
     assert "threshold-not-tried" in {item.kind for item in evaluation.findings}
 
 
+@pytest.mark.long
 def test_several_paths_out_of_reach_are_one_flag(judge, make_candidate, make_problem):
     twice = BY_SIZE.format(limit=10_000_000) + BY_SIZE.format(limit=12_000_000)
     evaluation = judge(make_problem(LARGE), make_candidate(twice), Tier.B)

@@ -32,6 +32,7 @@ ACTIONS = {
 }
 
 
+@pytest.mark.long
 def test_what_its_lines_do_is_told_with_the_line_and_decides_nothing(judge):
     source = with_lines(
         judge, "import ctypes, gc, inspect, os, socket, sys\nimport numpy\n" + "\n".join(ACTIONS)

@@ -34,6 +34,7 @@ def ran(evaluation, name):
     return next(item for item in evaluation.checks if item.name == name).state is CheckState.RAN
 
 
+@pytest.mark.long
 def test_outputs_laid_out_otherwise_are_a_flag(judge, make_candidate, make_problem):
     evaluation = judge(make_problem(), make_candidate(TURNED), Tier.B)
     assert evaluation.passed, evaluation.summary
@@ -60,6 +61,7 @@ def test_weights_that_are_added_up_once_are_a_flag_and_those_added_up_each_time_
     assert ran(fresh, "parameters changed between calls")
 
 
+@pytest.mark.long
 @pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),

@@ -14,6 +14,7 @@ def _check(evaluation, name):
     return next(item for item in evaluation.checks if item.name == name)
 
 
+@pytest.mark.long
 def test_stress_decides_where_integers_cannot(judge, make_candidate, make_problem):
     # A sum over the row keeps integers; dividing by a number does not, so that only stress is left.
     divided = make_problem().replace("torch.relu(x)", "torch.relu(x) / 3")

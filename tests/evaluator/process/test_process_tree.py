@@ -110,6 +110,7 @@ def test_cancelling_ends_the_candidate(judge):
     _assert_family_ends(judge)
 
 
+@pytest.mark.long
 def test_a_killed_template_is_replaced(judge):
     assert judge("relu", "relu").passed
     os.kill(judge.template, signal.SIGKILL)
@@ -137,6 +138,7 @@ def hurried(judge_class, template):
     made.close()
 
 
+@pytest.mark.long
 @pytest.mark.first(1)
 @pytest.mark.parametrize("seconds", [2, 60])
 def test_a_stopped_supervisor_is_a_verdict_and_leaves_nothing(hurried, monkeypatch, seconds):
@@ -161,6 +163,7 @@ def test_a_stopped_supervisor_is_a_verdict_and_leaves_nothing(hurried, monkeypat
     assert not Path(f"/proc/{template}").exists()
 
 
+@pytest.mark.long
 def test_a_forged_record_is_no_result(judge):
     code = (
         "[os.write(fd, b'\\0\\0\\0\\x02{}') for fd in range(3, 64) "
@@ -215,6 +218,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.long
 def test_a_killed_parent_leaves_neither_process_nor_folder_but_the_templates_bytecode(tmp_path):
     """The package runs from a copy without bytecode, as some installers leave it."""
     package = tmp_path / "site" / "cutegen_nb"

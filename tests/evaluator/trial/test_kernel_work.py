@@ -142,6 +142,7 @@ def test_open_work_of_pytorch_is_shown_with_its_line_and_accuses_nobody(judge):
     assert exhibit.outputs
 
 
+@pytest.mark.long
 def test_every_accusation_of_the_shipped_cheats_comes_with_what_it_rests_on(judge):
     from cutegen_nb.exploits.library import chosen
 

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from cutegen_nb.analysis.binary.listing import KernelCode
 from cutegen_nb.core.codec import encode
 from cutegen_nb.evaluator.worker.code_listings import listings
@@ -16,6 +18,7 @@ PRINTED = (
 )
 
 
+@pytest.mark.long
 def test_an_evaluation_keeps_the_code_whose_executions_are_the_counts_of_its_lines(new_judge):
     judge = new_judge()
     found = judge("relu", "relu")

@@ -45,6 +45,7 @@ def ahead(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.long
 def test_an_operation_that_is_watched_imports_nothing_any_more(ahead):
     assert ahead["imported later"] == []
 

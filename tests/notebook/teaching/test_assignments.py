@@ -28,6 +28,7 @@ def kernel(tmp_path_factory) -> Iterator[Kernel]:
     started.close()
 
 
+@pytest.mark.long
 def test_an_assignment_is_opened_checked_and_its_points_are_a_number(kernel: Kernel):
     before = kernel.run(answer("rows/2", A_ROW_A_THREAD)).error
     assert "there is no exercise 'rows/2'" in before

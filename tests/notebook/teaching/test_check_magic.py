@@ -57,6 +57,7 @@ def test_the_names_of_the_exercises_are_completed(kernel: Kernel):
     assert kernel.complete("%%cutegen check coa") == ["coalescing/1", "coalescing/2", "coalescing/3"]
 
 
+@pytest.mark.long
 def test_an_answer_is_marked_and_leaves_no_variable(kernel: Kernel):
     ran = kernel.run("%%cutegen check threads/3\n" + SOLUTION)
     assert ran.status == "ok"

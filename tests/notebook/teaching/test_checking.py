@@ -153,7 +153,7 @@ def lessons_last():
         yield pytest.param(name, marks=() if name in last.values() else pytest.mark.long)
 
 
-@pytest.mark.every(long=2)
+@pytest.mark.every(test=3, long=2)
 @pytest.mark.parametrize("name", lessons_last())
 def test_the_solution_earns_all_points(engine, name: str):
     mark = check_cell(engine, name, solution(name))
@@ -169,7 +169,7 @@ def wrong_answers():
         yield pytest.param(name, *rest, marks=marks, id=f"{name}: {what}")
 
 
-@pytest.mark.every(long=4)
+@pytest.mark.every(test=3, long=4)
 @pytest.mark.parametrize(("name", "changes", "points", "words"), list(wrong_answers()))
 def test_a_wrong_answer_does_not_and_is_told_why(engine, name, changes, points, words):
     source = solution(name)

@@ -82,6 +82,7 @@ print(json.dumps([[one.kernel for one in collector.found()], pipelines]))
 )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.first(1)
 @pytest.mark.parametrize("options", ["--enable-tvm-ffi", ""])

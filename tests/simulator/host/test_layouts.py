@@ -134,6 +134,7 @@ host(from_dlpack(x), from_dlpack(y))
 """
 
 
+@pytest.mark.long
 def test_a_simulated_program_tells_its_layouts_and_its_page_draws_them(tmp_path: Path) -> None:
     script = tmp_path / "turns.py"
     script.write_text(PROGRAM_TEXT)

@@ -72,6 +72,7 @@ def test_a_fault_is_a_finding_at_its_line_and_the_traceback_holds_the_program_s_
     assert all(ADDS in frame for frame in frames)
 
 
+@pytest.mark.long
 def test_a_sample_of_a_grid_is_named_and_the_program_s_own_check_sees_the_rest_unwritten():
     done, output = run(ADDS, "--n", 12_800, max_ctas=4)
     assert done.launches[0].profile.ctas_run == 4
@@ -101,6 +102,7 @@ ctypes.string_at(0)
     assert ADDS in done.sources
 
 
+@pytest.mark.long
 def test_a_message_for_exit_is_printed_and_a_caught_refusal_stays_in_the_report(tmp_path):
     text = "import torch\ntry:\n    torch.cuda.cudart()\nexcept Exception:\n    raise SystemExit('enough') from None"
     done, output = run_text(tmp_path, text)
@@ -128,6 +130,7 @@ def test_a_size_meant_for_a_large_gpu_ends_the_program_and_not_the_machine(tmp_p
     assert done.sentence.startswith("The program ran out of this machine's memory at program.py:1: ")
 
 
+@pytest.mark.long
 @pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("work", "said"),
@@ -265,6 +268,7 @@ def test_a_tensor_that_was_never_moved_stays_the_host_s_to_the_dsl():
     assert done.ending is Ending.FINISHED
 
 
+@pytest.mark.long
 def test_a_module_runs_as_by_python_m_and_imports_its_siblings(tmp_path, monkeypatch):
     package = tmp_path / "layers"
     package.mkdir()

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[4]
 ON_GPU = "import runpy, sys\nfor case in runpy.run_path(sys.argv[1])['CASES']:\n    case(None)\n"
 
 
+@pytest.mark.long
 def test_a_generated_kernel_takes_the_tensor(outcome):
     assert outcome == "ok", outcome
 
