@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from cutegen_nb.authors.offline.fused.plan import plan
 from cutegen_nb.authors.offline.fused.texts import menu as loops_menu
 from cutegen_nb.authors.offline.fused.texts import sequence, texts
 from cutegen_nb.authors.offline.fused.variants import KNOWN, fold
-from cutegen_nb.authors.offline.graph.ir import GraphProgram
+from cutegen_nb.authors.offline.graph.ir import GraphProgram, elements
 from cutegen_nb.authors.offline.operators.algebra import ALGEBRA, ALGEBRA_STRATEGY, with_sums_first
 from cutegen_nb.authors.offline.operators.cut import CutProblem, cut
 from cutegen_nb.authors.offline.operators.operator import OperatorCall, OperatorText, OperatorWriter
@@ -23,6 +24,7 @@ from cutegen_nb.authors.offline.operators.registry import OPERATOR_WRITERS
 from cutegen_nb.authors.offline.operators.tails import FUSE_TAIL, FUSE_TAIL_STRATEGY, with_tails
 from cutegen_nb.authors.offline.writers import WrittenKernel
 from cutegen_nb.core.errors import Declined
+from cutegen_nb.core.graph import DTYPE_BYTES
 from cutegen_nb.core.library import Library, library_option, library_words
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.strategy import Strategy
@@ -33,10 +35,10 @@ class OperatorsWriter:
 
     The first file computes each operator and each run of loops by a kernel of its own. The first step of each
     operator comes first, in the order of their arithmetic, then the first step of loops that reduce rows:
-    these gain most. Then come the other strategies of the costliest operator and those of the others; then
-    element-wise work moves into the operators' kernels, and last come the strategies of the loops that
-    remain. Where these reduce rows and have more arithmetic than the operators, as a norm behind an
-    embedding, they come first.
+    these gain most. A part with little of the work, as a pooling behind a large product, waits. Then come the
+    other strategies of the costliest operator and those of the others; then element-wise work moves into the
+    operators' kernels, and last come the strategies of the loops that remain. Where these reduce rows and
+    have more arithmetic than the operators, as a norm behind an embedding, they come first.
     """
 
     def __init__(self, writers: tuple[OperatorWriter, ...] = OPERATOR_WRITERS) -> None:
@@ -64,15 +66,20 @@ class OperatorsWriter:
         loops = list(loops_menu(fused.program))
         in_operators = sum(part.flops for part in whole.parts.values())
         loops_first = in_operators < count_flops(facts.full.graph) - in_operators and _reduces(fused.program)
-        first, *others = [whole.parts[name].writer.menu(call) for name, call in whole.calls().items()] or [()]
+        calls = whole.calls()
+        first, *others = [whole.parts[name].writer.menu(call) for name, call in calls.items()] or [()]
         # What a strategy asks of a kernel is looked for in the whole file, and found there in another's: of
         # the operators, that holds for all but the costliest one.
         later = [_without_conditions(item) for menu in others for item in menu]
         tails = [] if fused is whole else [FUSE_TAIL_STRATEGY]
         if loops_first:
             return [*loops, *map(_without_conditions, first), *later, *tails]
-        steps = [*_first_step(first), *map(_without_conditions, itertools.chain(*map(_first_step, others)))]
-        steps += _first_step(loops) if _reduces(fused.program) else ()
+        work = [whole.parts[name].flops + _FLOPS_A_BYTE * _bytes(call) for name, call in calls.items()]
+        in_loops = _FLOPS_A_BYTE * _THREAD_A_ROW * _bytes_of_rows(fused.program)
+        least = _LEAST_SHARE * (sum(work) + in_loops)
+        early = [_first_step(menu) for menu, cost in zip(others, work[1:], strict=True) if cost >= least]
+        steps = [*_first_step(first), *map(_without_conditions, itertools.chain(*early))]
+        steps += _first_step(loops) if in_loops >= least else ()
         return [*steps, *first, *later, *tails, *loops]
 
     def write(self, problem: Problem, facts: ProblemFacts, applied: tuple[str, ...]) -> WrittenKernel:
@@ -115,9 +122,34 @@ class OperatorsWriter:
         return whole
 
 
+_FLOPS_A_BYTE = 14
+"""FLOPs in the time of a byte: 67 TFLOP/s of FP32 against 4.8 TB/s of memory on an H200."""
+_THREAD_A_ROW = 8
+"""Times longer that a byte takes where each row is one thread's, as in the first kernel of loops."""
+_LEAST_SHARE = 0.02
+"""Share of a problem's work from which on the first step of a part comes before the second of another."""
+
+
 def _reduces(program: GraphProgram) -> bool:
     """Return whether a loop of the program reduces rows: its first kernel gives each row to one thread."""
     return any(kernel.reductions for kernel in plan(program).kernels)
+
+
+def _bytes_of_rows(program: GraphProgram) -> int:
+    """Bytes at the full size that loops which reduce rows read and store, each tensor once a kernel."""
+    planned = plan(program)
+    return sum(
+        math.prod(axis.extent.full for axis in access.axes) * DTYPE_BYTES[planned.dtype(access.value)]
+        for kernel in planned.kernels
+        if kernel.reductions
+        for access in kernel.accesses
+    )
+
+
+def _bytes(call: OperatorCall) -> int:
+    """Bytes at the full size of the tensors that an operator takes and makes."""
+    tensors = [(item.shape, item.dtype) for item in call.operands] + [(call.shape, call.dtype)]
+    return sum(elements(shape).full * DTYPE_BYTES[dtype] for shape, dtype in tensors)
 
 
 def _first_step(menu: Sequence[Strategy]) -> list[Strategy]:

@@ -159,6 +159,21 @@ def test_each_operator_gets_its_first_step_before_one_gets_its_second():
     assert {"multistage-gather", "slices-in-shared-memory", "one-pass"} < {*menu[3:]}
 
 
+def test_a_pooling_behind_a_large_product_waits_for_the_products_steps():
+    """KernelBench 2/55 spent two rounds of half a minute on a thousandth of its time."""
+    source = model(
+        "self.pool(self.one(x)).sum(dim=1)",
+        "one = nn.Linear(b, c)",
+        "pool = nn.MaxPool1d(2)",
+        sizes="",
+        inputs="torch.randn(1024, 32768)",
+        init_inputs="0, 32768, 32768",
+    )
+    problem = Problem(name="pooled", source=source, form=ProblemForm.KERNELBENCH)
+    menu = [item.name for item in OperatorsWriter().menu(trace_facts(problem))]
+    assert menu.index("three-fp16-products") < menu.index("march-over-slices"), menu
+
+
 def test_attention_between_products_is_not_taken_for_done_because_they_use_tensor_cores(traced):
     heads = "(x @ y).reshape(2, 64, 4, 64).transpose(1, 2)"
     value = f"torch.nn.functional.scaled_dot_product_attention({heads}, z, z).transpose(1, 2).reshape(2, 64, 256) @ y"
