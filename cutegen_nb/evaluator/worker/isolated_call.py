@@ -162,11 +162,15 @@ def _fault(verdict: Verdict, kind: str, message: str) -> CandidateFault:
 def _set_state(candidate: object, given: Given, folder: Path) -> None:
     """Copy the reference's parameters into the candidate, as an ordinary evaluation does."""
     state, plain = (
-        {name: tensor_files.unpack(packed, folder) for name, packed in given[kind].items()}
-        for kind in ("state", "plain")
+        {name: _value(packed, folder) for name, packed in given[kind].items()} for kind in ("state", "plain")
     )
     own = state_of(candidate)
     fill(own, state, matched(plain, own))
+
+
+def _value(packed: tensor_files.Packed, folder: Path) -> Any:
+    """Read a parameter that will be copied: from the judge's memory as it lies there, or from its file."""
+    return shared_tensors.opened(packed) if "handle" in packed else tensor_files.unpack(packed, folder)
 
 
 def _refused(fault: CandidateFault, ground: ExecutionDevice) -> Evaluation:

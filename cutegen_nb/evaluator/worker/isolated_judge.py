@@ -40,6 +40,9 @@ from cutegen_nb.evaluator.worker import shared_tensors, tensor_files
 
 Tensors = tuple[torch.Tensor, ...]
 
+_SHARED_PARAMETER_BYTES = 1 << 20
+"""Bytes of a parameter from which on it travels like the inputs, in GPU memory where that is shared."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Set:
@@ -127,11 +130,15 @@ class _Judge:
 
         Raises UsageError for a value that cannot be sent, CannotShare and OSError.
         """
-        state = self._state(self.loaded.reference(self.model_seed, self.ground.device).state_dict(), "state")
+        values = self.loaded.reference(self.model_seed, self.ground.device).state_dict()
+        state = {name: self._parameter(item, f"state-{i}") for i, (name, item) in enumerate(values.items())}
         plain = {}
         if state:
-            device = torch.device(self.ground.device)
-            plain = self._state(plain_state(self.loaded, self.model_seed, device), "plain")
+            initial = plain_state(self.loaded, self.model_seed, torch.device(self.ground.device))
+            plain = {
+                name: state[name] if torch.equal(item, values[name]) else self._parameter(item, f"plain-{i}")
+                for i, (name, item) in enumerate(initial.items())
+            }
         return {
             "init": [
                 tensor_files.pack_nested(item, self.folder, f"init-{i}")
@@ -165,11 +172,11 @@ class _Judge:
             found.append(packed)
         return found
 
-    def _state(self, tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, tensor_files.Packed]:
-        return {
-            key: tensor_files.pack(tensor, self.folder, f"{name}-{i}")
-            for i, (key, tensor) in enumerate(tensors.items())
-        }
+    def _parameter(self, item: torch.Tensor, name: str) -> tensor_files.Packed:
+        """Share a parameter or buffer, or write its file: allocating takes longer than a small file."""
+        if item.numel() * item.element_size() < _SHARED_PARAMETER_BYTES:
+            return tensor_files.pack(item, self.folder, name)
+        return self._given(item, name)
 
     def compare(self, left: Sequence[Any]) -> Evaluation:
         """Compare the outputs announced in `left` with the right answers."""
