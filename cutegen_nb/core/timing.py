@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+LEAST_GAIN = 0.01
+"""Least relative gain in time within one run that counts as faster; a kernel timed against itself differs by
+well under one per cent."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTiming:
@@ -73,6 +77,12 @@ class Timing:
     """Reason why a kernel short enough for a graph was timed by events; empty for any other."""
     host_included: bool = False
     """True if the call waits for the device itself, so that its latency includes host time."""
+
+    @property
+    def no_faster(self) -> bool:
+        """True if the rival was timed too, and no gain of `LEAST_GAIN` over it is to be expected."""
+        rival = self.rival
+        return rival is not None and (rival.speedup <= 1 or rival.speedup_high < 1 + LEAST_GAIN)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a latency that no clock gives."""

@@ -87,5 +87,5 @@ class EvaluationCase:
         They may for a candidate that the worker timed as no faster than the rival, since nothing is built on
         it. Any other result at tier A still gets the checks of the requested tier.
         """
-        rival = found.timing.rival if found.timing else None
-        return self.only_if_faster and found.tier is Tier.A and rival is not None and rival.speedup <= 1.0
+        timed = found.timing
+        return self.only_if_faster and found.tier is Tier.A and timed is not None and timed.no_faster

@@ -307,6 +307,8 @@ class KernelEvaluator:
                     sample.begin()
             if record.get("kind") == "alone" and not heard.inside:
                 return _alone(early)
+            if record.get("kind") == "result" and not heard.inside:
+                case.progress("ending the process")
             return heard(record)
 
         try:

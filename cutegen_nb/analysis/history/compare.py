@@ -29,13 +29,10 @@ from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import ProblemFacts
 from cutegen_nb.core.profile import SECTOR_BYTES, Profile, ProfileSource
 from cutegen_nb.core.search.comparison import Comparison, Relation
-from cutegen_nb.core.timing import BaselineTiming, Timing
+from cutegen_nb.core.timing import LEAST_GAIN, BaselineTiming, Timing
 
 WORK_FRACTION = 0.005
 """Relative difference up to which counts are the same work: one warp's tail must not decide a round."""
-TIME_FRACTION = 0.01
-"""Least relative gain in time within one run; a kernel timed against itself differs by well under one per
-cent."""
 ACROSS_FRACTION = 0.05
 """Least relative gain in time between two runs. A kernel of 4 µs has differed from itself by 4 %, outside the
 interval of either run."""
@@ -180,7 +177,7 @@ def _noise(timing: Timing) -> float:
 
 def _relation_of(ratio: float, low: float, high: float, noise: float, figures: str) -> tuple[Relation, str]:
     """Return the relation that a ratio with its interval shows, given a kernel's `noise` against itself."""
-    floor = max(TIME_FRACTION, noise)
+    floor = max(LEAST_GAIN, noise)
     if low > 1 and ratio >= 1 + floor:
         return Relation.FASTER, f"{figures}."
     if high < 1 and ratio <= 1 - floor:

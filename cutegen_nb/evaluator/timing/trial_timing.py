@@ -33,8 +33,8 @@ def quick_timing(trial: Trial, seeds: Sequence[int], stage: Progress) -> Ending 
     """Time the candidate quickly; note in the evidence if it is no faster than the best one so far."""
     ended = clock(trial, seeds, stage, quick=True)
     timing = trial.state.timing
-    if ended is None and timing is not None and timing.rival is not None:
-        trial.state.no_faster = timing.rival.speedup <= 1.0
+    if ended is None and timing is not None:
+        trial.state.no_faster = timing.no_faster
     return ended
 
 

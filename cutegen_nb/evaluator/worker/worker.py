@@ -301,6 +301,7 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: WorkerCon
         compiled.install()
     isolation.take(channel.send, task.folder / FILE_NAME)
     judgement = judge(task, ground, ask_seeds, stage)
+    stage("listing the compiled code")
     evaluation = dataclasses.replace(
         judgement.evaluation,
         confinement=confined,
