@@ -64,11 +64,11 @@ def test_code_that_cannot_be_read_costs_no_verdict(tmp_path):
 def test_each_module_is_disassembled_into_its_own_listing(tmp_path, monkeypatch):
     """The tools run side by side: they may not share a file."""
     tool = tmp_path / "nvdisasm"
-    tool.write_text("#!/bin/sh\nsleep 0.2\necho \".section .text.kernel\"; echo \"/*0000*/ MOV R$(wc -c < $3) ;\"\n")
+    tool.write_text(
+        '#!/bin/sh\nsleep 0.2\necho ".section .text.kernel"; echo "/*0000*/ MOV R$(wc -c < $3) ;"\n'
+    )
     tool.chmod(0o755)
     monkeypatch.setattr("cutegen_nb.evaluator.worker.code_listings.locate", lambda _: str(tool))
     codes = [KernelCode(kernel="kernel", ptx="", cubin=CUBIN + b"\0" * more) for more in range(3)]
     sass = [one for one in listings(codes, "sm_80", tmp_path) if one.language == "SASS"]
-    assert [one.rows()[0].text for one in sass] == [
-        f"    /*0000*/ MOV R{len(code.cubin)}" for code in codes
-    ]
+    assert [one.rows()[0].text for one in sass] == [f"    /*0000*/ MOV R{len(code.cubin)}" for code in codes]

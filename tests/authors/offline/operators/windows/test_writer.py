@@ -2,6 +2,7 @@
 
 import pytest
 
+from cutegen_nb.authors.offline.operators.windows.strategies import MARCH, SHARED
 from cutegen_nb.authors.offline.operators.windows.writer import WindowsWriter
 from cutegen_nb.authors.offline.operators.writer import OperatorsWriter
 from cutegen_nb.core.errors import Declined
@@ -120,6 +121,22 @@ def test_pooling_and_convolutions_of_single_channels_are_taken(value, shapes, ex
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "staged"),
+    [
+        ("max_pool2d(x, 2)", False),
+        ("avg_pool2d(x, 3, 4)", False),
+        ("max_pool2d(x, 3, 2)", True),  # windows share elements
+        ("max_pool2d(x, 2, 2, dilation=2)", True),
+        ("avg_pool2d(x, 11)", True),  # rows of eleven taps
+    ],
+)
+def test_slices_are_staged_where_they_are_read_again_or_rows_of_taps_are_long(call, staged):
+    names = [item.name for item in OperatorsWriter().menu(facts_of(source(call, "4, 8, 64, 64")))]
+    assert names[0] == MARCH
+    assert (SHARED in names) == staged
+
+
 def test_windows_that_depend_on_the_size_are_declined():
     text = source("avg_pool1d(x, x.shape[-1] // 4)", "64, 64, 4096")
     with pytest.raises(Declined, match="size"):
