@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cutegen_nb.analysis.history.compare import TIME_FRACTION, compare
+from cutegen_nb.analysis.history.compare import compare
 from cutegen_nb.core.evaluation import Evaluation, Judged, Verdict
 from cutegen_nb.core.graph import Graph
 from cutegen_nb.core.problem import ProblemFacts, Workload, WorkloadClass
 from cutegen_nb.core.search.comparison import Relation
-from cutegen_nb.core.timing import BaselineTiming, Timing
+from cutegen_nb.core.timing import LEAST_GAIN, BaselineTiming, Timing
 from cutegen_nb.evaluator.timing import bench, statistics
 
 GAINS = (0.0, 0.01, 0.03, 0.1)
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    print(f"{options.times} comparisons each, tier {options.tier}; a gain under {TIME_FRACTION:.0%} is none")
+    print(f"{options.times} comparisons each, tier {options.tier}; a gain under {LEAST_GAIN:.0%} is none")
     print(f"{'model':14} {'truly':>6} {'faster':>7} {'slower':>7} {'held':>7} {'pairs':>6}")
     rows = []
     for name in options.models.split(","):

@@ -122,7 +122,6 @@ def test_a_session_for_a_named_gpu_is_exported_and_verified_for_it(here):
     assert json.loads(done.stdout)["device"] == "simulator (sm_90a)", done.stderr
 
 
-@pytest.mark.long
 def test_a_batch_goes_out_is_cut_short_is_finished_and_comes_back_in_any_order(here, tmp_path):
     done = cutegen(here, "pending", "small", "-o", "jobs.jsonl", "--store", "s", "--json")
     assert json.loads(done.stdout)["jobs"] == ["r0"], "the approved one"

@@ -23,9 +23,9 @@ MANY_DIMS = 40
 
 
 def extent_names(program: GraphProgram, tensor: str) -> list[str]:
-    """Variables for the extents of a tensor: ``x0``, ``x1``, unless a value has that name."""
+    """Variables for the extents of a tensor: ``x0``, ``x1``, unless a value or a function has that name."""
     names = [f"{tensor}{dim}" for dim in range(len(program.shape(tensor)))]
-    taken = {*program.buffers, *program.ops}
+    taken = {*program.buffers, *program.ops, *(op.call.function for op in program.ops.values() if op.call)}
     return [f"{tensor}_dim{dim}" if name in taken else name for dim, name in enumerate(names)]
 
 

@@ -136,6 +136,20 @@ def test_views_around_attention_and_products_are_not_copied(offline_simulator):
     assert kernels(written) == {"product", "attention", "product_2"}
 
 
+def test_two_poolings_in_a_row_have_names_of_their_own(offline_simulator):
+    """KernelBench 2/72: an extent of the first one's result had the name of the second one's function."""
+    source = model(
+        "self.second(self.first(x.tanh()))",
+        "first = nn.AvgPool3d(2)",
+        "second = nn.AvgPool3d(2)",
+        sizes="",
+        inputs="torch.randn(2, 3, 8, 8, 16)",
+        init_inputs="1, 1, 1",
+    )
+    entries = offline_simulator.ask("poolings", source, steps=[0])["revisions"]
+    assert [entry["verdict"] for entry in entries] == ["right"]
+
+
 def test_strategies_of_a_norm_come_before_those_of_the_gather_in_front_of_it(traced):
     norm = "torch.nn.functional.layer_norm(x[y], (256,))"
     facts = traced(norm, "torch.randn(50, 256)", "torch.randint(0, 50, (60, 32))")
