@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,6 +34,7 @@ from cutegen_nb.cli import (
     strategies,
 )
 from cutegen_nb.cli.answer import FAULT, CommandResult
+from cutegen_nb.cli.interrupts import Interrupts
 from cutegen_nb.cli.streams import use_plain_letters, write_out
 from cutegen_nb.cli.teaching import mark
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -178,9 +180,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def _work(options: argparse.Namespace, terminal: Terminal) -> CommandResult:
-    """Run the command; SIGTERM and SIGHUP cancel it, so that every `finally` is executed."""
+    """Run the command; SIGINT, SIGTERM and SIGHUP cancel it, so that every `finally` is executed."""
     task = asyncio.current_task()
     assert task is not None
+
+    def end() -> None:
+        os._exit(_failed(options, terminal, "interrupted", _INTERRUPTED, _kept(options)))
+
+    with contextlib.suppress(NotImplementedError, RuntimeError):
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, Interrupts(task.cancel, end))
     for number in (signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(NotImplementedError, RuntimeError):
             # A signal that is ignored, as under nohup, stays ignored.

@@ -65,6 +65,7 @@ class Workers:
         """Highest measured peak in FLOP/s over all types; 0 before the measurement and on the simulator."""
         self._busy = 0
         self._crowded = False
+        self._closed = False
 
     @contextlib.contextmanager
     def occupied(self) -> Iterator[None]:
@@ -148,7 +149,7 @@ class Workers:
         try:
             run = await server.run(request, limits, answer or heard, files=files, spare=spare)
         except WorkerDied as error:
-            if server.alive and not isinstance(error, TemplateLost):
+            if self._closed or (server.alive and not isinstance(error, TemplateLost)):
                 raise
             if heard.stage and self._crowded:
                 raise EvaluationLost(str(error)) from error
@@ -163,6 +164,9 @@ class Workers:
     async def forks(self) -> ForkServer:
         """Fork server for the chosen device, created on first use; its template may not run yet."""
         device = await self.choice()
+        if self._closed:
+            # A cancelled request may get here once more; it must start no process.
+            raise WorkerDied("The evaluator was closed while it was asked; start it again.")
         if self.server is None:
             simulated = device.kind is DeviceKind.SIMULATOR
             spare = not simulated if self._spare is None else self._spare
@@ -203,7 +207,8 @@ class Workers:
         return max(self._memory_bytes, math.floor(pages / 2))
 
     async def close(self) -> None:
-        """End every process."""
+        """End every process, for good."""
+        self._closed = True
         server, self.server = self.server, None
         if server is not None:
             await asyncio.to_thread(server.close)

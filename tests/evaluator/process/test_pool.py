@@ -188,3 +188,32 @@ def test_workers_on_a_gpu_grow_segments_of_memory_and_tools_do_not(kind, growing
     server = asyncio.run(workers.forks())
     assert ("PYTORCH_CUDA_ALLOC_CONF" in server._variables) is growing
     assert workers.variables(chosen) == {}
+
+
+def test_a_request_that_comes_after_the_end_starts_no_process():
+    made = workers()
+
+    async def asked():
+        await made.close()
+        await made.run({}, LIMITS, RecordHandler(print))
+
+    with pytest.raises(WorkerDied, match="was closed"):
+        asyncio.run(asked())
+    assert made.server is None
+
+
+def test_a_request_whose_template_was_closed_is_not_asked_again():
+    """A cancelled request could start a new template after an interrupt, and wait for all of its answer."""
+    made = workers()
+
+    class Closing(Server):
+        async def run(self, request, limits, answer, **options):
+            await made.close()
+            return await super().run(request, limits, answer, **options)
+
+        def close(self):
+            """End the template."""
+
+    made.server = Closing(TemplateLost(), ENDED)
+    with pytest.raises(TemplateLost):
+        asyncio.run(made.run({}, LIMITS, RecordHandler(print)))
