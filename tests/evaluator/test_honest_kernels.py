@@ -13,7 +13,7 @@ from cutegen_nb.evaluator.probes.probe import expected_for
 from cutegen_nb.evaluator.timing.timed_outputs import change
 from cutegen_nb.evaluator.trial import compare as comparing
 from cutegen_nb.evaluator.trial import conditioning as second_looks
-from cutegen_nb.evaluator.trial.conditioning import compare_outputs, is_ill_defined
+from cutegen_nb.evaluator.trial.conditioning import compare_outputs, ill_defined
 
 pytestmark = pytest.mark.slow
 PROBLEM = """
@@ -331,8 +331,8 @@ def test_floats_made_64_bit_integers_can_be_judged():
             return (x * 10).long()
 
     inside, beyond = torch.arange(64.0) + 0.25, torch.full((64,), 1e30)
-    assert not is_ill_defined(Whole(), [inside], [Whole()(inside)])
-    assert is_ill_defined(Whole(), [beyond], [Whole()(beyond)])
+    assert not ill_defined(Whole(), [inside], [Whole()(inside)])
+    assert ill_defined(Whole(), [beyond], [Whole()(beyond)])
 
 
 class Router(torch.nn.Module):
@@ -372,24 +372,24 @@ class Second(torch.nn.Module):
 def test_the_order_of_equal_elements_says_nothing():
     """A row of zeros, as the judge makes them: each expert of a router has the same probability."""
     x = torch.randn(64, 16)
-    assert not is_ill_defined(Second(), [x], [Second()(x)])
+    assert not ill_defined(Second(), [x], [Second()(x)])
     x[4] = 0.0
-    assert is_ill_defined(Second(), [x], [Second()(x)])
+    assert ill_defined(Second(), [x], [Second()(x)])
     order = torch.nn.Module()
     order.forward = torch.argsort
-    assert is_ill_defined(order, [x], [order(x)])
-    assert not is_ill_defined(order, [x[:4]], [order(x[:4])])
+    assert ill_defined(order, [x], [order(x)])
+    assert not ill_defined(order, [x[:4]], [order(x[:4])])
     first = torch.nn.Module()
     first.forward = lambda x: x.argmax(dim=-1)  # the first, by definition
-    assert not is_ill_defined(first, [x.clamp(min=0.0) + x[4]], [first(x.clamp(min=0.0) + x[4])])
+    assert not ill_defined(first, [x.clamp(min=0.0) + x[4]], [first(x.clamp(min=0.0) + x[4])])
 
 
 def test_the_order_of_numbers_below_the_normal_range_says_nothing():
     """A GPU's exponential may flush them: a router's second choice among far probabilities is no one's fault."""
     near = torch.arange(8.0).flip(0).repeat(4, 1)
     far = torch.where(near == 7.0, 95.0, near)  # exp(6 - 95) is 2e-39
-    assert not is_ill_defined(Second(), [near], [Second()(near)])
-    assert is_ill_defined(Second(), [far], [Second()(far)])
+    assert not ill_defined(Second(), [near], [Second()(near)])
+    assert ill_defined(Second(), [far], [Second()(far)])
 
 
 class Doubled(torch.nn.Module):

@@ -26,7 +26,7 @@ from cutegen_nb.evaluator.numerics.distance import root_mean_square
 from cutegen_nb.evaluator.trial import compare
 from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault
 from cutegen_nb.evaluator.trial.compare import cloned, float64_by_default, guarded, tensors_of
-from cutegen_nb.evaluator.trial.conditioning import is_ill_defined
+from cutegen_nb.evaluator.trial.conditioning import ILL_CONDITIONED, ill_defined
 from cutegen_nb.evaluator.trial.evidence import Ending, Evidence
 from cutegen_nb.evaluator.trial.observations import History, ReferenceOutputs
 from cutegen_nb.evaluator.trial.trial import Trial
@@ -46,7 +46,6 @@ _LAST_BITS = 4.0
 """Units in the last place of the usual answers' root mean square that are allowed where answers shrink."""
 _TOO_LARGE = 1e150
 """Largest answer that is compared: error norms take squares in float64, which ends at 1.8e308."""
-_ILL_CONDITIONED = "the answer hangs on the last bits of these inputs"
 SILENT = frozenset({
     Verdict.WRONG_VALUES, Verdict.WRONG_SHAPE, Verdict.WRONG_DTYPE, Verdict.INPUT_MODIFIED,
 })  # fmt: skip
@@ -118,8 +117,9 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
         return Expected(answers=answers, gates=tolerance.find_tolerances(wanted, truth, longest_sum))
     if reason:
         return f"no float64 oracle: {reason}"
-    if is_ill_defined(reference, drawn, wanted):
-        return _ILL_CONDITIONED
+    open_answer = ill_defined(reference, drawn, wanted)
+    if open_answer:
+        return open_answer
     gates = []
     moved = _moved(reference, drawn, terms)
     for index, (want, true) in enumerate(zip(wanted, truth, strict=True)):
@@ -130,7 +130,7 @@ def expected_for(  # noqa: PLR0913 - how these inputs differ from the usual ones
             continue
         gate = _gate(want, true, moved[index], longest_sum, terms)
         if gate is None:
-            return _ILL_CONDITIONED
+            return ILL_CONDITIONED
         gates.append(gate)
     if usual is not None:
         ordinary = tensors_of(reference(*cloned(usual)))

@@ -28,6 +28,8 @@ _MULTIPLE = 8.0
 """Widened gate as a multiple of the answer's change when inputs move by one unit in the last place."""
 _WIDEST = 16.0
 """Widest widened gate as a multiple of `tolerance.cap`: one ill-conditioned draw is no licence."""
+ILL_CONDITIONED = "the answer hangs on the last bits of these inputs"
+"""Reason to leave inputs out."""
 _MOST_EXCUSED = 1 / 8
 """Largest share of an output's elements that may be excused; an output drawn at random would need more."""
 _MAX_UNEXPLAINED = 1 / 50
@@ -224,8 +226,8 @@ def at_random(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence
     return False
 
 
-def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]) -> bool:
-    """Return whether an integer answer says nothing of a candidate's correctness.
+def ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequence[torch.Tensor]) -> str:
+    """Return the reason why an integer answer says nothing of a candidate's correctness; empty if it does.
 
     That is so where more than a sixteenth of an output turns with the last bits of the inputs: the order of
     equal elements, say. It is also so where a number was converted to an integer type that cannot hold it: no
@@ -235,23 +237,23 @@ def is_ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Seq
     """
     whole = [index for index, item in enumerate(wanted) if item.numel() and not item.is_floating_point()]
     if not whole or any(wanted[index].is_complex() for index in whole):
-        return False
+        return ""
     with Conversions() as conversions:
         # Also on the inputs as they are: 0 / 0 is NaN only while neither zero is moved.
         compare.oracle(reference, drawn, wanted)
         first, *rest = _moved_answers(reference, drawn, wanted, draws=2, steps=1) or [()]
     with OtherChoices():
         other = tensors_of(reference(*cloned(drawn)))
-    turned = any(not torch.equal(other[index], wanted[index]) for index in whole)
-    return (
-        conversions.undefined
-        or turned
-        or any(
-            bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
-            for one in rest
-            for index in whole
-        )
+    if conversions.undefined:
+        return "the answer converts numbers that its integer type does not hold"
+    if any(not torch.equal(other[index], wanted[index]) for index in whole):
+        return "the answer hangs on the order of equal elements, or on numbers that GPUs take for zero"
+    moved = any(
+        bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
+        for one in rest
+        for index in whole
     )
+    return ILL_CONDITIONED if moved else ""
 
 
 def _may_help(

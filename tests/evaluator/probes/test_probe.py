@@ -93,14 +93,23 @@ def test_small_answers_may_lose_the_last_bits_of_the_usual_ones():
             [torch.rand(4, dtype=torch.float64)],
             "the answer is too large for its square to be finite",
         ),
-        (lambda x: torch.sort(x)[1], [torch.zeros(64)], "the answer hangs on the last bits of these inputs"),
+        (
+            lambda x: torch.sort(x)[1],
+            [torch.zeros(64)],
+            "the answer hangs on the order of equal elements, or on numbers that GPUs take for zero",
+        ),
+        (
+            lambda x: (x * 1e12).to(torch.int32),
+            [torch.ones(64)],
+            "the answer converts numbers that its integer type does not hold",
+        ),
         (
             lambda x: x.sum().reshape(1),
             [torch.tensor([1.0, -1.0] * 512)],
             "the answer hangs on the last bits of these inputs",
         ),
     ],
-    ids=["too large", "equal elements", "cancels"],
+    ids=["too large", "equal elements", "conversions", "cancels"],
 )
 def test_inputs_that_cannot_tell_right_from_wrong_are_left_out(reference, given, reason):
     assert expected_for(FunctionModule(reference), given, 1.0) == reason
