@@ -75,6 +75,8 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._scratch: Path | None = None
+        self._resisting: list[str] = []
+        """Folders in the scratch folder that could not be removed yet."""
         self._ready = False
 
     @property
@@ -160,9 +162,17 @@ class ForkServer:
         return self._scratch / name
 
     def discard(self, folder: str) -> None:
-        """Remove a folder that a worker made in the template's scratch folder."""
-        if self._scratch is not None and folder:
-            process_tree.remove_folder(self._scratch / folder)
+        """Remove a folder that a worker made in the template's scratch folder.
+
+        A cancelled request's worker may write into its folder for a moment more. What is left of such a
+        folder is removed with the next one.
+        """
+        if self._scratch is None or not folder:
+            return
+        names = dict.fromkeys((*self._resisting, folder))
+        for name in names:
+            process_tree.remove_folder(self._scratch / name)
+        self._resisting = [name for name in names if (self._scratch / name).exists()]
 
     def keep_spare(self) -> None:
         """Fork a spare worker for the next request, where one is wanted and no usable one waits."""
@@ -309,6 +319,7 @@ class ForkServer:
         self._drop_spare()
         process, control, scratch = self._process, self._control, self._scratch
         self._process = self._control = self._scratch = None
+        self._resisting = []
         if control is not None:
             control.close()
         if process is not None:

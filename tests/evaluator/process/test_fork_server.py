@@ -10,6 +10,7 @@ import tempfile
 import pytest
 
 from cutegen_nb.core.errors import EvaluatorError, WorkerDied
+from cutegen_nb.evaluator.process import process_tree
 from cutegen_nb.evaluator.process.fork_server import ForkServer
 
 
@@ -56,3 +57,24 @@ def test_without_room_for_its_folder_the_place_is_named(scratch, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(scratch / "missing"))
     with pytest.raises(EvaluatorError, match=r"No folder could be made in .*missing .*set TMPDIR"):
         started()
+
+
+def test_what_a_dying_worker_writes_into_its_folder_goes_with_the_next_folder(scratch, monkeypatch):
+    """A cancelled request's folder stayed where its worker wrote a file while the folder was removed."""
+    server = ForkServer("simulator", "sm_80")
+    server._scratch = scratch
+    for name in ("run-1", "run-2"):
+        (scratch / name).mkdir()
+    remove, written = process_tree.remove_folder, []
+
+    def removed_too_early(path):
+        remove(path)
+        if not written:
+            written.append(path)
+            path.mkdir()
+
+    monkeypatch.setattr(process_tree, "remove_folder", removed_too_early)
+    server.discard("run-1")
+    assert {item.name for item in scratch.iterdir()} == {"run-1", "run-2"}
+    server.discard("run-2")
+    assert list(scratch.iterdir()) == []
