@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn
 
@@ -34,7 +35,6 @@ from cutegen_nb.cli import (
     strategies,
 )
 from cutegen_nb.cli.answer import FAULT, CommandResult
-from cutegen_nb.cli.interrupts import Interrupts
 from cutegen_nb.cli.streams import use_plain_letters, write_out
 from cutegen_nb.cli.teaching import mark
 from cutegen_nb.cli.terminal import Terminal, visible
@@ -42,6 +42,9 @@ from cutegen_nb.core.errors import CutegenError
 
 _INTERRUPTED = 130
 """Exit status after an interrupt: 128 + SIGINT."""
+_ENDING_S = 2.0
+"""Seconds that a cancelled command has before another interrupt ends the process. A terminal and a program
+around this one may both send the same interrupt."""
 
 Handler = Callable[[argparse.Namespace, Terminal], Awaitable[CommandResult]]
 
@@ -177,6 +180,33 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parsers[options.command].error(f"unknown argument {unknown[0]!r}{_did_you_mean(unknown[0], known)}")
     options.typed = tuple(arguments)
     return options
+
+
+class Interrupts:
+    """Handler of SIGINT: the first interrupt cancels the command, one seconds later ends the process.
+
+    Workers end with this process, so that ending it at once leaves nothing running.
+    """
+
+    def __init__(
+        self,
+        cancel: Callable[[], object],
+        end: Callable[[], object],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Do nothing yet; `cancel` ends the command in order, `end` the process. `now` reads a clock in s."""
+        self._cancel = cancel
+        self._end = end
+        self._now = now
+        self._first: float | None = None
+
+    def __call__(self) -> None:
+        """Handle one interrupt."""
+        if self._first is None:
+            self._first = self._now()
+            self._cancel()
+        elif self._now() - self._first > _ENDING_S:
+            self._end()
 
 
 async def _work(options: argparse.Namespace, terminal: Terminal) -> CommandResult:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ import pytest
 from cutegen_nb.app.commands import command_line_commands
 from cutegen_nb.cli import main
 from cutegen_nb.cli.commands import _announce, _say_ignored
-from cutegen_nb.cli.main import HANDLERS, parse
+from cutegen_nb.cli.main import HANDLERS, Interrupts, parse
 from cutegen_nb.cli.terminal import Terminal
 from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.store.sqlite import SqliteStore
@@ -451,3 +452,55 @@ def test_settings_that_cannot_work_are_refused_before_the_problem_is_traced(
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.chdir(Path(problem).parent)
     assert sentence in fails(capsys, *words.split())
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([0.0], ["cancel"]),
+        ([0.0, 0.001, 1.9], ["cancel"]),  # a terminal and a program around this one send both
+        ([0.0, 2.5], ["cancel", "end"]),
+        ([5.0, 5.1, 8.0], ["cancel", "end"]),
+    ],
+)
+def test_the_first_cancels_and_one_seconds_later_ends(times, said):
+    heard, clock = [], iter(times)
+    handler = Interrupts(lambda: heard.append("cancel"), lambda: heard.append("end"), lambda: next(clock))
+    for _ in times:
+        handler()
+    assert heard == said
+
+
+STUCK = """
+import asyncio, sys
+from cutegen_nb.cli.main import HANDLERS, main
+
+async def stuck(options, terminal):
+    print("begun", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+
+sys.modules["cutegen_nb.cli.main"]._ENDING_S = 0.0
+HANDLERS["checks"] = stuck
+sys.exit(main(["checks"]))
+"""
+
+
+def test_a_command_that_does_not_end_when_it_is_cancelled_is_ended_by_the_next_interrupt():
+    """A second interrupt raised KeyboardInterrupt somewhere in the loop, which could wait for ever after it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        for line in ("begun\n", "cancelled\n"):
+            assert process.stdout.readline() == line
+            process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert said == "cutegen-nb: interrupted; `cutegen-nb checks` again begins anew\n"
