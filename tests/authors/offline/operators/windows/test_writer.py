@@ -137,6 +137,13 @@ def test_slices_are_staged_where_they_are_read_again_or_rows_of_taps_are_long(ca
     assert (SHARED in names) == staged
 
 
+def test_a_stored_session_goes_on_from_slices_that_are_offered_no_more():
+    text = source("max_pool2d(x, 2)", "4, 8, 64, 64")
+    problem = Problem(name="pool", source=text, form=ProblemForm.FUNCTION, function="reference")
+    written = OperatorsWriter().write(problem, trace_facts(problem), (MARCH, SHARED))
+    assert SHARED in written.source
+
+
 def test_windows_that_depend_on_the_size_are_declined():
     text = source("avg_pool1d(x, x.shape[-1] // 4)", "64, 64, 4096")
     with pytest.raises(Declined, match="size"):
