@@ -225,10 +225,14 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
     rereads = len(kernel.passes) + (1 if kernel.element_stores else 0) > 1
     once = [ONE_PASS] if rereads else []
     if is_strided(kernel, loop_nest(kernel)):
-        shared = rows < FEW_THREADS or (not rereads and is_uneven(rows, cols))
-        names = [*once, VECTORISE, *([SPLIT] if shared else []), IN_FLIGHT]
-        steps = _sequence(KernelVariant(coalesced=True), names)
-        return steps if rows < FEW_THREADS else steps.restated(SPLIT, _EVEN)
+        if rows >= FEW_THREADS:
+            even = [SPLIT] if not rereads and is_uneven(rows, cols) else []
+            steps = _sequence(KernelVariant(coalesced=True), [*once, VECTORISE, *even, IN_FLIGHT])
+            return steps.restated(SPLIT, _EVEN)
+        # One thread a row is too few, and vectors leave a quarter of them. Beside operators that is no lesson.
+        beside = len(plan.kernels) < len(plan.steps)
+        start = KernelVariant(coalesced=True, split=beside and rows * cols > SMALL)
+        return _sequence(start, [*once, SPLIT, VECTORISE, IN_FLIGHT])
     room = residence(kernel, plan)
     kept = room is not None and rows * room.ctas >= FEW_CTAS
     if rows < FEW_ROWS:

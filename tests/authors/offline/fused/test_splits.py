@@ -34,11 +34,19 @@ def given(value, shape):
         ("x.sum(1)", (4096, 1024, 1025), "vectors-in-flight"),
         ("x / x.sum(1, keepdim=True)", FULL, "vectors-in-flight"),
         ("x.sum(0)", (65536, 1023), "split-reduction vectors-in-flight"),
+        ("x.var(0)", (16384, 4096), "one-pass split-reduction vectorise-128 vectors-in-flight"),
     ],
 )
 def test_a_split_is_offered_where_threads_are_few_or_their_waves_are(value, shape, names):
     menu = OfflineAuthor().menu(given(value, shape)[1])
     assert " ".join(item.name for item in menu) == names
+
+
+@pytest.mark.parametrize(("batch", "split"), [(16384, True), (1024, False)])
+def test_a_large_norm_over_the_batch_behind_a_product_is_split_from_the_start(batch, split):
+    value = "(lambda y: (y - y.mean(0)) / y.std(0))(x @ x.new_ones(512, 4096))"
+    problem, facts = given(value, (batch, 512))
+    assert ("splits = max(" in OperatorsWriter().write(problem, facts, ()).source) == split
 
 
 @pytest.mark.parametrize(
