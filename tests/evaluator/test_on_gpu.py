@@ -38,6 +38,30 @@ def gpu(judge_class):
     made.close()
 
 
+CONVOLUTION = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(64, 64, 3)
+
+    def forward(self, x):
+        return self.convolution(x)
+
+def get_inputs():
+    return [torch.rand(8, 64, 64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_tolerances_come_from_convolutions_in_float32_not_in_tf32(gpu):
+    known = asyncio.run(gpu.evaluator.known(gpu.problem(CONVOLUTION), lambda _: None))
+    assert known.tolerances[0].reference_l2 < 1e-5  # TF32 has 1e-4 and more
+
+
 def test_the_device_is_named_with_its_ceilings(gpu):
     device = asyncio.run(gpu.evaluator.device())
     assert device.kind is DeviceKind.GPU

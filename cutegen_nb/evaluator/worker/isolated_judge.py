@@ -289,9 +289,6 @@ class _Judge:
 
 def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice) -> None:
     """Serve the request in the worker: draw, wait until the candidate's process has ended, compare."""
-    if ground.simulation is None:
-        # cuDNN would round float32 inputs of the reference's convolutions to TF32 (10 bits of mantissa).
-        torch.backends.cudnn.allow_tf32 = False
     channel.send("stage", text="drawing inputs outside the candidate's process")
     model_seed, *seeds = (int(seed) for seed in request["seeds"])
     with torch.no_grad():

@@ -35,7 +35,6 @@ from cutegen_nb.evaluator.trial.trial import Trial
 def answer(request: Mapping[str, Any], channel: Channel, ground: ExecutionDevice) -> None:
     """Serve the request in the worker: send an evaluation that holds the check's result and its flags."""
     if ground.simulation is None:
-        torch.backends.cudnn.allow_tf32 = False
         ground = dataclasses.replace(ground, name=torch.cuda.get_device_name(), guards=Guards())
     folder = Path.cwd() / str(request["folder"])
     loaded = loader.load(

@@ -67,6 +67,8 @@ def prepare(device: str, architecture: str, scratch: str, *, plain: bool = False
         # Gives traced operations a source line, and layouts a line and a name. The PTX differs in its line
         # information only.
         os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
+        # cuDNN would round float32 inputs of the reference's convolutions to TF32 (10 bits of mantissa).
+        torch.backends.cudnn.allow_tf32 = False
         import cutlass  # noqa: PLC0415 - after the environment is set
         import cutlass.cute  # noqa: F401, PLC0415
 
@@ -265,7 +267,6 @@ def _evaluate(request: dict[str, Any], channel: Channel, surroundings: WorkerCon
     else:
         from cutegen_nb.evaluator.timing.timing import TimingRequest, timer  # noqa: PLC0415 - needs a GPU
 
-        torch.backends.cudnn.allow_tf32 = False
         ground = dataclasses.replace(ground, name=torch.cuda.get_device_name(), guards=Guards())
         order = TimingRequest(
             baselines=asked.baselines,
