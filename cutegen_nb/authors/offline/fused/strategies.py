@@ -229,7 +229,7 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
             even = [SPLIT] if not rereads and is_uneven(rows, cols) else []
             steps = _sequence(KernelVariant(coalesced=True), [*once, VECTORISE, *even, IN_FLIGHT])
             return steps.restated(SPLIT, _EVEN)
-        # One thread a row is too few, and vectors leave a quarter of them. Beside operators that is no lesson.
+        # One thread a row is too few, and vectors leave a quarter of them. Beside operators it is no lesson.
         beside = len(plan.kernels) < len(plan.steps)
         start = KernelVariant(coalesced=True, split=beside and rows * cols > SMALL)
         return _sequence(start, [*once, SPLIT, VECTORISE, IN_FLIGHT])

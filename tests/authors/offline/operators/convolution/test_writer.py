@@ -136,9 +136,11 @@ def test_convolutions_are_right_and_clean(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.every(long=2)
+@pytest.mark.every(long=3)
+@pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("ladder", LADDERS)
-def test_every_convolution_is_right_in_every_form(tmp_path, ladder):
-    # With one stage the kernel is that of several, less the overlap of its copies: three cases are enough.
-    cases = ("odd", "half", "nan") if ladder == "mma" else CASES
+def test_every_convolution_is_right_in_every_form(tmp_path, ladder, half):
+    # With one stage the kernel is that of several, less the overlap of its copies: four cases are enough.
+    cases = ("odd", "half", "nan", "strided_grouped") if ladder == "mma" else tuple(CASES)
+    cases = cases[half::2]
     assert_right(errors(tmp_path, kernels([(case, ladder) for case in cases])))
