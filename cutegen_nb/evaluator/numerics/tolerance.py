@@ -137,17 +137,13 @@ def find_tolerance(
     dtype = torch.view_as_real(reference).dtype if reference.is_complex() else reference.dtype
     narrow, wide = floor(dtype, reduction_length), cap(dtype)
     if oracle is None:
-        element = min(MULTIPLE * narrow, wide)
-        return Tolerance(element=element, l2=element / 2, reference_l2=math.nan, against_oracle=False)
+        return _against_reference(dtype, narrow, reference_l2=math.nan)
     # `reference` as `plain`: elements where it overflows say nothing about its rounding.
     errors = measure(reference, oracle, reference)
     beyond = errors.largest_scaled > wide or errors.relative_l2 > wide / 2
     if not math.isfinite(errors.largest_scaled) or beyond:
-        # The reference is no measure of faithful arithmetic here: compare with the reference itself.
-        element = min(MULTIPLE * narrow, wide)
-        return Tolerance(
-            element=element, l2=element / 2, reference_l2=errors.relative_l2, against_oracle=False
-        )
+        # The reference is no measure of faithful arithmetic here.
+        return _against_reference(dtype, narrow, reference_l2=errors.relative_l2)
     usual = kernelbench_tolerance(dtype)
     # The cap bounds what the measured error may give; KernelBench's tolerance holds in any case.
     element = max(min(max(narrow, MULTIPLE * errors.largest_scaled), wide), usual)
@@ -160,6 +156,14 @@ def find_tolerance(
         # Not for half types: sums kept in half precision show in the L2 error alone, far below 1e-2.
         l2 = max(l2, usual)
     return Tolerance(element=element, l2=l2, reference_l2=errors.relative_l2)
+
+
+def _against_reference(dtype: torch.dtype, narrow: float, *, reference_l2: float) -> Tolerance:
+    """Return the tolerances for a comparison with the reference itself; `narrow` is the dtype's `floor`."""
+    usual = kernelbench_tolerance(dtype)
+    element = max(min(MULTIPLE * narrow, cap(dtype)), usual)
+    l2 = element / 2 if dtype in _HALVES else max(element / 2, usual)
+    return Tolerance(element=element, l2=l2, reference_l2=reference_l2, against_oracle=False)
 
 
 def find_tolerances(

@@ -107,10 +107,17 @@ def test_inputs_that_cancel_move_the_tolerance_by_what_the_exact_answer_moves():
 
 
 def test_without_an_oracle_the_tolerance_is_a_multiple_of_the_floor_around_the_reference(values):
-    gate = correctness.find_tolerance(values, None, 1.0)
+    gate = correctness.find_tolerance(values.double(), None, 1.0)
     assert not gate.against_oracle
-    assert gate.element == 8 * correctness.floor(torch.float32, 1.0)
+    assert gate.element == 8 * correctness.floor(torch.float64, 1.0)
     assert math.isnan(gate.reference_l2)
+
+
+@pytest.mark.parametrize("oracle", [None, torch.full((3,), 4.0, dtype=torch.float64)])
+def test_around_the_reference_too_it_is_never_narrower_than_kernelbench_s(oracle):
+    gate = correctness.find_tolerance(torch.tensor([1.0, 2.0, 3.0]), oracle, 1.0)
+    assert not gate.against_oracle
+    assert (gate.element, gate.l2) == (1e-4, 1e-4)
 
 
 def test_a_wrong_output_is_one_sentence_with_place_values_and_tolerance(values):
