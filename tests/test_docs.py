@@ -223,7 +223,7 @@ def test_the_page_of_commands_is_what_its_maker_makes(monkeypatch):
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_every_command_line_shown_is_understood(page, monkeypatch):
     for line in shown_commands(page):
-        words = shlex.split(line) if "(" not in line else line.split()
+        words = shlex.split(line)
         assert words[0] == "cutegen-nb", line
         assert refused(monkeypatch, words[1:]) == "", line
 
@@ -402,5 +402,5 @@ def test_the_commands_of_a_page_run_in_the_order_shown(pages, folder, monkeypatc
     lines = [line for page in pages for line in shown_commands(page) if "$ cutegen-nb " in text_of(page)]
     assert lines
     for line in lines:
-        status = main(line.split()[1:])
+        status = main(shlex.split(line)[1:])
         assert status == 0, f"{line}\n{capsys.readouterr()}"
