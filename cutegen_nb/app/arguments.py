@@ -100,8 +100,8 @@ DEVICE = argument("--device", choices=DEVICES, default="auto", help="where kerne
 TARGET = argument(
     "--target",
     metavar="GPU",
-    help="the GPU that times are estimated for where none runs them, and kernels compiled for where it is "
-    "named and simulated: H200, A100, RTX4090 … (default: this machine's, else H200, compiled for sm_80)",
+    help="on the simulator, the GPU to estimate times for and to compile kernels for: H200, A100, RTX4090 … "
+    "(default: estimates for this machine's GPU, else an H200; kernels compiled for sm_80)",
 )
 COMPILED_FOR = TARGET.but(
     help="the GPU that the simulator compiles for: H200, A100, RTX4090 … (default: sm_80)"
@@ -125,7 +125,10 @@ NO_HISTORY = argument(
 )
 STRICT = argument("--strict", action="store_true", help="fail the cell when no kernel was approved")
 PROMPTS = argument(
-    "--prompts", type=Path, metavar="DIR", help="your own templates; what is not there is the shipped one"
+    "--prompts",
+    type=Path,
+    metavar="DIR",
+    help="a folder of your own templates; the shipped one stands in for any that it lacks",
 )
 SESSION = argument("session", metavar="SESSION", help="a name that `cutegen-nb sessions` lists")
 PROBLEM = argument("problem", metavar="PROBLEM.py", help="the reference")
@@ -185,7 +188,10 @@ AUTHOR = (
 
 _BUDGETS = (
     "budgets besides --rounds",
-    "The round that reaches one is finished, stored and the last. A larger one goes on.",
+    (
+        "The round that reaches a budget is still finished and stored; then the session ends. Run it again "
+        "with a larger budget to continue."
+    ),
 )
 _POPULATION = (
     "a population instead of a chain",
@@ -203,7 +209,7 @@ LIMITS = (
         settings={
             "type": _amount,
             "metavar": "X",
-            "help": "US dollars at most, by the profile's price; without one nothing is counted",
+            "help": "US dollars at most, at the profile's price; without a price it has no effect",
         },
         group=_BUDGETS,
     ),
@@ -237,8 +243,8 @@ LIMITS = (
     argument(
         "--schedule",
         choices=[item.value for item in Schedule],
-        help="what ends a stage: rounds without a gain (plateau), or CuTeGen's fixed depth (paper); counters "
-        "by line are shown never (never) or from the first kernel on (start)",
+        help="plateau: a stage ends after rounds without a gain; paper: at CuTeGen's fixed depth; never: as "
+        "plateau, without counters by line; start: with them from the first passing kernel on",
     ),
     argument(
         "--plateau",
@@ -270,7 +276,10 @@ LIMITS = (
 
 _TOTALS = (
     "budgets over the campaign",
-    "Checked before each problem, which gets what is left. A larger one goes on.",
+    (
+        "Checked before each problem; a problem gets what is left of the budget. Run the campaign again with "
+        "a larger budget to continue."
+    ),
 )
 
 

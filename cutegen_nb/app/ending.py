@@ -57,7 +57,7 @@ def ending(session: Session | None, name: str, ended: str) -> SessionEnd:
         return SessionEnd(
             kind=EndKind.FAILED,
             reason=_sentence(ended),
-            advice="Mend what it names, then run the cell again.",
+            advice="Correct the cause named above, then run the cell again.",
             steps=(),
         )
     return SessionEnd(
@@ -108,7 +108,7 @@ def _advice(session: Session, ended: str) -> str:
             "--author manual you and any chat."
         )
     if _is_error(session, ended):
-        return f"Mend what it names, then go on {start}; finished rounds are kept."
+        return f"Correct the cause named above, then go on {start}; finished rounds are kept."
     if waiting := waiting_round(session):
         return f"Going on asks about {revision(waiting)} again; finished rounds are kept."
     if is_stopped_by_person(ended):
@@ -122,7 +122,7 @@ def _advice(session: Session, ended: str) -> str:
             "Going on would end for the same reason: export the kernel, or run the cell again with another "
             "author (--author openai or manual)."
         )
-    return f"Mend what it names, then go on {start}; finished rounds are kept."
+    return f"Correct the cause named above, then go on {start}; finished rounds are kept."
 
 
 def _has_no_kernel_offline(session: Session, ended: str) -> bool:

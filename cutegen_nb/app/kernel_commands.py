@@ -54,7 +54,11 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
         arguments=(
             PROBLEM.but(nargs="?"),
             argument("candidate", nargs="?", metavar="CANDIDATE.py", help="a file with ModelNew"),
-            argument("--batch", metavar="JOBS.jsonl", help="what `cutegen-nb pending` wrote, in their place"),
+            argument(
+                "--batch",
+                metavar="JOBS.jsonl",
+                help="a file of jobs by `cutegen-nb pending`, instead of both",
+            ),
             OUTPUT.but(
                 required=False,
                 metavar="RESULTS.jsonl",
@@ -98,7 +102,8 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
             argument(
                 "--json",
                 metavar="FILE",
-                help="write the report as JSON; - for standard output (the program's own: standard error)",
+                help="write the report as JSON; - for standard output, and the program's own to "
+                "standard error",
             ),
             argument("--html", metavar="FILE", help="write the report as one HTML file"),
         ),
@@ -236,7 +241,7 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
             argument(
                 "--no-screening",
                 action="store_true",
-                help="do not read the sources first: a run has to tell by itself",
+                help="do not read the sources first, so that only running them can catch a cheat",
             ),
             argument("--list", action="store_true", help="say what there is and run nothing"),
             DEVICE,

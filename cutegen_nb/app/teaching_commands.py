@@ -21,7 +21,9 @@ TEACHING_COMMANDS: tuple[Command, ...] = (
         example="cutegen-nb mark rows.toml submitted -o marks.html -o marks.csv",
         arguments=(
             _ASSIGNMENT,
-            argument("folder", metavar="FOLDER", help="NAME.ipynb, or a folder a student with notebooks"),
+            argument(
+                "folder", metavar="FOLDER", help="a folder of NAME.ipynb files, or of one folder per student"
+            ),
             argument(
                 "-o",
                 "--output",

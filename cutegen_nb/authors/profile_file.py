@@ -78,7 +78,7 @@ def read_profiles(path: Path) -> tuple[ServerProfile, ...]:
         raise ConfigurationError(message) from error
     tables = found.get("profile", {})
     if not isinstance(tables, dict) or any(not isinstance(table, dict) for table in tables.values()):
-        message = f"{path} has `profile` and not tables of it: write [profile.NAME]"
+        message = f"{path}: `profile` is no table of profiles: begin each profile with a line [profile.NAME]"
         raise ConfigurationError(message)
     return tuple(_profile(name, table, path) for name, table in tables.items())
 
@@ -105,7 +105,8 @@ def _profile(name: str, table: Mapping[str, Any], path: Path) -> ServerProfile:
     where = f"[profile.{name}] in {path}"
     if name in _TAKEN or ":" in name:
         message = (
-            f"{where} is called what a session takes for an author: give it another name, without a colon"
+            f"{where}: a profile may not be called {', '.join(sorted(_TAKEN))}, nor hold a colon in its "
+            "name: give it another name"
         )
         raise ConfigurationError(message)
     _refuse_keys(table, where)

@@ -284,6 +284,7 @@ def _read(path: str, kind: type[T]) -> Iterator[T]:
             )
         if stated != getattr(value, "digest", None):
             raise UsageError(
-                f"line {number} of {path} was changed: its digest is not that of what it asks for"
+                f"line {number} of {path} was changed after it was written: its digest is not that of its "
+                "content; have the file written again"
             )
         yield value

@@ -318,10 +318,11 @@ class Evaluation:
 
     @property
     def shortfall(self) -> str:
-        """Reason why nothing may be built on the candidate, worded to precede "can be built upon"."""
+        """Reason why nothing may be built on the candidate: a clause to follow "cannot be approved: "."""
         if self.passed:
-            return f"provisional ({'; '.join(self.provisional)}), and only what passed a full tier"
-        return f"{self.label}, and only what passed"
+            reasons = "; ".join(self.provisional)
+            return f"its pass is provisional ({reasons}), and only a full pass can be built upon"
+        return f"its verdict is {self.label}, and only a kernel that passed can be built upon"
 
     @property
     def accusing(self) -> tuple[Finding, ...]:

@@ -123,7 +123,10 @@ def _why_not(session: Session, result: Result, digests: set[str]) -> str:
         "",
         result.candidate_digest,
     }:
-        return "its evaluation is of another candidate than it says"
+        return (
+            f"it names candidate {result.candidate_digest[:12]}…, and its evaluation is of "
+            f"{result.evaluation.candidate_digest[:12]}…"
+        )
     return ""
 
 

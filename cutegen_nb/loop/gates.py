@@ -203,13 +203,13 @@ class ConsoleApprover:
         if evaluation.stands:
             return self._decision("revision", Action.APPROVE)
         other = ", overrule it" if evaluation.may_be_overruled else ""
-        self._say(f"It is {evaluation.shortfall} can be built upon: reject, edit{other} or stop.")
+        self._say(f"It cannot be approved: {evaluation.shortfall}. Reject it, edit it{other} or stop.")
         return None
 
     async def _overrule(self, evaluation: Evaluation, words: str) -> Decision | None:
         """Ask for the reason to build on a candidate despite its verdict; only a person may overrule."""
         if not evaluation.may_be_overruled:
-            self._say(f"It is {evaluation.label}, which rests on no inference: there is nothing to overrule.")
+            self._say(f"It cannot be overruled: {evaluation.label} is an observed fact, not an inference.")
             return None
         words = words or await self._read_line("why is the evidence wrong? > ") or ""
         return self._decision("revision", Action.OVERRULE, words) if words.strip() else None

@@ -17,8 +17,9 @@ from cutegen_nb.core.strategy import Condition, Strategy
 from cutegen_nb.loop.lineage import parent_evaluation
 
 _FIRST = {
-    Condition.SHORTCUT: "the others gain on what an identity of the graph leaves",
-    Condition.SERIALISED_WGMMA: "the kernel's machine code has what it mends",
+    Condition.SHORTCUT: "it removes steps of the reference, and the other strategies work on what remains",
+    Condition.SERIALISED_WGMMA: "in the kernel's machine code each wgmma waits for the one before "
+    "it, which this strategy corrects",
 }
 """Conditions of strategies that come before those that records prefer, with the reason."""
 

@@ -325,18 +325,23 @@ def _check_fits(gate: Gate, answer: Answer) -> None:
 def _check_passed(gate: Gate) -> None:
     found = gate.evaluation
     if found is None or not found.stands:
-        why = found.shortfall if found else "not evaluated, and only what passed"
+        why = found.shortfall if found else "it was not evaluated"
         other = ", `%cutegen overrule WHY`" if found is not None and found.may_be_overruled else ""
-        raise UsageError(f"r{gate.number} is {why} can be built upon: reject, edit{other} or stop")
+        raise UsageError(f"r{gate.number} cannot be approved: {why}. Reject it, edit it{other} or stop")
+
+
+def _why_not_overruled(found: Evaluation | None) -> str:
+    if found is None:
+        return "it was not evaluated"
+    if found.stands:
+        return "it passed; approve or reject it"
+    return f"{found.label} is an observed fact, not an inference. Reject it, edit it or stop"
 
 
 def _check_overrules(gate: Gate, answer: Answer) -> None:
     found = gate.evaluation
     if found is None or not found.may_be_overruled:
-        label = found.label if found else "not evaluated"
-        raise UsageError(
-            f"r{gate.number} is {label}, which rests on no inference: there is nothing to overrule"
-        )
+        raise UsageError(f"r{gate.number} cannot be overruled: {_why_not_overruled(found)}")
     if not answer.reason.strip():
         raise UsageError("overrule needs words: why is the evidence wrong? They are recorded with it")
 

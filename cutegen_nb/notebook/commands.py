@@ -123,7 +123,7 @@ def status(desk: SessionRegistry, options: Options) -> str:
     if not desk.names() and not options.session:
         stored = desk.stored_names(options.store)
         known = f"; stored: {', '.join(stored)} (`%cutegen resume NAME`)" if stored else ""
-        return f"No session in this kernel: start one with %%cutegen{known}."
+        return f"No session runs in this notebook: start one with %%cutegen{known}."
     if options.session and options.session not in desk.names():
         session = desk.stored(options.session, options.store)
         state = short_reason(session.stopped)[0] or "It may go on."
@@ -156,8 +156,8 @@ def _decide(action: Action) -> Command:
     def deciding(desk: SessionRegistry, options: Options) -> str:
         if not options.name and options.words in desk.names():
             raise NotebookUsageError(
-                f"nothing was done: {options.words} is a session, and "
-                f"`%cutegen {action.value} --name {options.words}` would mean it"
+                f"nothing was done: {options.words!r} is the name of a session, not a reason. To "
+                f"{action.value} in that session, type `%cutegen {action.value} --name {options.words}`"
             )
         predicted = getattr(options, "predict", "") or ""
         answer = Answer(action=action, reason=options.words, predicted=predicted)
@@ -258,8 +258,8 @@ def panel(desk: SessionRegistry, options: Options) -> None:
     name = options.session
     if name and name not in desk.names() and name in desk.stored_names():
         raise NotebookUsageError(
-            f"{name} is stored and not at work in this kernel: `%cutegen resume {name}` takes it up again, "
-            f"`%cutegen report {name}` shows what it did"
+            f"{name} is stored and does not run in this notebook: `%cutegen resume {name}` takes it up "
+            f"again, `%cutegen report {name}` shows what it did"
         )
     running = desk.find(options.session)
     desk.screen(running).open(running, panel=True)

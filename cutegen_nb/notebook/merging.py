@@ -63,7 +63,7 @@ def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> di
     try:
         names = [word.partition(":")[0] for word in _pair(revisions)]
         if gate is None:
-            raise UsageError("the revision waits no more")
+            raise UsageError("the revision no longer waits for a decision")
         apart = changes_apart(gate.with_pending(gate.session), *names)
         shown |= {"origin": apart.origin, "sides": [_side(apart, i) for i in range(PAIR)]}
         empty = next((name for name, word in zip(names, revisions, strict=True) if word.endswith(":")), "")
@@ -72,13 +72,14 @@ def merge_view(gate: Gate | None, revisions: Sequence[str], question: str) -> di
         merged = merge_answer(gate, revisions, "").edited
     except MergeConflict as refusal:
         words = (
-            f"{names[0]} and {names[1]} change the same lines in different ways: leave out one of each two."
+            f"{names[0]} and {names[1]} change the same lines differently. At each place below, leave out "
+            "the change of one of them."
         )
         return {**shown, "words": words, "places": visible(refusal.places)}
     except CutegenError as refusal:
         return {**shown, "words": visible(str(refusal))}
     if merged.strip() == gate.text.strip():
-        return {**shown, "words": f"r{gate.number} would be what it is: it has these changes already."}
+        return {**shown, "words": f"The merge changes nothing: r{gate.number} has these changes already."}
     return {
         **shown,
         "able": True,

@@ -218,7 +218,7 @@ class RunningSession:
                 gate=None,
                 carried=None,
                 sent=None,
-                ended="the kernel ended it; finished rounds are kept",
+                ended="the session ended with the Jupyter kernel; finished rounds are kept",
             )
         self.ended.set()
         self._on_change()
@@ -332,7 +332,9 @@ class RunningSession:
             finally:
                 await self._engine.give_back(self.order.settings)
         except CutegenError as refusal:
-            self._change(notice=f"{what} lasts until the kernel ends: it was not stored ({refusal}).")
+            self._change(
+                notice=f"{what} was not stored ({refusal}); it is lost when the Jupyter kernel ends."
+            )
 
     def decide(self, answer: Answer) -> str:
         """Apply the decision of a line magic and return a confirmation. Raises UsageError."""

@@ -117,7 +117,9 @@ class SessionRegistry:
     def _go_on(self, running: RunningSession) -> str:
         session = running.session
         if session is None:
-            raise NotebookUsageError("the problem could not be read: mend it and run the cell again")
+            raise NotebookUsageError(
+                "the problem could not be read: correct it in the cell and run the cell again"
+            )
         self._check_free(running.name)
         rounds = rounds_to_go_on(session)
         wish = RefineRequest(
@@ -196,9 +198,10 @@ class SessionRegistry:
                 return opened.running
         known = ", ".join(self._open)
         if wanted and known:
-            raise NotebookUsageError(f"no session {wanted!r} in this kernel: there is {known}")
+            raise NotebookUsageError(f"no session {wanted!r} runs in this notebook; running: {known}")
         raise NotebookUsageError(
-            "no session in this kernel: start one with %%cutegen, or take one up with `%cutegen resume`"
+            "no session runs in this notebook: start one with %%cutegen, or take one up with "
+            "`%cutegen resume`"
         )
 
     def screen(self, running: RunningSession) -> Screen:

@@ -96,8 +96,8 @@ def read_submissions(folder: str, names: Collection[str]) -> list[Submission]:
             files.setdefault(path.stem, []).append(path)
     if not files:
         raise UsageError(
-            f"{folder} holds no submission: put NAME.ipynb or a folder a student there, such as nbgrader's "
-            "submitted"
+            f"{folder} holds no submission: put NAME.ipynb or one folder per student there, such as "
+            "nbgrader's submitted"
         )
     return [_submission(student, paths, root, names) for student, paths in files.items()]
 

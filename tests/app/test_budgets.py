@@ -46,7 +46,7 @@ def test_the_help_says_what_happens_when_a_budget_is_reached(capsys):
     with pytest.raises(SystemExit):
         at_the_terminal("--help")
     told = " ".join(capsys.readouterr().out.split())
-    assert "The round that reaches one is finished, stored and the last" in told
+    assert "The round that reaches a budget is still finished and stored" in told
     assert "an open gate goes on waiting" in told
     assert "none is interrupted" in told
 

@@ -84,7 +84,7 @@ def test_a_stop_before_the_first_kernel_may_go_on_offline_and_an_author_without_
 def test_an_error_says_so_and_goes_on_after_it_is_mended():
     found = ending(KEPT, "relu", "no key: set OPENAI_API_KEY")
     assert found.reason == "An error ended it. No key: set OPENAI_API_KEY."
-    assert found.advice.startswith("Mend what it names, then go on from r1")
+    assert found.advice.startswith("Correct the cause named above, then go on from r1")
 
 
 def test_a_rule_that_would_end_it_again_advises_something_else():
@@ -102,7 +102,7 @@ def test_without_a_session_there_is_nothing_to_look_at():
     assert found.reason == "The problem has no get_inputs."
     bundle = ended_bundle(found, "relu", "mark", "")
     assert "<button" not in bundle["text/html"]
-    words = "relu has ended. The problem has no get_inputs. Mend what it names, then run the cell again."
+    words = "relu has ended. The problem has no get_inputs. Correct the cause named above, then run the cell again."
     assert bundle["text/plain"] == words
 
 

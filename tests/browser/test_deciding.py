@@ -120,7 +120,7 @@ def test_a_failing_edit_cannot_be_approved_and_the_panel_says_why(sit):
     session.ask(0)
     session.replace_source(0, "def broken(:\n    pass\n")
     session.evaluate_edit(0)
-    session.until("only what passed can be built upon")
+    session.until("only a kernel that passed can be built upon")
     session.expect_disabled("Approve")
     session.click("Reject…")
     session.panel.get_by_label("Why?").fill("it does not parse")

@@ -244,7 +244,7 @@ REFUSED: list[tuple[str, str]] = [
     ("campaign folder", "folder holds no .py file: give a folder of problem files"),
     ("campaign relu.py --only 99", "--only '99' names none of the 1 problems (relu … relu): give numbers, ranges or names, as in 19,23-26"),
     ("campaign relu.py --ablate speed=on", "'speed=on' is no ablation: give one of schedule=plateau|paper|never|start, guide=on|off, history=on|off, roofline=on|off, population=1|2|3|4|5|6|7|8"),
-    ("campaign relu.py --ablate schedule=plateau", "--ablate schedule=plateau changes nothing: the campaign runs so anyway; take it away"),
+    ("campaign relu.py --ablate schedule=plateau", "--ablate schedule=plateau changes nothing: the campaign has this setting already; take the option away"),
     ("campaign relu.py -o page.txt", "-o 'page.txt' does not end in .html, the one form of the page"),
     ("campaign relu.py -o no/such/page.html", "The folder no/such does not exist; create it or choose another."),
     ("campaign relu.py --name a/b", "--name 'a/b' is no name of a folder: use letters, digits, - and _"),

@@ -112,8 +112,10 @@ def test_a_provisional_pass_does_not_stand_and_may_be_overruled():
     part = replace(whole, provisional=("other shapes: out of time",))
     assert (whole.stands, whole.may_be_overruled) == (True, False)
     assert (part.passed, part.stands, part.may_be_overruled) == (True, False, True)
-    assert part.shortfall == "provisional (other shapes: out of time), and only what passed a full tier"
-    assert PLAIN.shortfall == "CHEATED, and only what passed"
+    assert part.shortfall == (
+        "its pass is provisional (other shapes: out of time), and only a full pass can be built upon"
+    )
+    assert PLAIN.shortfall == "its verdict is CHEATED, and only a kernel that passed can be built upon"
 
 
 def test_the_verdict_names_the_parts_that_pytorch_computed():

@@ -171,7 +171,9 @@ def test_a_worker_that_is_killed_before_it_began_is_no_verdict_and_says_how_it_e
         return {}
 
     request = {"kind": "facts"}
-    with pytest.raises(WorkerDied, match="before it began, by SIGKILL; the system kills so when memory"):
+    with pytest.raises(
+        WorkerDied, match=r"before it ran the candidate \(SIGKILL, which the system sends when memory"
+    ):
         asyncio.run(_server(judge).run(request, ProcessLimits(deadline_s=20.0), lambda _: None, files=killed))
     assert judge("relu", "relu").passed
 
@@ -199,7 +201,7 @@ def test_a_worker_that_fails_before_it_is_ready_leaves_its_traceback(tmp_path):
         asyncio.run(waiting.carry_out(dict, ProcessLimits(deadline_s=20.0), lambda _: None))
     os.waitpid(supervisor, 0)
     said = str(never_started_error(caught.value.end))
-    assert "ended before it began, with status 1" in said
+    assert "ended before it ran the candidate (status 1)" in said
     assert said.endswith("OSError: no such device: landlock0")
 
 

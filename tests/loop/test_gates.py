@@ -115,7 +115,7 @@ def test_what_did_not_pass_cannot_be_approved(stage, reply_with):
     session = loop.run(rounds=1, repairs=0)
 
     assert not session.rounds[0].approved
-    assert any("only what passed can be built upon" in text for text in said)
+    assert any("only a kernel that passed can be built upon" in text for text in said)
 
 
 def test_a_person_goes_on_from_another_revision(stage, reply_with):

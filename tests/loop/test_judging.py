@@ -112,7 +112,7 @@ def test_what_rests_on_no_inference_cannot_be_overruled(stage, reply_with):
     )
     session = loop.run(rounds=1, repairs=0)
     assert not session.rounds[0].approved
-    assert any("nothing to overrule" in text for text in said)
+    assert any("is an observed fact, not an inference" in text for text in said)
     assert not any("[o]verrule" in text for text in said)
 
 

@@ -65,7 +65,7 @@ def test_what_the_panel_decides_is_what_the_magic_decides():
 def test_a_contradiction_is_shown_by_its_lines():
     seen = merge_view(AGAINST, ["r3", "r4"], "q")
     assert seen["able"] is False
-    assert "leave out one of each two" in seen["words"]
+    assert "leave out the change of one of them" in seen["words"]
     assert "r3 |" in seen["places"]
     assert "r4 |" in seen["places"]
     assert seen["sides"]

@@ -86,7 +86,7 @@ def test_a_candidate_that_failed_cannot_be_approved_and_the_view_says_why():
     gate = overview(OPEN, at_revision(failed.attempts), None)["gate"]
     assert gate["can_approve"] is False
     assert "WRONG_VALUES" in gate["why_not"]
-    assert "reject it, edit it or stop" in gate["why_not"]
+    assert "Reject it, edit it or stop" in gate["why_not"]
 
 
 @pytest.mark.parametrize("relation", Relation)

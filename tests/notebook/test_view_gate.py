@@ -42,8 +42,12 @@ def test_a_repair_says_what_happened_and_may_be_left_out():
 @pytest.mark.parametrize(
     ("verdict", "can_overrule", "words"),
     [
-        (Verdict.WRONG_VALUES, False, "r1 is WRONG_VALUES, and only what passed can be built upon"),
-        (Verdict.NOT_OWN_WORK, True, "reject it, edit it, overrule it with a reason or stop"),
+        (
+            Verdict.WRONG_VALUES,
+            False,
+            "r1 cannot be approved: its verdict is WRONG_VALUES, and only a kernel that passed can be built upon",
+        ),
+        (Verdict.NOT_OWN_WORK, True, "Reject it, edit it, overrule it with a reason or stop"),
     ],
 )
 def test_a_revision_that_did_not_pass_cannot_be_approved(verdict, can_overrule, words):

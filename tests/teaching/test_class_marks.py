@@ -34,7 +34,7 @@ ADDED = {
 SAID = {
     "prints": "TIMED_OUT: Not finished after 5 s",
     "exits": "EXITED: The process ended with status 0 and no result",
-    "forks": "CRASHED: It had ",
+    "forks": "CRASHED: The candidate had ",
     "kernelless": "The cell has no kernel",
     "=cmd": "Line 2 is not Python: invalid syntax.",
 }

@@ -54,9 +54,12 @@ _TELLING_ATTRIBUTES = {
     "f_locals": ("inside-python", "f_locals reads other functions' variables"),
     "f_globals": ("inside-python", "f_globals reads other functions' variables"),
     "__subclasses__": ("inside-python", "__subclasses__ finds classes of other modules"),
-    "_version": ("kept-result", "_version may be what a kept result is found by"),
-    "_make_subclass": ("tensor-subclass", "a tensor's subclass may compute when it is looked at"),
-    "_disable_current_modes": ("modes-off", "PyTorch's modes are switched off, and with them who looks on"),
+    "_version": (
+        "kept-result",
+        "_version changes with each write to a tensor, so it can be the key of a cached result",
+    ),
+    "_make_subclass": ("tensor-subclass", "a tensor subclass may compute only when the output is read"),
+    "_disable_current_modes": ("modes-off", "it switches off PyTorch's modes, by which it is observed"),
     "accessPolicyWindow": ("l2-policy", "lines kept in the L2 make a timed call look faster"),
     "set_float32_matmul_precision": ("global-setting", "the precision of PyTorch's own products is changed"),
     "register_module_forward_hook": ("patched", "a hook on every module sees and changes the reference too"),
@@ -154,7 +157,9 @@ def _flags(tree: ast.Module, names: _Aliases, library: Library) -> Iterator[Find
             launches = launches or (isinstance(node.func, ast.Attribute) and node.func.attr == "launch")
             yield from _call(node, names, library)
         elif isinstance(node, ast.Try | ast.TryStar):
-            yield _flag("try-except", "try/except may hide a kernel that fails behind another way", node)
+            yield _flag(
+                "try-except", "try/except may hide that the kernel fails and something else computes", node
+            )
         elif isinstance(node, ast.Attribute) and names.full_name(node) == "sys.modules":
             yield _flag("inside-python", "sys.modules reaches into other modules", node)
         elif isinstance(node, ast.Attribute) and node.attr in _TELLING_ATTRIBUTES:
@@ -162,7 +167,7 @@ def _flags(tree: ast.Module, names: _Aliases, library: Library) -> Iterator[Find
         elif isinstance(node, ast.Assign | ast.AugAssign):
             yield from _assigned(node, names)
         elif isinstance(node, ast.FunctionDef) and node.name in {"__torch_function__", "__torch_dispatch__"}:
-            yield _flag("tensor-subclass", f"{node.name} may compute when a tensor is looked at", node)
+            yield _flag("tensor-subclass", f"{node.name} may compute only when the output is read", node)
         elif (
             isinstance(node, ast.BinOp)
             and isinstance(node.op, ast.MatMult)
@@ -186,7 +191,7 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
                 "outside-effect", f"it imports {module}, which reaches files, network or processes", node
             )
         elif top in _THREADS:
-            yield _flag("threads", f"it imports {module}; work in a thread escapes the clock", node)
+            yield _flag("threads", f"it imports {module}; work in another thread may not be timed", node)
         elif top in {"cutegen_nb", "__main__"}:
             yield _flag("harness-import", f"it imports {module}, the harness that judges it", node)
         elif top == "reference" or top.startswith("problem"):

@@ -78,8 +78,9 @@ class LazyMemory(TorchDispatchMode):
         if size <= MOST_COMPUTED_BYTES:
             return
         message = (
-            f"At full size it has PyTorch run {func.overloadpacket} on {size / 2**30:.2f} GiB; only kernels "
-            f"are sampled, and PyTorch on {MOST_COMPUTED_BYTES >> 20} MiB at most."
+            f"At full size the candidate has PyTorch run {func.overloadpacket} on {size / 2**30:.2f} GiB. A "
+            f"sample at full size runs PyTorch on {MOST_COMPUTED_BYTES >> 20} MiB at most; only "
+            "kernels are sampled."
         )
         self.refused = self.refused or message
         raise ComputedByTorch(message)

@@ -103,7 +103,9 @@ class FullSizeSampler:
         run = await self._workers.run(asked, limits, heard, spare=False)
         raise_reported_error(heard)
         if heard.forged or run.malformed:
-            return FullSizeSample(missing="Its process sent a record that is none of this package's.")
+            return FullSizeSample(
+                missing="The candidate's process sent a record that this package does not send."
+            )
         if heard.result is None or run.end is None:
             ended = verdict_without_result(run, limits, heard.stage or "starting", "")
             return FullSizeSample(missing=ended.summary)

@@ -293,7 +293,9 @@ def _work(said: Any) -> Evaluation | None:
         return None
     if not found:
         return None
-    finding = replace(found[0], message=f"Its values are right there, but {found[0].message}")
+    finding = replace(
+        found[0], message=f"The values are right in the separate process, but {found[0].message}"
+    )
     lines = (finding.line, finding.line) if finding.line else None
     return Evaluation(
         outcome=Judged(verdict=Verdict.CHEATED if finding.kind == "no-kernel" else Verdict.NOT_OWN_WORK),

@@ -53,7 +53,10 @@ def reconciled(
     """
     if crash is not None:
         if found.passed:
-            message = f"In a process of its own it was right after it had ended otherwise: {crash.note}"
+            message = (
+                "Judged in a separate process, the candidate passed only at the second attempt. "
+                f"First attempt: {crash.note}"
+            )
             return _noted(_flagged(passed, "outside-once", message), CheckState.FOUND, message)
         found = found if found.evaluation is not None else crash
     if found.passed:
@@ -62,14 +65,14 @@ def reconciled(
         return _refused(passed, found.evaluation)
     if found.by_machine:
         # The candidate may have forged the verdict of its own process, and may have filled the disk itself.
-        message = f"Its values were not judged in a process of its own: {found.note}"
+        message = f"The candidate's values were not checked in a separate process: {found.note}"
         passed = _flagged(passed, "outside-not-run", message)
     return _noted(passed, CheckState.NOT_RUN, found.note)
 
 
 def _refused(passed: Evaluation, failed: Evaluation) -> Evaluation:
     """Evaluation with the isolated judgement's verdict and the evidence of both."""
-    message = f"It passed beside the judge and not in a process of its own: {failed.summary}"
+    message = f"The candidate passed in the judge's process and failed in a separate one: {failed.summary}"
     statement = (
         f"{message} Possible causes: the kernel depends on other objects in its process, it has a race, or "
         "it reads memory that was never written."

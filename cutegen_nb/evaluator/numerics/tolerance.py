@@ -281,8 +281,8 @@ def sentence(item: OutputComparison) -> str:
         got, want = item.first_bad_values
         text += (
             f" in {item.bad_fraction:.2%} of its elements, first at {item.first_bad}: "
-            f"{got:.7g} instead of {want:.7g} (allowed: {item.tolerance_rel:.2g} of the element plus the "
-            "output's root mean square)"
+            f"{got:.7g} instead of {want:.7g} (tolerance: {item.tolerance_rel:.2g} × (|expected "
+            "value| + root mean square of the expected output))"
         )
     elif not math.isnan(item.relative_l2_error):
         text += f": relative L2 error {item.relative_l2_error:.3g}, allowed {item.tolerance_l2:.3g}"

@@ -147,7 +147,7 @@ def _one(
     rewrites = rewrites_for(task.loaded.problem, task.loaded.rewrites, size.values)
     try:
         if trial.ground.simulation is not None and not _fits(trial, rewrites):
-            untried.append((size, "the simulator does not reach so far"))
+            untried.append((size, "that size is too large for the simulator"))
             return _TOO_LARGE, None
         found = _judged(trial, module, rewrites)
     except ProblemError:
@@ -173,7 +173,7 @@ def _one(
         return f"refused ({message[:100]})", None
     words = f"With {size.words}"
     if size.decides and (size.control is None or _right_with(trial, module, size.control)):
-        side = "" if size.nearer or size.control else ", the side on which the problem's own size lies"
+        side = "" if size.nearer or size.control else ", as at the problem's own size"
         return "", decide(trial, SHAPES, found, words + side)
     flag(trial, SHAPES, found, "wrong-at-another-shape", words)
     return "wrong", None
@@ -253,10 +253,10 @@ def _flag_thresholds_not_tried(trial: Trial, untried: Sequence[_Untried]) -> Non
     if not crossed:
         return
     words, reasons = (list(dict.fromkeys(column)) for column in zip(*crossed, strict=True))
-    path = "That path was" if len(words) == 1 else "Those paths were"
+    path = "The path beyond it was" if len(words) == 1 else "The paths beyond them were"
     message = (
-        "The source decides by size, and the problem's own size lies on the other side than the one that was "
-        f"judged: {'; '.join(words)}. {path} not tried, because {' or '.join(reasons)}. "
-        "A GPU judges the full size."
+        "The kernel's source has a size threshold between the size that was judged and the problem's own: "
+        f"{'; '.join(words)}. {path} not tried, because {' or '.join(reasons)}. "
+        "Run the kernel on a GPU to judge the full size."
     )
     trial.state.flag(SHAPES, Finding(kind="threshold-not-tried", message=message, severity=Severity.FLAG))

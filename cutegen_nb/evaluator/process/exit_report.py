@@ -81,22 +81,27 @@ def _cause(run: WorkerRun, limits: ProcessLimits, stage: str, log: str) -> tuple
         return Verdict.TIMED_OUT, "timed-out", message
     if how is WorkerEnd.PROCESSES:
         message = (
-            f"It had {run.end['processes']} processes while {stage}, and {process_tree.PROCESSES} are "
-            "allowed; all were ended. A kernel needs none but its own."
+            f"The candidate had {run.end['processes']} processes while {stage}, and "
+            f"{process_tree.PROCESSES} are allowed; all were ended. A kernel needs none but its own."
         )
         return Verdict.CRASHED, "too-many-processes", message
     if how is WorkerEnd.MEMORY:
+        limit = limits.resident_bytes
+        allowed = f"the limit is {limit / 2**30:.1f} GiB" if limit else "more than is allowed"
         message = (
-            f"It held {run.end['peak_bytes'] / 2**30:.1f} GiB of memory while {stage}, more than is allowed."
+            f"The candidate held {run.end['peak_bytes'] / 2**30:.1f} GiB of memory while {stage}; {allowed}."
         )
         return Verdict.OUT_OF_MEMORY, "out-of-memory", message
     if _MEMORY.search(log[-2000:]) and how is WorkerEnd.SIGNALLED:
         return Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {stage}."
     if how is WorkerEnd.SIGNALLED:
         name, hint = _signal(code)
-        return Verdict.CRASHED, "signal", f"It was ended by {name} while {stage}{hint}."
+        return Verdict.CRASHED, "signal", f"The candidate was ended by {name} while {stage}{hint}."
     if run.malformed:
-        message = f"It wrote into the result channel: {escape_for_print(run.malformed[:200])}."
+        message = (
+            "The candidate tampered with the channel that carries its result: "
+            f"{escape_for_print(run.malformed[:200])}."
+        )
         return Verdict.CHEATED, "forged-result", message
     return Verdict.EXITED, "exited", f"The process ended with status {code} and no result while {stage}."
 
@@ -104,7 +109,7 @@ def _cause(run: WorkerRun, limits: ProcessLimits, stage: str, log: str) -> tuple
 def _signal(code: int) -> tuple[str, str]:
     """Name of the signal that ended a process, and a hint at the cause."""
     name = signal.Signals(-code).name
-    return name, "; the system kills so when memory runs out" if name == "SIGKILL" else ""
+    return name, ", which the system sends when memory runs out" if name == "SIGKILL" else ""
 
 
 def never_started_error(end: dict[str, Any] | None) -> WorkerDied:
@@ -112,15 +117,15 @@ def never_started_error(end: dict[str, Any] | None) -> WorkerDied:
 
     `end` is the report of its supervisor; None where none came.
     """
-    how, log = "and nothing tells how", ""
+    how, log = "no report says why", ""
     if end is not None:
-        how, log = f"with status {end['code']}", str(end["log"])
+        how, log = f"status {end['code']}", str(end["log"])
         if end["how"] == WorkerEnd.SIGNALLED:
             name, hint = _signal(end["code"])
-            how = f"by {name}{hint}"
+            how = f"{name}{hint}"
     last = [line.strip() for line in log.splitlines() if line.strip()][-_LAST_LINES:]
     said = f" It printed at the end: {' | '.join(last)[-_LAST_CHARACTERS:]}" if last else ""
-    return WorkerDied(f"The worker ended before it began, {how}; evaluate again.{said}")
+    return WorkerDied(f"The worker process ended before it ran the candidate ({how}); evaluate again.{said}")
 
 
 def _line(log: str) -> int:

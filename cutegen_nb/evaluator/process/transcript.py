@@ -82,13 +82,13 @@ class RecordHandler:
         elif kind == "reached":
             self._note(record)
             if not self._inside and record.get("finding") in {_INSIDE, _THREADS}:
-                self.forged = self.forged or "the candidate's code looked for it while the judge was at work"
+                self.forged = self.forged or "its code reached into the process while the judge ran"
             elif record.get("finding") == _THREADS:
-                self.forged = self.forged or "the candidate's code looked for it in the frames of all threads"
+                self.forged = self.forged or "its code read the frames of all threads"
         elif self._inside:
             self.forged = (
                 self.forged
-                or f"a {escape_for_print(str(kind)[:40])} that came while the candidate's own code ran"
+                or f"a {escape_for_print(str(kind)[:40])} record was sent while the candidate's own code ran"
             )
         elif kind == "stage":
             self.stage = escape_for_print(str(record.get("text", ""))[:_LONGEST])

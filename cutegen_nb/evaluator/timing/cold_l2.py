@@ -73,8 +73,8 @@ class ColdCache:
         what = [f"{self.set_aside_bytes} bytes of the L2 were set aside"] if self.set_aside_bytes else []
         what += [f"the stream keeps {window} bytes of memory in it"] if window else []
         message = (
-            f"For lines that persist, {' and '.join(what)}: that speeds up calls repeated on the same memory "
-            "and slows down whatever else runs. It was taken back before each timed call."
+            f"Memory was set to persist in the L2 ({' and '.join(what)}): repeated calls on the same "
+            "memory get faster and other work slower. The setting was reset before each timed call."
         )
         return Finding(kind="persisting-l2", message=message, severity=Severity.FLAG)
 

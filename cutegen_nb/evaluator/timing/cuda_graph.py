@@ -113,7 +113,7 @@ def _capture_and_check(
     name = called or "the candidate"
     graph = _captured(lambda number: made.append(call(*pool[number % len(pool)])), flush, name)
     if called == CANDIDATE and _in_one_place(made):
-        message = f"{name} gives the same memory at each call, of which a replay of many shows the last alone"
+        message = f"{name} returns the same memory at every call, so that a replay shows the last result only"
         raise NotCapturedError(message)
     last = _CALLS - 1
     wanted = [item.clone() for item in _tensors(call(*pool[last % len(pool)]))]
@@ -129,7 +129,7 @@ def _capture_and_check(
         with contextlib.suppress(RuntimeError):  # overlapping windows
             put(old, item)  # a reference may return an input or a parameter, which would stay NaN
     if not right:
-        message = f"{name} launches on a stream of its own, or on the default one, which no graph can hold"
+        message = f"{name} launches on its own or on the default stream, which a CUDA graph cannot capture"
         raise NotCapturedError(message)
     return _Held(graph=graph, made=tuple(made))
 

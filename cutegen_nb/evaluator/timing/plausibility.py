@@ -203,8 +203,8 @@ def second_call_launched_nothing(first: KernelTrace, second: KernelTrace) -> Fin
 def launches_differ(first: KernelTrace, second: KernelTrace) -> Finding:
     """Make the flag for two equal calls that launch different kernels."""
     message = (
-        f"Of two equal calls one launches {', '.join(first.names)}, the next {', '.join(second.names)}: "
-        "is less done at some calls?"
+        f"Two equal calls launched different kernels: {', '.join(first.names)}, then "
+        f"{', '.join(second.names)}. See whether a call skips work."
     )
     return Finding(kind="launches-differ", message=message, severity=Severity.FLAG)
 
@@ -220,9 +220,9 @@ def outside_the_clock(median_ms: float, first: KernelTrace, second: KernelTrace)
     if not elsewhere or busy_ms < _BUSY_MS or busy_ms < OUTSIDE_FRACTION * median_ms:
         return None
     message = (
-        f"The kernels of one call run for {busy_ms:.4g} ms by the trace over all streams, the events around "
-        f"the call say {median_ms:.4g} ms, and {', '.join(dict.fromkeys(elsewhere))} ran on another stream "
-        "than theirs: work is done that the clock does not see."
+        f"The trace shows {busy_ms:.4g} ms of kernels in one call over all streams, but CUDA events "
+        f"measure {median_ms:.4g} ms. {', '.join(dict.fromkeys(elsewhere))} ran on another stream than the "
+        "events, so that its time is not measured."
     )
     return Finding(kind="outside-the-clock", message=message)
 
@@ -237,9 +237,9 @@ def times_disagree(median_ms: float, traces: Sequence[KernelTrace]) -> Finding |
     if busy_ms <= DISAGREE_FRACTION * median_ms + _PROFILER_OVERHEAD_MS:
         return None
     message = (
-        f"In each of {len(traces)} traced calls the device was at work for {busy_ms:.4g} ms or more, and "
-        f"the events around timed calls say {median_ms:.4g} ms: other work is done when it is timed, or "
-        "the events are not what they were."
+        f"The profiler shows the GPU busy for at least {busy_ms:.4g} ms in each of {len(traces)} traced "
+        f"calls, but CUDA events measure {median_ms:.4g} ms for a timed call. Either timed calls do less "
+        "work than traced ones, or the events were changed."
     )
     return Finding(kind="times-disagree", message=message)
 
@@ -252,8 +252,8 @@ def beside_the_baseline(
     if not guests or not any(item in own or item.startswith(DSL) for item in second.names):
         return None
     message = (
-        f"While the baseline {name} was called and nothing of the candidate, "
-        f"{', '.join(dict.fromkeys(guests))} ran on the device: the baseline is slowed down."
+        f"Kernels of the candidate ({', '.join(dict.fromkeys(guests))}) ran while only the baseline {name} "
+        "was called: they slow the baseline down."
     )
     return Finding(kind="beside-the-baseline", message=message)
 

@@ -186,7 +186,7 @@ def _calls(
     rival = task.rival() if task.rival_digest else ""
     if isinstance(rival, str):
         if rival:
-            message = f"The best before it was not timed beside it: {rival}"
+            message = f"The best revision so far was not timed beside this candidate: {rival}"
             found = (*found, Finding(kind="no-rival", message=message, severity=Severity.FLAG))
         return calls, found
     try:
@@ -194,7 +194,7 @@ def _calls(
             rival(*pool[0])  # compiles
             torch.cuda.synchronize()
     except CandidateFault as fault:
-        message = f"The best before it did not run beside it: {fault.finding.message}"
+        message = f"The best revision so far did not run beside this candidate: {fault.finding.message}"
         return calls, (*found, Finding(kind="no-rival", message=message, severity=Severity.FLAG))
     return calls | {RIVAL: rival}, found
 

@@ -28,7 +28,7 @@ _MULTIPLE = 8.0
 """Widened gate as a multiple of the answer's change when inputs move by one unit in the last place."""
 _WIDEST = 16.0
 """Widest widened gate as a multiple of `tolerance.cap`: one ill-conditioned draw is no licence."""
-ILL_CONDITIONED = "the answer hangs on the last bits of these inputs"
+ILL_CONDITIONED = "the reference's answer changes with the last bits of these inputs"
 """Reason to leave inputs out."""
 _MOST_EXCUSED = 1 / 8
 """Largest share of an output's elements that may be excused; an output drawn at random would need more."""
@@ -117,7 +117,9 @@ def compare_outputs(  # noqa: PLR0913 - what a comparison is made of
         if looked is not None:
             result[index] = looked[0]
             notes.append(looked[1])
-    return ComparedOutputs(outputs=tuple(result), note=f"let pass: {'; '.join(notes)}" if notes else "")
+    return ComparedOutputs(
+        outputs=tuple(result), note=f"accepted outside the tolerance: {'; '.join(notes)}" if notes else ""
+    )
 
 
 def _moved_answers_for(
@@ -164,7 +166,8 @@ def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
         again = compare.compared([leaf], [want], [true], [wider], drawn)[0]
         if again.matches:
             bits = f"{wider.element / _MULTIPLE:.2g}"  # back from the gate to the answer's change
-            return replace(again, index=index), f"output {index} on inputs whose last bits move it by {bits}"
+            changes = f"output {index}, which changes by {bits} with the last bits of the inputs"
+            return replace(again, index=index), changes
         gate = replace(gate, l2=wider.l2)
     # Second way: few elements turn with the last bits. Integers are compared with the reference itself.
     known = want if true is None or not rounds else true
@@ -172,7 +175,7 @@ def _let_pass(  # noqa: PLR0913, PLR0917 - what a comparison is made of
     count = _excused(leaf, known, [*moved, *also], gate)
     if not count:
         return None
-    note = f"{count} elements of output {index}, which the last bits of the inputs turn"
+    note = f"{count} elements of output {index}, which change with the last bits of the inputs"
     return replace(item, matches=True, pattern="", wrong=None), note
 
 
@@ -247,7 +250,7 @@ def ill_defined(reference: torch.nn.Module, drawn: Sequence[Any], wanted: Sequen
     if conversions.undefined:
         return "the answer converts numbers that its integer type does not hold"
     if any(not torch.equal(other[index], wanted[index]) for index in whole):
-        return "the answer hangs on the order of equal elements, or on numbers that GPUs take for zero"
+        return "the answer depends on the order of equal elements, or on numbers that GPUs may flush to zero"
     moved = any(
         bool((first[index] != one[index]).sum() > _MOST_EXCUSED / 2 * one[index].numel())
         for one in rest

@@ -56,7 +56,7 @@ def library_only(called: CallRecord, which: str, *, only_library: bool = False) 
     place = f" in line {first.line}" if first.line else ""
     left = (
         f"The policy --library {library_option(called.library)} leaves nothing of this problem to a kernel: "
-        "take it away, or write that part in a kernel"
+        "take the option away, or write that part in a kernel"
         if only_library
         else "Write the rest of the problem in a kernel"
     )

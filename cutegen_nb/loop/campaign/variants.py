@@ -75,5 +75,8 @@ def check_variants(variants: tuple[Variant, ...], base: Plan) -> None:
     """Check that each variant differs from the campaign without a change. Raises UsageError."""
     for variant in variants:
         if variant.plan(base) == base:
-            message = f"--ablate {variant.name} changes nothing: the campaign runs so anyway; take it away"
+            message = (
+                f"--ablate {variant.name} changes nothing: the campaign has this setting "
+                "already; take the option away"
+            )
             raise UsageError(message)

@@ -55,6 +55,7 @@ def points(name: str) -> int:
     exercise = named_exercise(name)
     if exercise.name not in _MARKS:
         raise NotebookUsageError(
-            f"{name} was not checked in this kernel: run the cell that begins with %%cutegen check {name}"
+            f"{name} was not checked since this notebook's kernel started: run the cell that begins "
+            f"with %%cutegen check {name}"
         )
     return _MARKS[exercise.name].points

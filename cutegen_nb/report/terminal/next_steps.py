@@ -21,7 +21,8 @@ _VERDICTS: Mapping[Verdict, str] = {
     Verdict.NONDETERMINISTIC: "look for unordered atomics, a race, or memory read before it is written",
     Verdict.OUT_OF_BOUNDS: "work out the index of the thread named; an extent that is no multiple of the "
     "tile is the usual cause",
-    Verdict.MISALIGNED: "see that each row starts at a multiple of what the line moves at once, in bytes",
+    Verdict.MISALIGNED: "see that each row starts at an address that is a multiple of the line's "
+    "access width in bytes",
     Verdict.UNINITIALISED_READ: "write that memory before the line reads it, or guard the read",
     Verdict.RACE: "see which elements the two lines give a thread; `cutegen-nb layout` draws them",
     Verdict.DEADLOCK: "let every thread of the CTA reach the barrier, and give every wait its arrival",
@@ -36,8 +37,8 @@ _VERDICTS: Mapping[Verdict, str] = {
 _REASONS: Mapping[NotJudgedReason, str] = {
     NotJudgedReason.UNSUPPORTED_OPCODE: "write it without that instruction (`cutegen-nb instructions` lists "
     "what is known), or evaluate it on a GPU",
-    NotJudgedReason.EMPTY_TRACE: "evaluate it again; where it stays so, see that forward launches a kernel "
-    "in every call",
+    NotJudgedReason.EMPTY_TRACE: "evaluate it again; if the trace stays empty, see that forward launches "
+    "a kernel in every call",
     NotJudgedReason.ABOVE_ROOF: "look for work that the timed call leaves out; build nothing on this time",
     NotJudgedReason.TIMES_DISAGREE: "evaluate it again while nothing else uses the GPU",
     NotJudgedReason.REPLY_UNUSABLE: "ask again for one whole file in a ```python block",

@@ -247,7 +247,7 @@ def _result(program: Script, gathered: _Gathered, returned: int, *, in_time: boo
         raise ConfigurationError(gathered.unusable)
     if not gathered.is_ready and in_time:
         raise WorkerDied(
-            f"the process for {program.script} ended before it began ({_status_words(returned)}); "
+            f"the process for {program.script} ended before it ran the program ({_status_words(returned)}); "
             "its output above says why"
         )
     fault, is_judged = gathered.fault or (None, True)

@@ -300,7 +300,7 @@ def test_a_library_policy_leaves_its_part_to_pytorch_and_words_are_followed_all_
 def test_a_policy_that_leaves_nothing_to_a_kernel_is_declined():
     bare = CONV.replace("torch.relu(self.conv(x))", "self.conv(x)")
     with pytest.raises(
-        Declined, match="--library conv leaves no part of this problem to a kernel: take it away"
+        Declined, match="--library conv leaves no part of this problem to a kernel: take the option away"
     ):
         OfflineAuthor().menu(facts_of(bare), (LibraryFamily.CONV,))
 

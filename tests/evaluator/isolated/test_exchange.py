@@ -192,7 +192,9 @@ def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
 def test_a_fault_outside_is_the_verdict_in_a_sentence(quick, outside_of, body, verdict, words):
     evaluation = outside_of(right(quick, body))
     assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
-    assert evaluation.summary.startswith("It passed beside the judge and not in a process of its own: ")
+    assert evaluation.summary.startswith(
+        "The candidate passed in the judge's process and failed in a separate one: "
+    )
     assert words in evaluation.summary
     assert not left_behind(quick)
 
@@ -263,7 +265,7 @@ def test_pytorch_in_place_of_a_kernel_outside_is_told_with_its_line(quick, outsi
     evaluation = outside_of(source)
     assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), evaluation.summary
     assert evaluation.findings[0].kind == "torch-compute"
-    assert "Its values are right there, but PyTorch's aten.relu" in evaluation.summary
+    assert "The values are right in the separate process, but PyTorch's aten.relu" in evaluation.summary
     line = next(n for n, text in enumerate(source.splitlines(), 1) if "return torch.relu(x)" in text)
     assert evaluation.exhibits[0].lines == (line, line)
 

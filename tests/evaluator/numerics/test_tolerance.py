@@ -127,7 +127,7 @@ def test_a_wrong_output_is_one_sentence_with_place_values_and_tolerance(values):
     text = correctness.sentence(_compare(spoiled, values))
     assert text == (
         f"Output 0 of shape (64, 48) is wrong in 0.03% of its elements, first at (5, 7): {got:.7g} instead of "
-        f"{want:.7g} (allowed: 0.0001 of the element plus the output's root mean square); "
+        f"{want:.7g} (tolerance: 0.0001 × (|expected value| + root mean square of the expected output)); "
         "one element is wrong, at flat index 247 of 3072."
     )
 

@@ -148,7 +148,7 @@ def test_the_first_baseline_is_called_twice_only_while_the_noise_is_unknown():
     [
         (
             lambda: "It could not be built.",
-            "The best before it was not timed beside it: It could not be built.",
+            "The best revision so far was not timed beside this candidate: It could not be built.",
         ),
         (
             lambda: (
@@ -158,7 +158,7 @@ def test_the_first_baseline_is_called_twice_only_while_the_noise_is_unknown():
                     )
                 )
             ),
-            "The best before it did not run beside it: It raised.",
+            "The best revision so far did not run beside this candidate: It raised.",
         ),
     ],
     ids=["not built", "does not run"],

@@ -61,7 +61,7 @@ def test_a_part_done_by_kernels_is_own_work(call, only_library):
         (called(outputs=(X, torch.zeros(0)), alone=(0,)), False, "Write the rest of the problem in a kernel."),
         (
             called(copied=(0,)), True,
-            ("The policy --library matmul leaves nothing of this problem to a kernel: take it away, or write that "
+            ("The policy --library matmul leaves nothing of this problem to a kernel: take the option away, or write that "
             "part in a kernel."),
         ),
     ],

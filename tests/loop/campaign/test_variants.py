@@ -56,5 +56,7 @@ def test_what_is_no_ablation_is_refused_with_those_there_are(text):
 
 @pytest.mark.parametrize("text", ["schedule=plateau", "guide=on", "population=1"])
 def test_a_variant_that_changes_nothing_is_refused(text):
-    with pytest.raises(UsageError, match=f"--ablate {text} changes nothing: the campaign runs so anyway"):
+    with pytest.raises(
+        UsageError, match=f"--ablate {text} changes nothing: the campaign has this setting already"
+    ):
         check_variants((parse_variant(text),), BASE)

@@ -36,7 +36,9 @@ def test_an_assignment_is_opened_checked_and_its_points_are_a_number(kernel: Ker
     opened = kernel.run("%cutegen assignment rows.toml\nfrom cutegen_nb import points")
     assert "Work on rows: 2 exercises, 10 points" in opened.plain
     assert kernel.complete("%%cutegen check ro") == ["rows/1", "rows/2"]
-    assert "rows/2 was not checked in this kernel" in kernel.run('points("rows/2")').error
+    assert (
+        "rows/2 was not checked since this notebook's kernel started" in kernel.run('points("rows/2")').error
+    )
     assert "2 of 5 points" in kernel.run(answer("rows/2", A_ROW_A_THREAD)).plain
     assert kernel.run('points("rows/2")').plain.strip() == "2"
     assert "The opened assignment has rows/1, rows/2" in kernel.run('points("rows/3")').error

@@ -169,7 +169,7 @@ class _Planner:
                 return self._attempt()
             except NotIndexableError as problem:
                 self._store_operand_of(problem.value)
-        raise Declined("the offline author found no order of kernels for this graph")
+        raise Declined("the offline author could not divide this graph into kernels")
 
     def _keep(self, name: str, call: HostCall | None = None) -> None:
         """Store a value in memory, because a call takes it or because it is an output."""
@@ -287,7 +287,7 @@ class _Planner:
         self.drafts.append(draft)
         self.producer[name] = len(self.drafts) - 1
         if not self._sound(draft, len(self.drafts) - 1):
-            raise Declined("the offline author found no order of kernels for this graph")
+            raise Declined("the offline author could not divide this graph into kernels")
 
     def _fits(self, draft: _Draft, shape: Shape) -> bool:
         if not draft.reductions:

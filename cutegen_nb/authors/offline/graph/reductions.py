@@ -164,7 +164,10 @@ def _gather(building: Building, call: AtenCall) -> tuple[str, ...]:
     dim = int(call.args[1]) % max(len(shape), 1)  # type: ignore[call-overload]
     expected = tuple(ONE if at == dim else extent for at, extent in enumerate(shape))
     if not isinstance(index, Name) or building.shape(index.name) != expected:
-        raise Declined(f"the offline author writes {call.spelled} only of one element a row")
+        raise Declined(
+            f"the offline author writes {call.spelled} only where each row takes one element; this index "
+            "has another shape"
+        )
     along = tuple(extent if at == dim else ONE for at, extent in enumerate(shape))
     place = building.add("place", (), along, "int64", dims=(dim,))
     chosen = building.add("eq", (Name(place), index), shape, "bool")

@@ -189,7 +189,10 @@ class Epilogue:
                 start += 1
             one_run = all(held) and view.contiguous and view.arrangement.in_order
             if len(held) > 1 and any(held) and not one_run:
-                raise Declined("the offline author broadcasts an operand along all or no rows of a product")
+                raise Declined(
+                    "the offline author broadcasts a tensor over all rows of a matrix product or over "
+                    "none, and here it is broadcast over some of them"
+                )
 
     def framed(self, text: str, placed: ProductValue) -> str:
         """Torch expression for the (M, N, L) view of the tensor `text`, with the dimensions of `placed`."""

@@ -164,4 +164,7 @@ def _check_mergeable(given: Shape, output: Shape) -> None:
     """Raise Declined where a tensor is broadcast along some of the dimensions that make the rows."""
     spread = {small.is_one for small, large in zip(given[:-1], output[:-1], strict=True) if not large.is_one}
     if len(spread) > 1:
-        raise Declined("the offline author broadcasts an operand along all or no rows of a product")
+        raise Declined(
+            "the offline author broadcasts a tensor over all rows of a matrix product or over none, and "
+            "here it is broadcast over some of them"
+        )

@@ -119,7 +119,10 @@ class OperatorsWriter:
         whole = cut(facts, self._writers, library)
         if library and all(op.call and not op.call.function for op in whole.program.ops.values()):
             option = library_option(library)
-            raise Declined(f"--library {option} leaves no part of this problem to a kernel: take it away")
+            raise Declined(
+                f"--library {option} leaves no part of this problem to a kernel: take the option away, or "
+                "name fewer parts"
+            )
         return whole
 
 
