@@ -245,20 +245,7 @@ class TestASession:
             assert unattended.run(f"%cutegen resume asked --rounds 3 {elsewhere}").status == "ok"
             assert second.requests[0]["model"] == "other"
 
-    def test_and_so_it_is_after_the_kernel_was_restarted(self, tmp_path):
-        with ModelServer([answers("Use vector loads.")]) as server:
-            for cell in (
-                f"%%cutegen --author openai --model m --base-url {server.url} --rounds 1\n{PROBLEM}",
-                "%cutegen resume gelu --rounds 2",
-            ):
-                kernel, before = Kernel(tmp_path, attended=False), len(server.requests)
-                try:
-                    assert kernel.run(cell).status == "ok"
-                finally:
-                    kernel.close()
-                assert len(server.requests) > before
-
-    def test_another_server_and_model_are_asked_by_the_next_resume_too(self, tmp_path):
+    def test_after_restarts_the_last_server_and_model_given_are_asked(self, tmp_path):
         with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
             asked: list[tuple[int, int]] = []
             for cell in (
