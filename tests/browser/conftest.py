@@ -49,13 +49,18 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_READY = """async () => {
-  const app = window.jupyterapp;
-  await app.restored;
-  const panel = app.shell.currentWidget;
-  await panel.context.ready;
-  await panel.sessionContext.ready;
-  await panel.sessionContext.session.kernel.info;
+_READY = """async (patience) => {
+  const ready = async () => {
+    const app = window.jupyterapp;
+    await app.restored;
+    const panel = app.shell.currentWidget;
+    await panel.context.ready;
+    await panel.sessionContext.ready;
+    await panel.sessionContext.session.kernel.info;
+    return true;
+  };
+  const late = new Promise((resolve) => setTimeout(() => resolve(false), patience));
+  return Promise.race([ready(), late]);
 }"""
 
 
@@ -201,9 +206,13 @@ class Notebook:
     """Errors of the page's own scripts."""
 
     def open(self) -> None:
-        self.page.goto(f"{self.lab.url}/lab/tree/{self.path.name}?reset")
-        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
-        self.page.evaluate(_READY)
+        """Load the page, again where its kernel does not answer: JupyterLab waits without an end for one."""
+        for _ in range(3):
+            self.page.goto(f"{self.lab.url}/lab/tree/{self.path.name}?reset")
+            self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+            if self.page.evaluate(_READY, PATIENCE_S * 1000):
+                return
+        pytest.fail(f"the kernel of {self.path.name} did not answer in three times {PATIENCE_S:.0f} s")
 
     def run(self, index: int, *, wait: bool = True, timeout_s: float = PATIENCE_S) -> None:
         """Run a cell; with `wait` until its reply came."""
