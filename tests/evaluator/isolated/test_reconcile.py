@@ -36,11 +36,11 @@ def judgement(evaluation, note="no room"):
 @pytest.mark.parametrize(
     ("crash", "found", "verdict", "words"),
     [
-        (None, WRONG, Verdict.WRONG_VALUES, "in a process of its own: It is wrong."),
-        (CRASHED, CRASHED, Verdict.CRASHED, "in a process of its own: It crashed."),
-        (CRASHED, TIMED_OUT, Verdict.TIMED_OUT, "in a process of its own: It took too long."),
-        (CRASHED, WRONG, Verdict.WRONG_VALUES, "in a process of its own: It is wrong."),
-        (CRASHED, NONE, Verdict.CRASHED, "in a process of its own: It crashed."),
+        (None, WRONG, Verdict.WRONG_VALUES, "failed in a separate one: It is wrong."),
+        (CRASHED, CRASHED, Verdict.CRASHED, "failed in a separate one: It crashed."),
+        (CRASHED, TIMED_OUT, Verdict.TIMED_OUT, "failed in a separate one: It took too long."),
+        (CRASHED, WRONG, Verdict.WRONG_VALUES, "failed in a separate one: It is wrong."),
+        (CRASHED, NONE, Verdict.CRASHED, "failed in a separate one: It crashed."),
     ],
 )
 def test_a_failure_is_the_verdict_with_its_evidence(crash, found, verdict, words):

@@ -153,7 +153,7 @@ def test_a_look_at_frames_in_the_judges_turn_decides():
     heard({"kind": "reached", "finding": "writes-files", "message": "", "line": 3})
     assert heard.forged == ""
     heard({"kind": "reached", "finding": "reaches-inside", "message": "", "line": 3})
-    assert "judge was at work" in heard.forged
+    assert "while the judge ran" in heard.forged
 
 
 def test_a_look_at_every_threads_frames_decides_in_any_turn():
