@@ -322,7 +322,8 @@ class Evaluation:
         if self.passed:
             reasons = "; ".join(self.provisional)
             return f"its pass is provisional ({reasons}), and only a full pass can be built upon"
-        return f"its verdict is {self.label}, and only a kernel that passed can be built upon"
+        found = "it was" if isinstance(self.outcome, NotJudged) else "its verdict is"
+        return f"{found} {self.label}, and only a kernel that passed can be built upon"
 
     @property
     def accusing(self) -> tuple[Finding, ...]:
@@ -335,6 +336,15 @@ class Evaluation:
         if isinstance(self.outcome, Judged):
             return self.outcome.verdict.value
         return f"not judged: {self.outcome.reason.value}"
+
+    @property
+    def why_not_overruled(self) -> str:
+        """Reason why the verdict may not be overruled: a clause to follow "cannot be overruled: "."""
+        if self.stands:
+            return "it passed; approve or reject it"
+        if isinstance(self.outcome, NotJudged):
+            return f"it was {self.label}, so there is no verdict; reject it, edit it or stop"
+        return f"{self.label} is an observed fact, not an inference; reject it, edit it or stop"
 
     @property
     def may_be_overruled(self) -> bool:

@@ -209,7 +209,7 @@ class ConsoleApprover:
     async def _overrule(self, evaluation: Evaluation, words: str) -> Decision | None:
         """Ask for the reason to build on a candidate despite its verdict; only a person may overrule."""
         if not evaluation.may_be_overruled:
-            self._say(f"It cannot be overruled: {evaluation.label} is an observed fact, not an inference.")
+            self._say(f"It cannot be overruled: {evaluation.why_not_overruled}.")
             return None
         words = words or await self._read_line("why is the evidence wrong? > ") or ""
         return self._decision("revision", Action.OVERRULE, words) if words.strip() else None

@@ -330,18 +330,11 @@ def _check_passed(gate: Gate) -> None:
         raise UsageError(f"r{gate.number} cannot be approved: {why}. Reject it, edit it{other} or stop")
 
 
-def _why_not_overruled(found: Evaluation | None) -> str:
-    if found is None:
-        return "it was not evaluated"
-    if found.stands:
-        return "it passed; approve or reject it"
-    return f"{found.label} is an observed fact, not an inference. Reject it, edit it or stop"
-
-
 def _check_overrules(gate: Gate, answer: Answer) -> None:
     found = gate.evaluation
     if found is None or not found.may_be_overruled:
-        raise UsageError(f"r{gate.number} cannot be overruled: {_why_not_overruled(found)}")
+        why = found.why_not_overruled if found else "it was not evaluated"
+        raise UsageError(f"r{gate.number} cannot be overruled: {why}")
     if not answer.reason.strip():
         raise UsageError("overrule needs words: why is the evidence wrong? They are recorded with it")
 

@@ -81,7 +81,7 @@ def gate_view(session: Session, whole: Session, gate: Gate | None) -> dict[str, 
     may_overrule = evaluation is not None and evaluation.may_be_overruled
     overrule = ", overrule it with a reason" if may_overrule else ""
     stands = evaluation is not None and evaluation.stands
-    why = evaluation.shortfall if evaluation is not None else f"its verdict is {row.verdict}"
+    why = evaluation.shortfall if evaluation is not None else "it was not evaluated"
     has_passed = any(made.candidate and made.evaluation and made.evaluation.stands for made in gate.attempts)
     restore = ", restore the version that passed" if has_passed and not stands else ""
     why_not = f"r{number} cannot be approved: {why}. Reject it, edit it{restore}{overrule} or stop."

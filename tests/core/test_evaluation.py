@@ -118,6 +118,15 @@ def test_a_provisional_pass_does_not_stand_and_may_be_overruled():
     assert PLAIN.shortfall == "its verdict is CHEATED, and only a kernel that passed can be built upon"
 
 
+def test_the_reason_against_an_overruling_names_what_was_found_and_the_next_step():
+    unread = replace(PLAIN, outcome=NotJudged(reason=NotJudgedReason.UNSUPPORTED_OPCODE))
+    assert unread.shortfall.startswith("it was not judged: ")
+    assert unread.why_not_overruled.endswith("so there is no verdict; reject it, edit it or stop")
+    assert examples.passed(10).why_not_overruled == "it passed; approve or reject it"
+    crashed = examples.failed(Verdict.CRASHED, "Crashed.").why_not_overruled
+    assert crashed == "CRASHED is an observed fact, not an inference; reject it, edit it or stop"
+
+
 def test_the_verdict_names_the_parts_that_pytorch_computed():
     found = replace(examples.passed(10), library=(LibraryFamily.CONV, LibraryFamily.MATMUL))
     assert found.verdict_words == "PASSED with PyTorch's conv and matmul"

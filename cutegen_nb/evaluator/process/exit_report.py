@@ -87,16 +87,16 @@ def _cause(run: WorkerRun, limits: ProcessLimits, stage: str, log: str) -> tuple
         return Verdict.CRASHED, "too-many-processes", message
     if how is WorkerEnd.MEMORY:
         limit = limits.resident_bytes
-        allowed = f"the limit is {limit / 2**30:.1f} GiB" if limit else "more than is allowed"
+        allowed = f"; the limit is {limit / 2**30:.1f} GiB" if limit else ", more than is allowed"
         message = (
-            f"The candidate held {run.end['peak_bytes'] / 2**30:.1f} GiB of memory while {stage}; {allowed}."
+            f"The candidate held {run.end['peak_bytes'] / 2**30:.1f} GiB of memory while {stage}{allowed}."
         )
         return Verdict.OUT_OF_MEMORY, "out-of-memory", message
     if _MEMORY.search(log[-2000:]) and how is WorkerEnd.SIGNALLED:
         return Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {stage}."
     if how is WorkerEnd.SIGNALLED:
         name, hint = _signal(code)
-        return Verdict.CRASHED, "signal", f"The candidate was ended by {name} while {stage}{hint}."
+        return Verdict.CRASHED, "signal", f"While {stage} the candidate was ended by {name}{hint}."
     if run.malformed:
         message = (
             "The candidate tampered with the channel that carries its result: "

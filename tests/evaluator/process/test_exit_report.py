@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
@@ -33,11 +35,11 @@ def run(how="exited", code=0, log="", malformed="", **more):
         (run("processes", None, processes=99), Verdict.CRASHED, "too-many-processes",
          "The candidate had 99 processes while running seed 1 of 3, and"),
         (run("memory", None, peak_bytes=3 << 30), Verdict.OUT_OF_MEMORY, "out-of-memory",
-         "The candidate held 3.0 GiB of memory while running seed 1 of 3; more than is allowed."),
+         "The candidate held 3.0 GiB of memory while running seed 1 of 3, more than is allowed."),
         (run("signalled", -11, TRACE), Verdict.CRASHED, "signal",
-         "The candidate was ended by SIGSEGV while running seed 1 of 3 (line 31)."),
+         "While running seed 1 of 3 the candidate was ended by SIGSEGV (line 31)."),
         (run("signalled", -9), Verdict.CRASHED, "signal",
-         "The candidate was ended by SIGKILL while running seed 1 of 3, which the system sends when memory runs out."),
+         "While running seed 1 of 3 the candidate was ended by SIGKILL, which the system sends when memory runs out."),
         (run("signalled", -6, "terminate called after throwing an instance of 'std::bad_alloc'"),
          Verdict.OUT_OF_MEMORY, "out-of-memory", "Memory ran out while running seed 1 of 3."),
         (run(code=3), Verdict.EXITED, "exited",
@@ -55,6 +57,12 @@ def test_each_end_without_a_result_has_its_verdict_and_sentence(ended, verdict, 
     assert found.findings[0].kind == kind
     assert found.summary.startswith(summary)
     assert bool(found.exhibits) is (verdict is Verdict.CHEATED)
+
+
+def test_a_limit_of_memory_that_was_exceeded_is_named():
+    limits = replace(LIMITS, resident_bytes=2 << 30)
+    found = exit_report.verdict_without_result(run("memory", None, peak_bytes=3 << 30), limits, STAGE, "GPU")
+    assert found.summary.endswith("held 3.0 GiB of memory while running seed 1 of 3; the limit is 2.0 GiB.")
 
 
 def test_a_kernel_that_is_not_compiled_in_time_is_told_of_loops_that_never_end():

@@ -208,11 +208,17 @@ def ladder(plan: KernelPlan) -> StrategySequence:
     if reducing:
         return _row_ladder(max(reducing, key=lambda kernel: _size((*kernel.rows, *kernel.cols))), plan)
     # Beside operators the loops are no lesson: uncoalesced they took 89 of 94 ms of a SqueezeNet module.
-    alone = len(plan.kernels) == len(plan.steps)
-    uncoalesced = alone and any(len(loop_nest(kernel, merge=False).all) > 1 for kernel in plan.kernels)
+    uncoalesced = _only_loops(plan) and any(
+        len(loop_nest(kernel, merge=False).all) > 1 for kernel in plan.kernels
+    )
     names = ([COALESCED] if uncoalesced else []) + [VECTORISE, IN_FLIGHT, GRID_STRIDE]
     start = SIMPLEST if uncoalesced else KernelVariant(coalesced=True)
     return StrategySequence(start, tuple(ELEMENTWISE[name] for name in names))
+
+
+def _only_loops(plan: KernelPlan) -> bool:
+    """Return whether no call of an operator stands among the plan's steps."""
+    return len(plan.kernels) == len(plan.steps)
 
 
 def _size(axes: tuple[Axis, ...]) -> int:
@@ -230,8 +236,7 @@ def _row_ladder(kernel: PlannedKernel, plan: KernelPlan) -> StrategySequence:
             steps = _sequence(KernelVariant(coalesced=True), [*once, VECTORISE, *even, IN_FLIGHT])
             return steps.restated(SPLIT, _EVEN)
         # One thread a row is too few, and vectors leave a quarter of them. Beside operators it is no lesson.
-        beside = len(plan.kernels) < len(plan.steps)
-        start = KernelVariant(coalesced=True, split=beside and rows * cols > SMALL)
+        start = KernelVariant(coalesced=True, split=not _only_loops(plan) and rows * cols > SMALL)
         return _sequence(start, [*once, SPLIT, VECTORISE, IN_FLIGHT])
     room = residence(kernel, plan)
     kept = room is not None and rows * room.ctas >= FEW_CTAS
