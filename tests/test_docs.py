@@ -356,8 +356,9 @@ RUN = [
 
 `test_readme.py` runs the README's.
 """
-LONG = RUN[0]
-"""Pages with a session: `test_readme.py` runs one, `tests/cli/test_bundles.py` sends one to another machine."""
+LONG = (RUN[0], *RUN[2:4])
+"""Pages run in ``make test-long``: `test_readme.py` runs a session, `tests/cli/test_bundles.py` sends one to another
+machine. The session of ``library`` leaves the record that ``strategies`` exports."""
 
 
 @pytest.fixture(scope="module")
@@ -393,7 +394,7 @@ def test_without_its_guard_the_kernel_shown_is_out_of_bounds(folder, monkeypatch
 @pytest.mark.usefixtures("one_template")
 @pytest.mark.parametrize(
     "pages",
-    [pytest.param(pages, marks=pytest.mark.long if pages is LONG else ()) for pages in RUN],
+    [pytest.param(pages, marks=pytest.mark.long if pages in LONG else ()) for pages in RUN],
     ids=lambda pages: " ".join(page.stem for page in pages),
 )
 def test_the_commands_of_a_page_run_in_the_order_shown(pages, folder, monkeypatch, capsys):

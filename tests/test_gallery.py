@@ -36,6 +36,7 @@ def test_the_page_is_what_its_maker_makes_and_shows_every_bundle(maker):
     assert maker.shown_names(page) == [path.stem for path in BUNDLES]
 
 
+@pytest.mark.every(test=5)
 @pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.stem)
 def test_a_bundle_is_imported_and_replayed_to_its_end(path, tmp_path):
     recorded = read_bundle(path)
@@ -49,7 +50,7 @@ def test_a_bundle_is_imported_and_replayed_to_its_end(path, tmp_path):
     assert [item.approved for item in copy.rounds] == [item.approved for item in recorded.rounds]
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("path", BUNDLES, ids=lambda path: path.stem)
 def test_times_that_were_measured_are_shown_at_the_gate(path):
     found = next(one for one in read_gallery(SESSIONS) if one.path == path)

@@ -75,6 +75,7 @@ def test_after_a_crash_the_same_prompt_takes_the_reply_that_is_there(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["relu-0-reply.md", "relu-0.md"]
 
 
+@pytest.mark.long
 def test_a_reply_that_still_grows_is_waited_for(tmp_path):
     path = tmp_path / "relu-0-reply.md"
     author = ManualAuthor(

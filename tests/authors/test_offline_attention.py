@@ -66,7 +66,7 @@ def check(offline_simulator, source, steps=None):
     return answer["revisions"]
 
 
-@pytest.mark.first(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", LADDERS)
 def test_strategies_attend_as_torch_does(offline_simulator, name):
     revisions = check(offline_simulator, problem(*LADDERS[name]))
@@ -88,6 +88,7 @@ GROUPED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GROUPED)
 def test_heads_of_keys_that_serve_several_queries_are_attended(offline_simulator, name):
     shapes = ("2, 6, 40, 32", "2, 2, 40, 32", "2, 2, 40, 32")
@@ -181,6 +182,7 @@ def test_the_others_are_right_on_hopper(hopper_simulator, columns):
     assert revision["applied"] == ["attention-tiles"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("batch", "offered"), [("256, 16", True), ("1024, 16", False)])
 def test_hopper_tiles_are_offered_while_offsets_fit_in_32_bits(batch, offered):
     names = menu_of(problem(ATTENTION, (batch, 4096, 4096, 64, 64), ".half()"))
@@ -221,6 +223,7 @@ def get_inputs():
 """
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("heads", "way", "others"),
     [
@@ -247,6 +250,7 @@ def test_hopper_kernels_read_heads_where_they_lie(hopper_simulator, name):
     assert revision["applied"][0] in {"attention-wgmma", "attention-fp16x2"}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("way", "step"), [("filled", 1), ("chosen", 0)])
 def test_scores_are_filled_where_a_mask_of_bools_says(offline_simulator, way, step):
     check(offline_simulator, module("slices", way, ".half()"), steps=[step])

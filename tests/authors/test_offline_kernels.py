@@ -248,7 +248,7 @@ def declined_or_revisions(offline_simulator, source, **options):
     return answer
 
 
-@pytest.mark.every(test=6, long=3)
+@pytest.mark.every(test=18, long=3)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
     answer = declined_or_revisions(offline_simulator, f"import torch\n{PROBLEMS[name]}", steps=ENDS)
@@ -256,7 +256,7 @@ def test_the_first_and_the_last_revision_are_right(offline_simulator, name):
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_simulator, name):
     source = MODULE.format(
@@ -271,7 +271,7 @@ def test_modules_with_state_are_right_at_a_size_other_than_the_file_s(offline_si
     assert {entry["verdict"] for entry in answer["revisions"]} == {"right"}
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("value", "counter"),
     [("torch.softmax(x, 1)", "sectors"), ("x.sum(0)", "instructions"), ("torch.relu(x)", "sectors")],
@@ -385,7 +385,7 @@ def get_inputs(): return [torch.rand(12, 20), torch.rand(20, 9)]
 }
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", BESIDE_PYTORCH)
 def test_kernels_beside_pytorchs_own_part_are_right(offline_simulator, name):
     family, source = BESIDE_PYTORCH[name]

@@ -199,6 +199,7 @@ def turns_to_garbage(exchange: Exchange) -> None:
 BROKEN = [ends_early, cut_mid_token, stalls, gives_up, turns_to_garbage]
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_stream_is_asked_for_again_once_and_the_note_says_why(serve, api, broken):
     server = serve(broken, answers("fine"))
@@ -212,6 +213,7 @@ def test_a_broken_stream_is_asked_for_again_once_and_the_note_says_why(serve, ap
     assert reply.usage.estimated
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_stream_that_always_breaks_keeps_its_text_and_counts_as_truncated(serve, api, broken):
     server = serve(broken)
@@ -241,6 +243,7 @@ def test_a_server_that_does_not_stream_is_understood(serve, api):
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1000, 200)
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize(
     ("code", "kind", "words", "requests"),
     [
@@ -346,6 +349,7 @@ def test_a_server_that_is_not_there_is_unreachable(api):
         ask(f"http://127.0.0.1:{closed_port()}/v1", api)
 
 
+@pytest.mark.first(1)
 def test_a_server_that_is_slow_to_begin_times_out(serve, api):
     server = serve(lambda exchange: exchange.hold(5.0))
     limits = dataclasses.replace(LIMITS, first_byte_s=0.4)
@@ -354,6 +358,7 @@ def test_a_server_that_is_slow_to_begin_times_out(serve, api):
     assert server.disconnected.wait(30)
 
 
+@pytest.mark.long
 def test_an_answer_without_end_times_out_as_a_whole(serve, api):
     def drips(exchange: Exchange) -> None:
         exchange.begin()
@@ -368,6 +373,7 @@ def test_an_answer_without_end_times_out_as_a_whole(serve, api):
     assert "did not end its answer within 3 s" in reply.notes[0]
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize(
     "body", [b"<html>hello</html>", b"", b"data: [DONE]\n\n", b'data: {"choices": []}\n\n']
 )
@@ -425,6 +431,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(test=5)
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 def test_json_of_any_other_shape_is_a_reply_or_a_sentence(serve, api, odd):
     def streamed(exchange: Exchange) -> None:

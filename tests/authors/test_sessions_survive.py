@@ -188,6 +188,7 @@ PASSING = {
 """What costs a repeated request, and what its note says."""
 
 
+@pytest.mark.every(test=5)
 @pytest.mark.parametrize("api", list(Api))
 @pytest.mark.parametrize("name", PASSING)
 def test_a_passing_trouble_costs_a_request_and_no_round(bench, name, api):
@@ -242,6 +243,7 @@ LASTING = {
 """What ends a session, and its sentence."""
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("name", LASTING)
 def test_a_lasting_trouble_ends_the_session_in_a_sentence_and_the_same_command_goes_on(bench, name):
     with ModelServer([answers(FIRST), lasting(name)]) as server:
@@ -343,6 +345,7 @@ def unusable_first(item: Round, fault: ReplyFault) -> None:
     assert second.candidate is not None
 
 
+@pytest.mark.every(test=6)
 @pytest.mark.parametrize("name", UNUSABLE)
 @pytest.mark.parametrize("api", list(Api))
 def test_a_reply_that_cannot_be_used_is_recorded_and_asked_for_once_more(bench, name, api):
@@ -356,6 +359,7 @@ def test_a_reply_that_cannot_be_used_is_recorded_and_asked_for_once_more(bench, 
     assert len(server.requests) == 3
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", ["prose", "two code blocks", "huge reply", "NUL"])
 def test_a_model_that_answers_so_every_time_costs_its_rounds_and_nothing_else(bench, name):
     trouble, fault = UNUSABLE[name]
@@ -424,6 +428,7 @@ HARMLESS = {
 }
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("name", HARMLESS)
 @pytest.mark.parametrize("api", list(Api))
 def test_what_is_only_odd_is_understood_and_recorded(bench, name, api):
@@ -447,6 +452,7 @@ def test_usage_and_cost_are_kept_by_round_with_the_prediction(bench):
     assert replace(first.usage, cost_usd=None).cost_usd is None
 
 
+@pytest.mark.long
 def test_what_a_model_wrote_wrongly_is_shown_in_every_view_of_the_record(bench, tmp_path):
     odd = ["half a surrogate pair", "NUL", "escape sequences", "reversed text", "tool call"]
     wrong = [UNUSABLE[name][0] for name in odd]

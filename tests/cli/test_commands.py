@@ -88,6 +88,7 @@ def offline_run(folder) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_run_prints_one_object_with_rounds_and_best(offline_run):
     assert offline_run["session"] == "add"
     assert offline_run["problem"]["class"] == "element-wise"
@@ -100,6 +101,7 @@ def test_run_prints_one_object_with_rounds_and_best(offline_run):
     assert offline_run["stopped"]
 
 
+@pytest.mark.long
 def test_the_report_is_one_file_that_fetches_nothing(offline_run):
     text = Path(offline_run["report"]).read_text()
     assert "ModelNew" in text
@@ -108,6 +110,7 @@ def test_the_report_is_one_file_that_fetches_nothing(offline_run):
     assert Path("again.html").exists()
 
 
+@pytest.mark.long
 def test_a_report_goes_where_that_of_the_run_is_if_no_file_is_named(offline_run, capsys):
     written = Path(offline_run["report"])
     written.unlink()
@@ -118,6 +121,7 @@ def test_a_report_goes_where_that_of_the_run_is_if_no_file_is_named(offline_run,
     assert "add" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, capsys):
     status = main(["run", "add.py", "--device", "simulator", "--rounds", "2", "--json"])
     out, err = capsys.readouterr()
@@ -126,6 +130,7 @@ def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, caps
     assert "goes on after" in err
 
 
+@pytest.mark.long
 def test_a_session_is_resumed_by_its_name_without_the_file(offline_run, tmp_path, monkeypatch, capsys):
     folder = str(Path(".cutegen").resolve())
     with SqliteStore(Path(folder)) as store:
@@ -154,6 +159,7 @@ def test_a_store_in_which_no_session_began_has_none_to_resume(tmp_path, capsys):
     )
 
 
+@pytest.mark.long
 def test_the_session_is_listed(offline_run, capsys):
     assert main(["sessions", "--json"]) == 0
     listed = [item for item in json.loads(capsys.readouterr().out) if item["session"] == "add"]
@@ -162,6 +168,7 @@ def test_the_session_is_listed(offline_run, capsys):
     assert "element-wise" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_best_kernel_passes_when_it_is_evaluated_again(offline_run, capsys):
     with SqliteStore(Path(".cutegen"), writable=False) as store:
         best = store.load("add").best

@@ -40,6 +40,7 @@ def test_a_foreign_report_is_shown_kernel_by_kernel(reports, capsys):
     assert "What a warp's time goes to" in out
 
 
+@pytest.mark.long
 def test_one_kernel_is_chosen_by_name_and_shown_with_its_source(reports, capsys, tmp_path):
     page = tmp_path / "banks.html"
     status, out, _ = told(
@@ -53,6 +54,7 @@ def test_one_kernel_is_chosen_by_name_and_shown_with_its_source(reports, capsys,
     assert "/home/" not in page.read_text()
 
 
+@pytest.mark.long
 def test_json_keeps_each_kernel_apart_with_metrics_units_and_diagnosis(reports, capsys):
     status, out, _ = told(capsys, reports / "others.ncu-rep", "--only", "row_sum", "--json")
     (kernel,) = json.loads(out)["kernels"]
@@ -96,8 +98,14 @@ def test_a_kernel_that_fails_is_an_object_too_where_json_was_asked_for(capsys, t
         (["missing.ncu-rep"], "cannot be opened"),
         (["relu.py"], "needs PROBLEM.py and KERNEL.py"),
         (["a.ncu-rep", "kernel.py"], "stands alone"),
-        (["{reports}/small.ncu-rep", "--only", "("], "no regular expression"),
-        (["{reports}/small.ncu-rep", "--only", "nothing_of_this_name"], "No kernel of"),
+        pytest.param(
+            ["{reports}/small.ncu-rep", "--only", "("], "no regular expression", marks=pytest.mark.long
+        ),
+        pytest.param(
+            ["{reports}/small.ncu-rep", "--only", "nothing_of_this_name"],
+            "No kernel of",
+            marks=pytest.mark.long,
+        ),
         (["{reports}/small.ncu-rep", "--html", "/no/such/folder/x.html"], "does not exist"),
     ],
 )

@@ -79,6 +79,7 @@ def test_a_given_kernel_is_run_and_its_figures_and_one_strategy_are_asked_about(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_exported_kernel_is_shown_without_what_the_export_wrote_around_it(folder):
     problem = Problem(name="relu", source=RELU, form=ProblemForm.KERNELBENCH)
     source = (KERNELS / "relu.py").read_text()
@@ -110,6 +111,7 @@ def test_a_first_request_in_a_persons_own_words(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_kernel_that_fails_is_asked_about_as_a_failure(folder):
     kernel = str(KERNELS / "out_of_range.py")
     found = run(folder, "prompt", "relu.py", "--kernel", kernel, "--device", "simulator", "--stage", "repair")

@@ -62,6 +62,7 @@ def test_a_closed_standard_output_is_a_sentence(tmp_path):
     assert b"standard output is closed" in done.stderr
 
 
+@pytest.mark.long
 def test_a_reader_who_has_seen_enough_is_no_failure(tmp_path):
     done = cutegen("instructions", "--json", cwd=tmp_path, prefix='"$@" | head -1; exit ${PIPESTATUS[0]}')
     assert (done.returncode, done.stdout, done.stderr) == (0, b"{\n", b"")
@@ -87,6 +88,7 @@ def test_a_wrong_option_is_one_json_object_as_well(tmp_path, arguments):
     assert f"cutegen-nb: error: {json.loads(done.stdout)['error']}\n" == done.stderr.decode()
 
 
+@pytest.mark.long
 def test_a_closed_standard_error_changes_nothing_else(tmp_path):
     done = cutegen("checks", "--json", cwd=tmp_path, prefix='exec "$@" 2>&-')
     assert done.returncode == 0

@@ -22,12 +22,23 @@ def calibration():
     return module
 
 
+@pytest.mark.long
 def test_the_interval_of_a_few_blocks_holds_the_true_ratio_about_as_often_as_it_says(calibration):
     # 0.94 of so many strays by 0.02; without the widening it was 0.82.
     assert calibration.row("steady", 0.03, 120, 0.6).held > 0.88
 
 
-@pytest.mark.parametrize("model", ["two clocks", "interference", "memory", "order", "slow phases", "noisy"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "two clocks",
+        "interference",
+        "memory",
+        "order",
+        "slow phases",
+        pytest.param("noisy", marks=pytest.mark.long),
+    ],
+)
 def test_a_kernel_is_not_called_faster_or_slower_than_itself_on_a_bad_device(calibration, model):
     found = calibration.row(model, 0.0, 25, 0.6)
     assert found.faster + found.slower <= 0.08

@@ -59,6 +59,7 @@ PADDED = TRANSPOSES.replace("stride=(TILE, 1))", "stride=(TILE + 1, 1))")
 CTAS = 6
 
 
+@pytest.mark.long
 def test_layouts_travel_with_an_evaluation_and_change_between_revisions(judge):
     before, after = judge(PROBLEM, TRANSPOSES), judge(PROBLEM, PADDED)
     assert (before.label, after.label) == ("PASSED", "PASSED")

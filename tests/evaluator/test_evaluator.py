@@ -54,6 +54,7 @@ def test_a_right_kernel_passes_with_counts_and_checks(judge, candidate):
     assert "importing the candidate" in judge.stages
 
 
+@pytest.mark.long
 def test_seeds_are_fresh_each_time(judge):
     assert judge("relu", "relu").correctness.seeds != judge("relu", "relu").correctness.seeds
 
@@ -63,24 +64,28 @@ def test_seeds_are_fresh_each_time(judge):
     [
         ("off_by_one_tail", Verdict.WRONG_VALUES, "wrong-values", None),
         ("out_of_range", Verdict.OUT_OF_BOUNDS, None, "index + 1"),
-        ("far_out_of_range", Verdict.OUT_OF_BOUNDS, "out-of-bounds", "1 << 32"),
+        pytest.param(
+            "far_out_of_range", Verdict.OUT_OF_BOUNDS, "out-of-bounds", "1 << 32", marks=pytest.mark.long
+        ),
         ("shared_race", Verdict.RACE, "race", "value + 1.0"),
-        ("zeros", Verdict.WRONG_VALUES, "wrong-values", None),
-        ("unwritten", Verdict.WRONG_VALUES, "wrong-values", None),
+        pytest.param("zeros", Verdict.WRONG_VALUES, "wrong-values", None, marks=pytest.mark.long),
+        pytest.param("unwritten", Verdict.WRONG_VALUES, "wrong-values", None, marks=pytest.mark.long),
         ("torch_relu", Verdict.NOT_OWN_WORK, "torch-compute", "torch.relu"),
-        ("numpy_relu", Verdict.NOT_OWN_WORK, "host-work", "np.maximum"),
+        pytest.param("numpy_relu", Verdict.NOT_OWN_WORK, "host-work", "np.maximum", marks=pytest.mark.long),
         ("hidden_relu", Verdict.CHEATED, "no-kernel", None),
-        ("replaces_comparison", Verdict.CHEATED, "harness-replaced", None),
+        pytest.param(
+            "replaces_comparison", Verdict.CHEATED, "harness-replaced", None, marks=pytest.mark.long
+        ),
         ("exit_at_import", Verdict.EXITED, "exited", "raise SystemExit"),
         ("hard_exit", Verdict.EXITED, "exited", None),
-        ("segfault", Verdict.CRASHED, "signal", "string_at"),
+        pytest.param("segfault", Verdict.CRASHED, "signal", "string_at", marks=pytest.mark.long),
         ("raises", Verdict.CRASHED, "exception", "raise ValueError"),
         ("eats_memory", Verdict.OUT_OF_MEMORY, "out-of-memory", "hoard.append"),
-        ("fork_bomb", Verdict.CRASHED, "too-many-processes", None),
+        pytest.param("fork_bomb", Verdict.CRASHED, "too-many-processes", None, marks=pytest.mark.long),
         ("modifies_input", Verdict.INPUT_MODIFIED, "input-modified", None),
         ("wrong_dtype", Verdict.WRONG_DTYPE, "wrong-dtype", None),
         ("wrong_shape", Verdict.WRONG_SHAPE, "wrong-shape", None),
-        ("wrong_number", Verdict.WRONG_SHAPE, "wrong-number", None),
+        pytest.param("wrong_number", Verdict.WRONG_SHAPE, "wrong-number", None, marks=pytest.mark.long),
         ("differs_each_call", Verdict.NONDETERMINISTIC, "nondeterministic", None),
         ("compile_error", Verdict.COMPILE_FAILED, "compile-error", "no_such_function"),
     ],
@@ -117,6 +122,7 @@ def test_an_endless_loop_in_a_kernel_names_the_kernels_line_before_the_deadline(
     )
 
 
+@pytest.mark.long
 def test_the_pattern_of_wrong_values_is_named(judge):
     assert "1 element was never written, at the end" in judge("relu", "off_by_one_tail").summary
     assert "all zeros" in judge("relu", "zeros").summary
@@ -134,12 +140,14 @@ def test_screening_decides_before_anything_runs(judge, source, kind):
     assert judge.stages == []
 
 
+@pytest.mark.long
 def test_what_a_candidate_prints_is_kept_only_at_its_tail(judge):
     evaluation = judge("relu", "prints_much")
     assert evaluation.passed, evaluation.summary
     assert 0 < len(evaluation.log) <= 8000
 
 
+@pytest.mark.long
 def test_a_parameter_that_a_kernel_ignores_is_noticed(judge):
     passed = judge("scale", "scale")
     assert passed.passed, passed.summary
@@ -147,6 +155,7 @@ def test_a_parameter_that_a_kernel_ignores_is_noticed(judge):
     assert judge("scale", "scale_ignored").outcome == Judged(verdict=Verdict.WRONG_VALUES)
 
 
+@pytest.mark.long
 def test_a_parameter_under_another_name_is_taken_for_the_models(judge):
     evaluation = judge("scale", "scale_renamed")
     assert evaluation.passed, evaluation.summary
@@ -214,6 +223,7 @@ RAISED = "return super().forward(x)"
 SWALLOWED = "try: return super().forward(x)\n        except KeyError: return x"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("call", [RAISED, SWALLOWED], ids=["raised", "swallowed"])
 def test_a_failing_simulator_is_our_fault_and_never_a_verdict(judge, call):
     with pytest.raises(EvaluatorError, match=r"The simulator failed in kernel .*relu"):
@@ -227,6 +237,7 @@ def test_a_compile_error_names_the_file_and_not_the_scratch_folder(judge):
     assert "/kernels-" not in evaluation.summary + evaluation.findings[0].message
 
 
+@pytest.mark.long
 def test_an_oracle_of_another_shape_is_not_used_and_the_report_says_so(judge):
     plain = judge("relu", "relu").correctness
     assert not any(item.startswith("float64 oracle") for item in plain.checks_not_run)
@@ -265,6 +276,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.long
 def test_a_pass_at_a_smaller_size_stores_a_sample_at_full_size_that_gives_an_estimate(judge):
     evaluation = judge(BIG, "relu")
     assert evaluation.passed, evaluation.summary
@@ -287,6 +299,7 @@ def test_a_pass_at_a_smaller_size_stores_a_sample_at_full_size_that_gives_an_est
     assert least_s < guess.seconds < 5 * least_s
 
 
+@pytest.mark.long
 def test_a_kernel_that_does_not_run_at_full_size_passes_with_the_reason_for_no_sample(judge):
     refuses = "        if x.numel() > 1_000_000:\n            raise ValueError('too large')\n        y = torch.empty_like"
     evaluation = judge(BIG, judge.source("relu").replace("        y = torch.empty_like", refuses))
@@ -333,6 +346,7 @@ def layer(judge):
 PRODUCT = "x = self.linear(x)"
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("library", ["conv,matmul", "matmul"])
 def test_a_product_left_to_pytorch_beside_a_kernel_passes_and_is_named(judge, layer, library):
     evaluation = judge(LAYER, layer(PRODUCT), library=library)
@@ -351,6 +365,7 @@ BY_RELU = (
 )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("library", "line", "summary"),
     [
@@ -377,6 +392,7 @@ def test_a_policy_that_leaves_nothing_to_a_kernel_says_so(judge, layer):
     assert "The policy --library matmul leaves nothing of this problem to a kernel" in evaluation.summary
 
 
+@pytest.mark.long
 def test_a_copy_by_pytorch_is_a_flag_and_accuses_nobody(judge):
     source = judge.source("relu").replace("return y", "return y.clone()")
     evaluation = judge("relu", source)
@@ -386,6 +402,7 @@ def test_a_copy_by_pytorch_is_a_flag_and_accuses_nobody(judge):
     assert evaluation.exhibits == ()
 
 
+@pytest.mark.long
 def test_work_says_whose_work_a_call_was(judge, layer):
     alone = judge("relu", "relu").work
     assert (alone.own_fraction, alone.library_fraction, alone.host_fraction) == (1.0, 0.0, 0.0)
@@ -439,6 +456,7 @@ def test_kernels_that_a_model_wrote_for_a_gpu_pass(judge, name):
     assert not evaluation.findings
 
 
+@pytest.mark.long
 def test_time_that_is_up_before_a_deciding_check_makes_a_pass_provisional(judge, monkeypatch):
     monkeypatch.setattr(evaluation_case, "HIGHER_TIERS_ON_SIMULATOR_S", dict.fromkeys(Tier, 1e-3))
     evaluation = judge("relu", "relu", Tier.B)

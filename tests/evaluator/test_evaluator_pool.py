@@ -380,6 +380,7 @@ def test_by_two_come_the_same_verdicts_and_counts_as_one_at_a_time(on_host):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_short_evaluation_is_over_while_a_long_one_runs_and_cancelling_that_ends_its_processes(on_host):
     async def test(host):
         assert (await host.ask(host.source("relu"))).passed
@@ -414,6 +415,7 @@ def test_processes_that_die_under_two_evaluations_are_no_verdict_on_either(on_ho
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_without_a_pool_an_evaluator_says_that_no_candidate_is_to_blame(on_host):
     async def test(host):
         assert (await host.ask(host.source("relu"))).passed

@@ -201,6 +201,7 @@ def test_many_calls_run_where_the_answer_hangs_on_the_last_bits_of_its_inputs(ju
     assert many.state is CheckState.RAN, many
 
 
+@pytest.mark.long
 def test_checks_of_empty_outputs_say_so(judge):
     given = problem("x * x", "torch.randn(0, 61)")
     forward = "y = torch.empty_like(x); launch(x, b, y) if x.numel() else None; return y"
@@ -218,6 +219,7 @@ def test_a_reference_that_answers_at_random_is_the_problems_fault(judge):
         judge(given, kernel("y[i] = v", "y = torch.empty_like(x); launch(x, b, y); return y"))
 
 
+@pytest.mark.long
 def test_a_kernel_written_for_the_full_size_is_told_that_a_smaller_one_was_judged(judge):
     source = kernel("y[i] = v * v", "y = torch.empty_like(x); launch(x, b, y); return y")
     fixed = source.replace("x.numel()", "4096 * 4096")
@@ -301,6 +303,7 @@ class Quantised(torch.nn.Module):
         return torch.round(x / scale).to(torch.int32)
 
 
+@pytest.mark.long
 def test_a_few_roundings_on_the_edge_among_many_are_found():
     """A product with the inverse rounds a handful of millions of quotients the other way."""
     torch.manual_seed(0)

@@ -41,6 +41,7 @@ def test_each_is_a_complete_candidate(name):
     assert not [item for item in screen(source) if item.severity is Severity.DECIDES]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", QUICK)
 def test_it_runs_at_small_shapes_and_is_refused_for_its_values(run, judge, name):
     problem = run.OPERATIONS[name].problem(name, small=True)

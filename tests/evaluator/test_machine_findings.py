@@ -43,6 +43,7 @@ def test_a_missing_barrier_is_a_race_though_every_value_is_right(judge):
     assert states["shared memory ordered by barriers"] is CheckState.FOUND
 
 
+@pytest.mark.long
 def test_a_tail_that_is_never_stored_may_be_read_unwritten(judge):
     evaluation = judge("relu", through_shared_memory(judge, "sync_threads"))
     assert evaluation.passed, evaluation.summary
@@ -51,6 +52,7 @@ def test_a_tail_that_is_never_stored_may_be_read_unwritten(judge):
     assert states["results independent of memory never written"] is CheckState.RAN
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("made", "verdict"), [("empty_like", Verdict.UNINITIALISED_READ), ("zeros_like", None)]
 )
@@ -74,6 +76,7 @@ PADDED = """
 """
 
 
+@pytest.mark.long
 def test_padding_that_is_computed_and_cut_off_is_only_shown(judge):
     source = judge.source("relu").replace("        y = torch.empty_like(x)\n", PADDED.lstrip("\n"))
     evaluation = judge("relu", source.replace("return y", "return y[: x.shape[0] - 3].contiguous()"))

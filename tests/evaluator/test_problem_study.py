@@ -107,6 +107,7 @@ def test_a_problem_is_studied_once_for_all_evaluators_that_share_a_cache(judge):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_problem_too_large_to_admit_here_is_judged_without_tolerances_of_its_own(judge, monkeypatch):
     monkeypatch.setattr(problem_study, "_LARGEST_ADMITTED_BYTES", 1)
     given = judge.problem("relu").source.replace("37, 61", "36, 60")

@@ -98,7 +98,7 @@ def _runs(pid):
         return False
 
 
-@pytest.mark.first(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["relu", "zeros", "segfault", "eats_memory"])
 def test_the_verdict_is_the_same_with_and_without_one(judge, spared, name):
     waiting = _server(spared)._spare
@@ -112,6 +112,7 @@ def test_the_verdict_is_the_same_with_and_without_one(judge, spared, name):
     ]
 
 
+@pytest.mark.long
 def test_a_candidate_sees_nothing_of_the_warming(judge, spared):
     source = PROBE + judge.source("relu")
     _spare(spared)
@@ -122,6 +123,7 @@ def test_a_candidate_sees_nothing_of_the_warming(judge, spared):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.long
 def test_a_request_is_served_by_the_worker_that_waited_and_the_next_one_gets_ready(judge, spared):
     worker = _spare(spared)[1]
     source = f"import os\nprint('PID', os.getpid())\n{judge.source('relu')}"
@@ -129,6 +131,7 @@ def test_a_request_is_served_by_the_worker_that_waited_and_the_next_one_gets_rea
     assert _spare(spared)[1] != worker
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1], ids=["its supervisor", "it"])
 def test_one_that_died_while_it_waited_is_replaced_without_a_word(spared, which):
     process = _spare(spared)[which]
@@ -138,6 +141,7 @@ def test_one_that_died_while_it_waited_is_replaced_without_a_word(spared, which)
     _spare(spared)
 
 
+@pytest.mark.long
 def test_the_deadline_counts_from_the_request(spared, monkeypatch):
     monkeypatch.setattr(spared.evaluator._workers, "_deadline_s", 3.0)
     _spare(spared)
@@ -154,6 +158,7 @@ def test_it_ends_with_the_template_and_the_next_verdict_comes_all_the_same(spare
     assert _spare(spared)
 
 
+@pytest.mark.long
 def test_closing_ends_it(spared):
     assert spared("relu", "relu").passed
     family, scratch = _spare(spared), _server(spared)._scratch
@@ -162,6 +167,7 @@ def test_closing_ends_it(spared):
     assert not scratch.exists()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_before_it_began_is_no_verdict_and_says_how_it_ended(judge):
     assert judge("relu", "relu").passed
 

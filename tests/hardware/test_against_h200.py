@@ -75,6 +75,7 @@ def explained():
     return json.loads(EXPLAINED.read_text()) if EXPLAINED.exists() else {}
 
 
+@pytest.mark.long
 @recorded_only
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_simulator_gives_what_the_h200_gave(family, simulated, recorded, explained):
@@ -101,6 +102,7 @@ def test_the_simulator_gives_what_the_h200_gave(family, simulated, recorded, exp
     assert not told, "\n".join(told)
 
 
+@pytest.mark.long
 def test_no_case_is_accused_of_a_fault(simulated):
     assert simulated[2] == []
 

@@ -164,6 +164,7 @@ def measured_session():
     return replace(session, facts=facts, device=gpu, rounds=tuple(rounds))
 
 
+@pytest.mark.long
 def test_a_session_measured_on_the_h200_is_rendered_with_roofline_counters_and_diagnoses():
     page = render(measured_session())
     for words in (

@@ -211,10 +211,10 @@ def test_sessions_killed_at_random_moments_end_as_undisturbed_ones_with_the_righ
 @pytest.mark.parametrize(
     ("place", "rounds"),
     [
-        ("inside append 0", 0),
+        pytest.param("inside append 0", 0, marks=pytest.mark.long),
         ("inside append 4", 4),
         ("after append 4", 5),
-        ("before stop", ROUNDS + 1),
+        pytest.param("before stop", ROUNDS + 1, marks=pytest.mark.long),
         pytest.param("after create", 0, marks=pytest.mark.long),
         pytest.param("after append 0", 1, marks=pytest.mark.long),
         pytest.param("after stop", ROUNDS + 1, marks=pytest.mark.long),

@@ -37,6 +37,7 @@ def test_text_and_tuples_give_the_same_picture_in_every_form() -> None:
     assert repr(one).splitlines()[0] == "(8,8):(8,1)"
 
 
+@pytest.mark.long
 def test_a_layout_of_the_dsl_is_drawn_where_it_is_traced(tmp_path: Path) -> None:
     script = tmp_path / "drawn.py"
     script.write_text(_DSL)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.round import Action, Attempt, Decision, Prompt, Reply, Round, Usage
 from cutegen_nb.core.search.comparison import Comparison, Relation
@@ -105,6 +107,7 @@ def test_nothing_needs_a_style_sheet_or_another_host():
     assert not re.search(r'style="[^"]*(?<![-a-z])color:', html), "text takes the page's own colour"
 
 
+@pytest.mark.long
 def test_ten_long_rounds_stay_below_a_megabyte():
     html = record(hostile_session(count=10, lines=120))["text/html"]
     assert len(html.encode()) < 1_000_000
@@ -129,6 +132,7 @@ def test_beside_a_panel_the_record_is_folded_into_one_line():
     assert "kept in this file" not in record(session)["text/html"]
 
 
+@pytest.mark.long
 def test_a_population_is_in_the_record_with_its_decisions():
     made = record(examples.evolved_session())
     assert "the only one with tiles" in made["text/html"]

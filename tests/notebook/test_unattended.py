@@ -146,6 +146,7 @@ class TestASession:
         assert "class ModelNew" in unattended.run("print(gelu[0].source)").text
         assert "there is r0, r1" in unattended.run("gelu[9]").error
 
+    @pytest.mark.long
     def test_the_kernel_is_called_in_a_worker_and_gives_tensors_back(self, ran, unattended: Kernel):
         said = unattended.run(
             "import torch, os\nmodule = gelu.best.module()\nx = torch.randn(32, 128)\n"
@@ -215,6 +216,7 @@ class TestASession:
         assert rows(unattended.folder, "SELECT name FROM sessions ORDER BY id") == ["gelu", "gelu_2"]
         assert unattended.run("print(gelu_2.best.name)").text == "r0\n"
 
+    @pytest.mark.long
     def test_a_second_kernel_on_the_same_store_is_told_so(
         self, ran, unattended: Kernel, tmp_path, monkeypatch
     ):
@@ -233,6 +235,7 @@ class TestASession:
         finally:
             second.close()
 
+    @pytest.mark.long
     def test_a_session_is_resumed_with_the_server_that_it_asked(self, unattended: Kernel):
         with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
             options = f"--name asked --author openai --model m --base-url {first.url} --rounds 1"
@@ -245,6 +248,7 @@ class TestASession:
             assert unattended.run(f"%cutegen resume asked --rounds 3 {elsewhere}").status == "ok"
             assert second.requests[0]["model"] == "other"
 
+    @pytest.mark.long
     def test_after_restarts_the_last_server_and_model_given_are_asked(self, tmp_path):
         with ModelServer([answers("Use vector loads.")]) as first, ModelServer([answers("No.")]) as second:
             asked: list[tuple[int, int]] = []
@@ -269,6 +273,7 @@ class TestASession:
         assert ran.status == "error"
         assert len(ran.error.splitlines()) == 1
 
+    @pytest.mark.long
     def test_an_interrupt_ends_the_session_in_a_sentence_and_keeps_its_rounds(self, unattended: Kernel):
         first = "rounds JOIN sessions ON session_id = id WHERE name = 'cut'"
         ran = interrupted_once(first, f"%%cutegen --name cut --rounds 9\n{PROBLEM}", unattended)

@@ -39,7 +39,10 @@ def cutegen(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module", params=BUNDLES)
+@pytest.fixture(
+    scope="module",
+    params=[BUNDLES[0], *(pytest.param(name, marks=pytest.mark.long) for name in BUNDLES[1:])],
+)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 

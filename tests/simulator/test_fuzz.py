@@ -108,6 +108,7 @@ def exaggerate(text, chance):
 SLIPS = (flip, strew, delete, double, shuffle_lines, swap_tokens, truncate, exaggerate)
 
 
+@pytest.mark.first(1)
 @pytest.mark.sampled
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_mutated_text_is_read_or_refused_by_a_sentence(machine, part):

@@ -245,6 +245,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_kill_9_at_any_moment_loses_at_most_the_round_in_flight(tmp_path):
     code = WRITER.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

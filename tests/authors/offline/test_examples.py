@@ -26,7 +26,8 @@ ARCHITECTURES = ("sm_80", "sm_90a", "sm_120a")
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=8, long=4)
+@pytest.mark.long
+@pytest.mark.every(long=4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_is_right_on_the_simulator(offline_simulator, hopper_simulator, name):
     item = EXAMPLES[name]
@@ -35,6 +36,7 @@ def test_each_is_right_on_the_simulator(offline_simulator, hopper_simulator, nam
     assert [entry["verdict"] for entry in answer.get("revisions", [answer])] == ["right"], answer
 
 
+@pytest.mark.every(test=8)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_stored_facts_are_those_of_its_problem(name):
     stored = json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
@@ -43,6 +45,7 @@ def test_the_stored_facts_are_those_of_its_problem(name):
     assert stored[name] == json.loads(json.dumps(encode(trace_facts(EXAMPLES[name].problem))))
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_says_what_it_shows_in_names_that_exist_and_is_short_enough(name):
     item = EXAMPLES[name]

@@ -126,6 +126,7 @@ def test_tier_a_does_without(quick):
     assert OUTSIDE.name not in {item.name for item in evaluation.checks}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("candidate", ["scale", "scale_renamed"])
 def test_parameters_travel_redrawn_where_the_candidate_has_them_and_as_drawn_where_not(quick, candidate):
     evaluation = quick("scale", candidate, Tier.B)
@@ -155,6 +156,7 @@ def test_a_verdict_forged_inside_is_refused_outside(quick, name):
     assert not left_behind(quick)
 
 
+@pytest.mark.long
 def test_a_verdict_forged_beside_pytorchs_right_values_is_refused_outside(quick):
     exploit = next(item for item in chosen(("inside_forgery",)) if item.name.endswith("variant2"))
     found = asyncio.run(
@@ -164,6 +166,7 @@ def test_a_verdict_forged_beside_pytorchs_right_values_is_refused_outside(quick)
     assert found.findings[0].kind == "torch-compute"
 
 
+@pytest.mark.long
 def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
     evaluation = quick("relu", right(quick, ONLY_WHERE_IT_IS_JUDGED.strip()), Tier.B)
     assert evaluation.outcome == WRONG
@@ -171,7 +174,7 @@ def test_a_kernel_that_is_right_only_where_it_is_judged_is_refused(quick):
     assert evaluation.may_be_overruled
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("body", "verdict", "words"),
     [
@@ -251,6 +254,7 @@ def test_a_verdict_sent_from_the_candidates_process_is_shown_as_one(quick, outsi
     assert "in the result channel" in str(evaluation.exhibits[0].trace)
 
 
+@pytest.mark.long
 def test_outputs_that_are_announced_and_not_left_are_no_outputs(quick, outside_of):
     lines = """forms = [{'dtype': 'float32', 'shape': list(x.shape)}]
         for number in range(3): os.symlink('/dev/zero', f"{os.environ['HOME']}/output-{number}-0")
@@ -270,12 +274,13 @@ def test_pytorch_in_place_of_a_kernel_outside_is_told_with_its_line(quick, outsi
     assert evaluation.exhibits[0].lines == (line, line)
 
 
+@pytest.mark.long
 def test_what_pytorch_prepares_at_the_first_call_is_no_cheat(quick, outside_of):
     body = "self.kept = getattr(self, 'kept', None) or float((x * 2).sum()); return y"
     assert outside_of(right(quick, body)).passed
 
 
-@pytest.mark.first(1)
+@pytest.mark.long
 @pytest.mark.parametrize("sets", ["[[{'dtype': 'float32', 'shape': [float('nan'), 1]}]]", "7", "[7]"])
 def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
     lines = f"send(kind='outputs', complete=1, sets={sets}, work=7); os._exit(0)"
@@ -283,6 +288,7 @@ def test_whatever_is_announced_raises_nothing_here(quick, outside_of, sets):
     assert evaluation.outcome == Judged(verdict=Verdict.WRONG_SHAPE), evaluation.summary
 
 
+@pytest.mark.long
 def test_a_candidate_cannot_shut_its_folder_against_the_judge(quick, outside_of):
     evaluation = outside_of(right(quick, "import os; os.chmod(os.environ['HOME'], 0); return y"))
     assert evaluation.outcome == Judged(verdict=Verdict.CRASHED), evaluation.summary
@@ -346,6 +352,7 @@ def test_inputs_are_given_once(tmp_path):
     assert calling({"kind": "imported"}) is None
 
 
+@pytest.mark.long
 def test_a_fault_that_comes_once_is_a_flag(quick, outside_of, monkeypatch):
     real, seen = outside._once, []
 
@@ -365,6 +372,7 @@ def test_a_fault_that_comes_once_is_a_flag(quick, outside_of, monkeypatch):
     assert outside_check(evaluation).state is CheckState.FOUND
 
 
+@pytest.mark.long
 def test_wrong_values_once_are_wrong(quick, outside_of, monkeypatch):
     real, seen = outside._once, []
 
@@ -416,6 +424,7 @@ def get_init_inputs():
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("init", "state"),
     [
@@ -458,6 +467,7 @@ def test_a_full_disk_is_told_as_a_flag(outside_of, monkeypatch):
     assert "may pass through files here" in flagged(outside_of("relu"))
 
 
+@pytest.mark.long
 def test_a_judge_that_reports_an_error_is_told_as_a_flag(quick, outside_of, monkeypatch):
     async def failing(request, limits, heard, **_):
         heard.result = {"kind": "error", "error": "EvaluatorError", "message": "no memory is left"}
@@ -468,6 +478,7 @@ def test_a_judge_that_reports_an_error_is_told_as_a_flag(quick, outside_of, monk
     assert "no memory is left" in flagged(outside_of("relu"))
 
 
+@pytest.mark.long
 def test_a_judge_that_is_lost_is_our_fault_and_no_verdict(quick, outside_of, monkeypatch):
     workers = quick.evaluator._workers
     real = workers.run

@@ -61,6 +61,7 @@ def test_a_process_that_ends_there_is_a_flag(there):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_wrong_values_there_are_a_flag(there):
     found = there("return self.launch(x + 1, torch.empty_like(x))")
     assert {item.kind for item in found.findings} == {"wrong-at-another-shape"}

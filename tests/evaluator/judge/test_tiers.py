@@ -73,6 +73,7 @@ def test_an_honest_kernel_passes_every_tier_and_says_what_ran(judge, make_candid
     assert len(evaluation.candidate_digest) == len(evaluation.problem_digest) == 64
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("change", "seen"),
     [

@@ -47,6 +47,7 @@ def test_what_its_lines_do_is_told_with_the_line_and_decides_nothing(judge):
     assert all(f"line {line}" in item.message for line, item in found.items())
 
 
+@pytest.mark.long
 def test_honest_use_of_the_library_is_not_told(judge):
     honest = """
 import collections, dataclasses, enum, logging, typing
@@ -71,6 +72,7 @@ def test_it_is_told_even_of_a_candidate_that_ends_the_process(judge):
     assert "reaches-inside" in kinds(evaluation)
 
 
+@pytest.mark.long
 def test_the_judges_modules_are_out_of_sight(judge):
     look = """
 import sys
@@ -96,7 +98,7 @@ def somebody(*_):
 """
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "later",
     [
@@ -112,6 +114,7 @@ def test_nothing_of_the_candidates_runs_in_the_judges_turn(judge, later):
     assert "in the judge's turn" not in evaluation.log
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("lines", "name"),
     [

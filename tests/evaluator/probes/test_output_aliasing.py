@@ -23,6 +23,7 @@ def test_an_output_that_the_next_call_overwrites_is_wrong(judge, make_candidate,
     assert "Allocate the output in each call" in evaluation.summary
 
 
+@pytest.mark.long
 def test_a_sparse_output_is_refused_for_how_it_is_stored(judge, make_candidate, make_problem):
     forward = "return self.launch(x, torch.empty_like(x)).to_sparse()"
     evaluation = judge(make_problem(), make_candidate(forward))

@@ -94,6 +94,7 @@ def test_what_no_drawn_input_shows_decides(judge, name, old, new, words):
     assert right.passed, right.summary
 
 
+@pytest.mark.long
 def test_pytorch_in_small_pieces_counts_by_all_its_calls(judge):
     for name in ("in_pieces", "in_pieces_variant"):
         item = shipped(name)

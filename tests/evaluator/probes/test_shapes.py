@@ -30,6 +30,7 @@ def flagged(judge, make_candidate, make_problem):
     return source, judge(make_problem(), source, Tier.B)
 
 
+@pytest.mark.long
 def test_a_fault_at_another_size_is_a_flag_with_size_line_and_next_step(flagged):
     source, evaluation = flagged
     assert evaluation.passed, evaluation.summary
@@ -42,6 +43,7 @@ def test_a_fault_at_another_size_is_a_flag_with_size_line_and_next_step(flagged)
     assert source.splitlines()[flag.line - 1].strip() == "y[index + 4] = value"
 
 
+@pytest.mark.long
 def test_a_size_that_is_refused_is_noted_and_no_flag(flagged):
     _, evaluation = flagged
     assert not [

@@ -114,11 +114,13 @@ LOSSES = (
 )  # fmt: skip
 
 
+@pytest.mark.every(test=5)
 @pytest.mark.parametrize("expression", POINTWISE + REDUCED)
 def test_the_graph_of_one_tensor_computes_what_forward_computes(expression):
     check_against_forward(function(expression))
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("expression", LOSSES)
 def test_the_graph_of_a_loss_computes_what_forward_computes_and_is_a_loss(expression):
     facts = check_against_forward(function(expression, "[torch.rand(M, N), torch.rand(M, N)]", "x, y"))
@@ -149,6 +151,7 @@ LAYERS = {
 }  # fmt: skip
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_the_graph_of_a_layer_computes_what_forward_computes(layer):
     inputs, sizes, expected = LAYERS[layer]
@@ -437,6 +440,7 @@ def test_an_attribute_that_one_call_leaves_for_the_next_is_refused():
         trace_facts(problem)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "layer",
     [

@@ -74,6 +74,7 @@ def test_the_persons_files_are_neither_read_nor_written(judge, offered, tmp_path
     assert mine.read_text() == "private"
 
 
+@pytest.mark.long
 def test_nothing_is_left_for_the_next_run_to_find(judge, offered):
     _needs(offered, "files")
     scratch = "os.path.dirname(os.environ['HOME'])"
@@ -86,6 +87,7 @@ def test_nothing_is_left_for_the_next_run_to_find(judge, offered):
     assert _said(judge, f"os.path.exists({own})") == ["False"]
 
 
+@pytest.mark.long
 def test_threads_may_be_named_as_cuda_does_and_nothing_else_in_proc_is_written(judge, offered):
     _needs(offered, "files")
     comm = "'/proc/self/task/%d/comm' % __import__('threading').get_native_id()"
@@ -97,6 +99,7 @@ def test_threads_may_be_named_as_cuda_does_and_nothing_else_in_proc_is_written(j
     ) == ["4", REFUSED, REFUSED]
 
 
+@pytest.mark.long
 def test_neither_secrets_of_services_nor_terminals_nor_shared_memory_are_in_reach(judge, offered):
     _needs(offered, "files")
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as shared:
@@ -104,6 +107,7 @@ def test_neither_secrets_of_services_nor_terminals_nor_shared_memory_are_in_reac
     assert said == [REFUSED] * 3
 
 
+@pytest.mark.long
 def test_modes_times_and_attributes_of_files_stay_as_they_are_even_its_own(judge, offered):
     _needs(offered, "system calls")
     own = "os.environ['HOME']"
@@ -119,6 +123,7 @@ def test_modes_times_and_attributes_of_files_stay_as_they_are_even_its_own(judge
     )
 
 
+@pytest.mark.long
 def test_neither_limits_of_other_processes_nor_ways_to_them_are_in_reach(judge, offered):
     _needs(offered, "system calls")
     assert _said(
@@ -141,6 +146,7 @@ def test_it_talks_to_nobody(judge, offered):
         assert said in {"OSError", "ConnectionRefusedError", REFUSED}
 
 
+@pytest.mark.long
 def test_it_has_no_capability_even_where_the_notebook_is_roots(judge, offered):
     _needs(offered, "rights")
     (said,) = _said(judge, "open('/proc/self/status').read().partition('CapEff:')[2].split()[0]")

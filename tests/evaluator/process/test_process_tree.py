@@ -83,6 +83,7 @@ def test_no_process_is_left_after_a_fault(judge, name):
     _assert_family_ends(judge)
 
 
+@pytest.mark.long
 def test_a_process_that_left_its_session_is_ended_too(judge):
     code = "os.fork() == 0 and (os.setsid(), os.fork() == 0 and __import__('time').sleep(60), os._exit(0))"
     evaluation = judge("relu", _with(judge, code))
@@ -117,6 +118,7 @@ def test_a_killed_template_is_replaced(judge):
     assert judge("relu", "relu").passed
 
 
+@pytest.mark.long
 def test_a_candidate_that_kills_the_template_is_judged_and_the_next_one_runs(judge):
     parent_of_parent = "int(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])"
     evaluation = judge("relu", _with(judge, f"os.kill({parent_of_parent}, 9); os.kill(os.getppid(), 9)"))
@@ -246,6 +248,7 @@ def test_a_killed_parent_leaves_neither_process_nor_folder_but_the_templates_byt
     assert {"supervisor", "worker"} <= cached
 
 
+@pytest.mark.long
 def test_what_a_candidate_imports_is_not_cached_and_its_garbage_is_collected(judge):
     told = "import gc, sys; print('writes', not sys.dont_write_bytecode, 'collects', gc.isenabled())"
     found = judge("relu", _with(judge, told))

@@ -110,6 +110,7 @@ def test_the_profile_says_tool_device_driver_day_and_clocks(ncu, report):
         assert part in found.made_by
 
 
+@pytest.mark.long
 def test_the_program_under_the_tool_is_the_candidates_one_run_with_lines_in_its_code(ncu, report, tmp_path):
     told = tmp_path / "told"
     ncu(
@@ -126,6 +127,7 @@ def test_the_program_under_the_tool_is_the_candidates_one_run_with_lines_in_its_
     assert "OPENAI_API_KEY" not in environment
 
 
+@pytest.mark.long
 def test_a_tool_that_hangs_is_ended_at_the_deadline_with_all_it_started(ncu, tmp_path):
     sign = tmp_path / "sign"
     ncu(f"if os.fork() == 0:\n    time.sleep(2)\n    open({str(sign)!r}, 'w')\ntime.sleep(60)")

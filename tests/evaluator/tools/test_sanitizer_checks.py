@@ -150,6 +150,7 @@ def test_what_decides_on_the_simulator_decides_here(under, printed, verdict, lin
     assert evaluation.checks[-1].state is CheckState.FOUND
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("tool", "printed", "kind", "line"),
     [
@@ -166,6 +167,7 @@ def test_what_only_informs_on_the_simulator_only_informs_here(under, tool, print
     assert len(evaluation.findings) == 1, "threads on one line are one finding"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("doing", "why"),
     [
@@ -185,6 +187,7 @@ def test_a_tool_that_comes_to_nothing_accuses_nobody_and_says_why(under, doing, 
     assert evaluation.checks[1].state is CheckState.RAN
 
 
+@pytest.mark.long
 def test_the_small_size_is_looked_at_alone_where_nothing_is_found(under):
     evaluation = under(sizes=(SMALL, FULL))
     assert evaluation.checks[0].note == "with float32 (37, 61)"
@@ -192,11 +195,13 @@ def test_the_small_size_is_looked_at_alone_where_nothing_is_found(under):
         under.seen("memcheck-full")
 
 
+@pytest.mark.long
 def test_a_fault_at_the_small_size_counts_when_the_problems_own_shows_it_too(under):
     evaluation = under({"memcheck": "memcheck_read"}, sizes=(SMALL, FULL))
     assert evaluation.outcome == Judged(verdict=Verdict.OUT_OF_BOUNDS)
 
 
+@pytest.mark.long
 def test_a_fault_at_the_small_size_only_is_a_flag(under):
     evaluation = under({"memcheck small": "memcheck_read"}, sizes=(SMALL, FULL))
     assert evaluation.passed
@@ -205,6 +210,7 @@ def test_a_fault_at_the_small_size_only_is_a_flag(under):
     assert finding.message.endswith("At the problem's own size it finds nothing.")
 
 
+@pytest.mark.long
 def test_a_fault_that_could_not_be_tried_at_the_problems_own_size_is_a_flag(under):
     evaluation = under(
         {"memcheck small": "memcheck_read", "memcheck full": "not_attached"}, sizes=(SMALL, FULL)
@@ -213,6 +219,7 @@ def test_a_fault_that_could_not_be_tried_at_the_problems_own_size_is_a_flag(unde
     assert "At the problem's own size: it gave up" in evaluation.findings[0].message
 
 
+@pytest.mark.long
 def test_a_kernel_for_the_problems_own_size_only_is_looked_at_there(under):
     evaluation = under({"memcheck small": "raises"}, sizes=(SMALL, FULL))
     assert evaluation.checks[0].state is CheckState.RAN

@@ -47,6 +47,7 @@ def reading(judge, line):
     ).replace("for t in (x, y)", "for t in (given, y)")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("how", UNSEEN)
 def test_an_answer_computed_unseen_is_found_by_its_reading(judge, how):
     evaluation = judge("relu", reading(judge, UNSEEN[how]))
@@ -58,7 +59,7 @@ def test_an_answer_computed_unseen_is_found_by_its_reading(judge, how):
     assert exhibit.inputs
 
 
-@pytest.mark.first(2)
+@pytest.mark.long
 @pytest.mark.parametrize("how", ON_HOST)
 def test_an_answer_computed_on_the_host_is_not_own_work(judge, how):
     evaluation = judge("relu", reading(judge, ON_HOST[how]))
@@ -73,7 +74,7 @@ def test_numpy_is_refused_an_input_as_on_a_gpu(judge):
     assert "can't convert cuda:0 device type tensor to numpy" in evaluation.summary
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("how", HONEST)
 def test_what_was_seen_or_made_once_is_explained(judge, how):
     evaluation = judge("relu", reading(judge, HONEST[how]))

@@ -85,7 +85,7 @@ def _decisive(evaluation):
     return next(item for item in evaluation.findings if item.severity is Severity.DECIDES)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -115,6 +115,7 @@ def test_an_output_that_no_kernel_made_is_condemned_with_evidence(
     assert found, "the check that found it says so"
 
 
+@pytest.mark.long
 def test_a_container_with_an_iterator_of_its_own_is_read_without_it(judge, make_candidate, make_problem):
     evaluation = judge(make_problem(), make_candidate(LAZY))
     assert not evaluation.passed
@@ -130,6 +131,7 @@ def test_honest_ways_to_hand_out_a_kernels_output_pass(judge, make_candidate, ma
     assert not evaluation.exhibits
 
 
+@pytest.mark.long
 def test_open_work_of_pytorch_is_shown_with_its_line_and_accuses_nobody(judge):
     evaluation = judge("relu", "torch_relu")
     assert evaluation.outcome == Judged(verdict=Verdict.NOT_OWN_WORK), evaluation.summary

@@ -129,6 +129,7 @@ def test_each_replaced_part_is_named_and_condemned(harness, change, name):
     assert harness.changed() == ()
 
 
+@pytest.mark.long
 def test_a_replaced_operator_is_found(harness):
     with registered():
         snapshot = HarnessSnapshot.capture((), None)
@@ -196,6 +197,7 @@ def agree():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_kernel_right_for_its_first_calls_cannot_have_the_later_ones_pass(
     judge, make_candidate, make_problem
 ):

@@ -41,6 +41,7 @@ def test_counts_are_those_of_the_whole_grid_with_a_parameter_of_full_size(sample
     assert {line.file for line in launch.profile.lines} == {"candidate.py"}
 
 
+@pytest.mark.long
 def test_a_parameter_of_a_quarter_gibibyte_is_sampled(judge):
     """Moving the module and setting its parameters would compute on more memory than PyTorch may."""
     source = judge.problem("scale").source.replace("torch.randn(37, 61)", f"torch.randn(8, {1 << 26})")
@@ -52,7 +53,7 @@ def test_a_parameter_of_a_quarter_gibibyte_is_sampled(judge):
     assert found.launches[0].profile.counters.gmem_store_bytes == 8 << 28
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("line", "missing"),
     [

@@ -73,6 +73,7 @@ def test_parameters_can_be_given(call):
     assert torch.equal(call("return x * self.scale", x, state={"scale": scale}), x * scale)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.float64])
 def test_every_type_and_shape_comes_back_as_it_was(call, dtype):
     for x in (torch.ones(2, 3, dtype=dtype), torch.zeros(0, 4, dtype=dtype), torch.tensor(1, dtype=dtype)):

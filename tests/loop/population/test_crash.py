@@ -249,6 +249,7 @@ def undisturbed(tmp_path_factory) -> Session:
     return session
 
 
+@pytest.mark.first(1)
 @pytest.mark.sampled
 @pytest.mark.parametrize("workers", [1, POPULATION])
 def test_populations_killed_at_random_moments_end_as_undisturbed_ones(tmp_path, undisturbed, workers):
@@ -286,10 +287,10 @@ def test_populations_killed_at_random_moments_end_as_undisturbed_ones(tmp_path, 
 @pytest.mark.parametrize(
     ("place", "rounds", "epochs"),
     [
-        ("inside append 5", 5, 1),
+        pytest.param("inside append 5", 5, 1, marks=pytest.mark.long),
         ("after append 6", 7, 1),
         ("inside epoch 2", 7, 1),
-        ("after epoch 2", 7, 2),
+        pytest.param("after epoch 2", 7, 2, marks=pytest.mark.long),
         *(
             pytest.param(*row, marks=pytest.mark.long)
             for row in (

@@ -419,6 +419,7 @@ class Interrupts(LandscapeAuthor):
         return await super().write(prompt, session, progress)
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize(
     ("how", "number", "epochs"),

@@ -82,6 +82,7 @@ def test_a_cheat_of_a_file_is_judged_and_its_deepest_result_stays_on_the_scorebo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_shipped_cheat_is_judged_and_leaves_no_score(engine):
     assert judge_shipped(engine, "event_patch").caught_by == ("harness unchanged",)
     assert "No cheat of yours was judged yet" in scoreboard_text()

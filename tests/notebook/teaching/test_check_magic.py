@@ -70,6 +70,7 @@ def test_an_answer_is_marked_and_leaves_no_variable(kernel: Kernel):
     assert "Line 2 is not Python: invalid syntax." in broken.plain
 
 
+@pytest.mark.long
 def test_what_an_answer_prints_is_shown_above_its_mark(kernel: Kernel):
     ran = kernel.run("%%cutegen check threads/3\n" + SOLUTION.replace("        out[i] = total\n", PRINTING))
     assert ran.status == "ok"
@@ -77,6 +78,7 @@ def test_what_an_answer_prints_is_shown_above_its_mark(kernel: Kernel):
     assert "solved, 3 of 3 points" in ran.plain
 
 
+@pytest.mark.long
 def test_cheats_and_their_scoreboard_are_magics_too(kernel: Kernel):
     assert "class Model" in kernel.run("%cutegen cheat row_max --show").plain
     ran = kernel.run("found = %cutegen cheat event_patch\nfound.verdict")
@@ -85,6 +87,7 @@ def test_cheats_and_their_scoreboard_are_magics_too(kernel: Kernel):
     assert "there is no exploit 'nothing'" in kernel.run("%cutegen cheat nothing").error
 
 
+@pytest.mark.long
 def test_a_check_that_is_interrupted_says_so_and_the_next_one_works(kernel: Kernel):
     assert "while j >= 0" in ENDLESS
     threading.Timer(3.0, kernel.manager.interrupt_kernel).start()

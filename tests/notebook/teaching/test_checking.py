@@ -191,6 +191,7 @@ def test_a_cell_that_takes_long_says_so(engine, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("Still running. If a loop of the kernel never ends")
 
 
+@pytest.mark.long
 def test_the_shorter_way_that_a_hint_names_earns_all_points_too(engine):
     """A layer norm whose sums are of differences from the row's first number, which is read once more."""
     source = solution("norms/3")
@@ -245,7 +246,8 @@ def starters(path: Path) -> list[tuple[str, str]]:
     return [(head.split()[2], source) for head, _, source in heads]
 
 
-@pytest.mark.every(test=20, long=3)
+@pytest.mark.long
+@pytest.mark.every(long=3)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_handed_in_is_checked_from_its_cells_alone(path, tmp_path):
     """The lesson as it is handed out, but for one exercise that a student solved; an output claims more."""

@@ -69,6 +69,7 @@ def test_the_epochs_tell_duels_decisions_and_claims_that_are_not_fulfilled(evolv
         assert words in told, told
 
 
+@pytest.mark.long
 def test_a_chain_has_no_section(session):
     assert population_section(session) == ""
     assert 'id="population"' not in render(session)

@@ -104,12 +104,12 @@ def replace_evaluation(evaluation, payload):
     )
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 def test_text_from_outside_stays_text(session, payload, harmless):
     assert harmless(render(poisoned(session, payload)), payload) > 60
 
 
-@pytest.mark.first(2)
+@pytest.mark.long
 def test_every_text_of_a_population_stays_text(payload, harmless, poison):
     """Statements, aligned statements, reasons of duels and decisions, notes."""
     session = evolved_session(words=payload)
@@ -180,6 +180,7 @@ def test_paths_of_this_machine_are_not_told(page):
     assert "26_GELU_.py" in page
 
 
+@pytest.mark.long
 def test_measured_sessions_tell_times_with_intervals(gpu_session, read):
     text = "".join(read(render(gpu_session)).text)
     assert "Measured on NVIDIA H200" in text
@@ -209,6 +210,7 @@ def test_a_round_without_any_reply_is_told(session, read):
     assert "no candidate" in text
 
 
+@pytest.mark.long
 def test_a_candidate_that_could_not_be_evaluated_is_told(session, read):
     attempt = replace(session.rounds[1].attempts[0], evaluation=None, problem="The worker died.")
     item = replace(session.rounds[1], attempts=(attempt,), comparison=None, decisions=())

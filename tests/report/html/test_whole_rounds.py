@@ -46,6 +46,7 @@ def test_what_names_no_revision_is_refused_with_those_there_are(asked):
         whole_rounds(long_session(), asked)
 
 
+@pytest.mark.long
 def test_the_page_says_how_the_other_rounds_are_shown():
     page = render(long_session())
     assert "40 of 100 rounds are shown with their source and figures" in page

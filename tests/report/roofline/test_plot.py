@@ -71,6 +71,7 @@ def test_a_measured_kernel_stands_at_its_rate_and_its_share_of_the_floor(timed):
     assert not mark.above
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_kernel_above_the_roof_is_drawn_said_and_blocks(timed, refused):
     """Whether the evaluator refused it or let it pass."""
@@ -115,6 +116,7 @@ def test_a_device_without_a_published_l2_bandwidth_has_no_such_roof(session):
     assert "shared memory: 37.5 TB/s" in text
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("revisions", [0, 1, 4])
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_100a"])

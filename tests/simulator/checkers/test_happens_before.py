@@ -63,6 +63,7 @@ DONE: """
     assert (result[32:] == np.arange(32)).all()
 
 
+@pytest.mark.long
 def test_a_lock_that_holders_take_in_turn_is_no_race(machine):
     body = f"""
     st.shared.b32 [%r21], 0; st.shared.b32 [flag], 0; bar.sync 0;

@@ -90,6 +90,7 @@ def test_outside_of_programs_torch_is_its_own(ampere):
     assert ampere.told("architectures")["device_outside"] == "cpu"
 
 
+@pytest.mark.long
 def test_forks_of_one_process_each_compile_for_themselves(ampere):
     assert [ampere.told("elementwise")["answer"]["right"] for _ in range(3)] == [[True, True]] * 3
 
@@ -99,6 +100,7 @@ def test_compiling_writes_nothing_into_the_working_folder(ampere):
     assert list(ampere.folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_kernels_compiled_for_hopper_run_too(simulator_on):
     found = simulator_on("sm_90a").run("kernels")
     assert (found["relu"], found["row_sum"], found["product"]) == (True, True, True)

@@ -91,6 +91,7 @@ END:"""
     assert [item.message for item in found.all()] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_100a"])
 def test_the_compiler_s_joined_loads_of_a_small_tensor_are_no_finding(simulator_on, architecture):
     found = simulator_on(architecture).run("few_elements")

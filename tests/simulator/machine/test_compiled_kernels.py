@@ -94,6 +94,7 @@ def test_row_sum_by_warp_shuffles(machine):
     close(y, x.astype(np.float64).sum(axis=1), 1e-4)
 
 
+@pytest.mark.long
 def test_softmax_through_shared_memory(machine):
     x, y = normal(machine, 1024, 4096), normal(machine, 1024, 4096)
     text = text_of(machine, "softmax")

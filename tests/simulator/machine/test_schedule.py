@@ -147,6 +147,7 @@ DONE: """
     assert (got == 1).all()
 
 
+@pytest.mark.long
 def test_a_lock_that_every_warp_wants_in_turn_is_had_by_all_within_a_few_turns_each(machine):
     body = """
     and.b32 %r60, %r99, 31;
@@ -279,6 +280,7 @@ def test_clocks_grow(machine):
     assert (got == 8).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("barrier", ["bar.sync 0;", "bar.sync 1, 64;"])
 def test_a_cta_passes_its_barriers_while_another_spins_for_it(machine, barrier):
     """Each CTA waits by its thread 0 until the CTA before has passed the turn on."""

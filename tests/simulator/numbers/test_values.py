@@ -47,6 +47,7 @@ def outputs(machine, example, *, plain):
     return result
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_parts_kept_apart_give_what_whole_numbers_give(machine, example):
     apart, whole = (outputs(machine, example, plain=plain) for plain in (False, True))

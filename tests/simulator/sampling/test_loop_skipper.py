@@ -80,6 +80,18 @@ add.s32 %r2, %r2, 1; setp.eq.s32 %p2, %r2, {stages}; selp.b32 %r2, 0, %r2, %p2;
 add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 1000; @%p1 bra AGAIN;"""
 
 
+COSTLY = (
+    "a guard that is passed just before a look",
+    "warps that pass a number one after the other",
+    "data that decide about a load",
+)
+"""Loops run in ``make test-long``."""
+
+
+def cases(loops):
+    return [pytest.param(name, marks=pytest.mark.long if name in COSTLY else ()) for name in loops]
+
+
 def chain():
     """Numbers of which each is positive but the last, and each a place in the same array."""
     values = np.random.default_rng(1).permutation(300_000).astype(np.int32) + 1
@@ -98,7 +110,7 @@ def limits(loop):
     return range(1160, 1184) if "{limit}" in REPEATING[loop] else [0]
 
 
-@pytest.mark.parametrize("loop", REPEATING)
+@pytest.mark.parametrize("loop", cases(REPEATING))
 def test_a_loop_that_repeats_is_skipped_and_counted(machine, sampled, whole, loop):
     for limit in limits(loop):
         body = REPEATING[loop].replace("{limit}", str(limit))
@@ -126,6 +138,7 @@ def test_arithmetic_that_data_decide_about_is_extrapolated(machine, sampled, who
     assert found.branches == pytest.approx(expected.branches, rel=0.01)
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("stages", [2, 3, 4, 5, 6, 8, 9, 16])
 def test_a_loop_over_stages_is_skipped_by_whole_rounds_of_them(machine, sampled, whole, stages):
     """Every 12 turns a stage number modulo 5 goes 0, 2, 4, which is no steady advance."""
@@ -146,7 +159,8 @@ def test_addresses_from_loaded_numbers_that_rise_evenly_for_a_while_are_not_fore
     assert sample.profile.counters == oracle.counters
 
 
-@pytest.mark.parametrize("loop", OTHERS)
+@pytest.mark.every(test=2)
+@pytest.mark.parametrize("loop", cases(OTHERS))
 def test_a_loop_that_depends_on_data_or_on_others_is_run(machine, sampled, whole, loop):
     sample, oracle = (counted(take, machine, OTHERS[loop]) for take in (sampled, whole))
     assert sample.skipped_fraction == 0

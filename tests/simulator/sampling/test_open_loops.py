@@ -57,7 +57,7 @@ def assert_near(sample, oracle, share):
 
 @pytest.mark.parametrize(
     ("body", "parts"),
-    [(WALK.format(WHOLE, 12 * 32), 6), (roles(MEET), 8)],
+    [(WALK.format(WHOLE, 12 * 32), 6), pytest.param(roles(MEET), 8, marks=pytest.mark.long)],
     ids=["one loop", "roles that meet"],
 )
 def test_the_counts_of_a_batch_that_was_cut_are_those_of_all_its_turns(machine, cut, whole, body, parts):
@@ -71,6 +71,7 @@ def test_the_counts_of_a_batch_that_was_cut_are_those_of_all_its_turns(machine, 
     assert sample.longest_warp_instructions == pytest.approx(32 * parts * 11, rel=0.6)
 
 
+@pytest.mark.long
 def test_roles_that_wait_for_nobody_are_not_cut(machine, cut, whole):
     """One of them may have run to its end before the other has begun."""
     text = machine.kernel(roles(WHOLE), parameters=1)
@@ -87,6 +88,7 @@ def test_a_batch_runs_on_while_its_outer_loop_has_not_turned_often(machine, cut,
     assert_near(sample, oracle, 1e-9)
 
 
+@pytest.mark.long
 def test_a_batch_is_not_cut_in_the_first_of_two_loops(machine, cut, whole):
     """What the second one will count is not known yet."""
     first = WALK.format(WHOLE, 12 * 32)
@@ -96,6 +98,7 @@ def test_a_batch_is_not_cut_in_the_first_of_two_loops(machine, cut, whole):
     assert_near(sample, oracle, 0.15)
 
 
+@pytest.mark.long
 def test_a_batch_is_not_cut_in_the_first_turn_of_an_outer_loop(machine, cut, whole):
     """The inner loop is known then, and how often the outer one begins it anew is not."""
     text = machine.kernel(WALK.format(WHOLE, 12 * 3).replace("%r6, 6;", "%r6, 60;"), parameters=1)
@@ -104,6 +107,7 @@ def test_a_batch_is_not_cut_in_the_first_turn_of_an_outer_loop(machine, cut, who
     assert_near(sample, oracle, 1e-9)
 
 
+@pytest.mark.long
 def test_a_loop_that_no_single_comparison_ends_is_not_cut(machine, cut, whole):
     walk = WALK.format(WHOLE, 12 * 30)
     body = walk.replace("; @%p2 bra", "; setp.lt.s32 %p3, %r7, 900; and.pred %p2, %p2, %p3; @%p2 bra")

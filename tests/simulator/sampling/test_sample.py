@@ -85,6 +85,7 @@ def test_the_last_cta_counts_as_itself(machine, sampled, whole, elements):
     assert sample.profile.counters == oracle.counters
 
 
+@pytest.mark.long
 def test_every_edge_of_a_grid_counts_as_itself(machine, sampled, whole):
     """Of 40 × 30 tiles of 32 × 8 elements the last column has 5 columns, the last row 3 rows, the corner both."""
     body = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %tid.y;

@@ -45,6 +45,7 @@ def requests(draw, reach=4096):
     return chosen[kept].astype(np.int64) * width, kept // 32, kept % 32, width
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(request=requests())
 def test_sectors_are_those_that_the_bytes_lie_in(request):

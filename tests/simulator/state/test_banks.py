@@ -91,6 +91,7 @@ def requests(draw, reach=4096):
     return chosen[kept].astype(np.int64) * width, kept // 32, kept % 32, width
 
 
+@pytest.mark.long
 @settings(max_examples=600, deadline=None)
 @given(request=requests(), service=st.sampled_from(list(BankRule)))
 def test_passes_are_those_counted_by_hand(request, service):

@@ -18,7 +18,13 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
+COSTLY = ("tiled_copy", "product", "register_tiles")
+"""Kernels run in ``make test-long``."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in COSTLY else ()) for name in KERNELS]
+)
 def test_one_cta_at_a_time_gives_the_same_as_all_at_once(machine, monkeypatch, name):
     grid, block, sizes, smem = KERNELS[name]
     (path,) = machine.data.glob(f"{name}.*.ptx")

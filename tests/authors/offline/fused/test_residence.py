@@ -52,11 +52,13 @@ def test_a_row_too_long_for_a_cluster_is_offered_more_of_the_gpu():
     assert "row-over-grid" not in steps(LAYER_NORM, 16, 2**22 - 1)
 
 
+@pytest.mark.long
 def test_the_kept_row_is_within_three_rounds():
     for value, rows, cols in [(SOFTMAX, 4096, 393216), (L1_NORM, 32768, 65535), (LAYER_NORM, 16, 2**22)]:
         assert list(steps(value, rows, cols)).index("row-in-cluster") < 2
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("value", "rows", "cols", "first"),
     [
@@ -72,9 +74,8 @@ def test_one_thread_a_row_is_the_start_of_small_tensors_and_of_many_short_rows(v
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("value", "cols"), [(SOFTMAX, 100000), pytest.param(L1_NORM, 100001, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("value", "cols"), [(SOFTMAX, 100000), (L1_NORM, 100001)])
 def test_a_cluster_reads_each_row_once(hopper_simulator, value, cols):
     source = PROBLEM.format(value=value, rows=1024, cols=cols)
     answer = hopper_simulator.ask("rows", source, steps=[-2, -1])

@@ -42,6 +42,7 @@ def test_a_split_is_offered_where_threads_are_few_or_their_waves_are(value, shap
     assert " ".join(item.name for item in menu) == names
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("batch", "split"), [(16384, True), (1024, False)])
 def test_a_large_norm_over_the_batch_behind_a_product_is_split_from_the_start(batch, split):
     value = "(lambda y: (y - y.mean(0)) / y.std(0))(x @ x.new_ones(512, 4096))"

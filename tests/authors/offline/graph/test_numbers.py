@@ -24,6 +24,7 @@ NUMBERS = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NUMBERS)
 def test_the_kernel_is_right_at_another_size(offline_simulator, name):
     answer = offline_simulator.ask(name, SOURCE.format(value=NUMBERS[name]), steps=[0])

@@ -46,7 +46,7 @@ POSITIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=4, long=2)
+@pytest.mark.every(test=8, long=2)
 @pytest.mark.parametrize("name", POSITIONS)
 def test_every_revision_is_right(offline_simulator, name):
     value, inputs = POSITIONS[name]

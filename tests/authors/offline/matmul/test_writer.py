@@ -150,9 +150,15 @@ def facts_of(name):
     return trace_facts(PROBLEMS[name])
 
 
-SAMPLE = ("odd", "linear", "column", "triangle", "half cube", "deep", "half few rows")
-"""Computed in ``make test``; every second one in ``make test-long``."""
-SAMPLED = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.long) for name in PROBLEMS]
+SAMPLE = ("linear", "half cube")
+"""Computed in ``make test``."""
+LONG = ("odd", "column", "triangle", "deep", "half few rows")
+"""Computed in ``make test-long``, as is every sixth of all."""
+SWEPT = (pytest.mark.long, pytest.mark.every(long=6))
+SAMPLED = [
+    pytest.param(name, marks=() if name in SAMPLE else pytest.mark.long if name in LONG else SWEPT)
+    for name in PROBLEMS
+]
 
 WHOLE_LADDER = ("linear", "column")
 """Problems run after every step."""
@@ -218,7 +224,6 @@ def counters(simulated, name, steps):
     return total
 
 
-@pytest.mark.every(long=6)
 @pytest.mark.parametrize("name", SAMPLED)
 def test_every_step_of_the_ladder_computes_the_product(simulated, name):
     tolerance = {"half": 2e-3, "bfloat16": 8e-3}.get(name.split()[0], 1e-5)
@@ -231,7 +236,9 @@ def test_every_step_of_the_ladder_computes_the_product(simulated, name):
         assert not found["findings"], (name, steps, found["findings"])
 
 
-@pytest.mark.parametrize("name", ["linear", "column", "triangle"])
+@pytest.mark.parametrize(
+    "name", ["linear", *(pytest.param(name, marks=pytest.mark.long) for name in ("column", "triangle"))]
+)
 def test_each_strategy_lowers_the_counters_it_names(simulated, name):
     for step, strategy in enumerate(simulated_menu(name), 1):
         if step - 1 not in steps_of(name):
@@ -245,12 +252,14 @@ def test_each_strategy_lowers_the_counters_it_names(simulated, name):
                 )
 
 
+@pytest.mark.long
 def test_a_deep_product_of_few_tiles_is_split_and_summed_in_a_second_kernel(simulated):
     assert ladder("deep") == ["shared-memory-tiles", "tensor-cores", "multistage-copies", "split-k"]
     assert len(simulated("deep", 4)["launches"]) == 2
     assert len(simulated("deep", 3)["launches"]) == 1
 
 
+@pytest.mark.long
 def test_three_products_in_tf32_have_the_accuracy_of_fp32(simulated):
     # Of each factor at most 2⁻²³ is cut and low · low ≤ 2⁻²² |a b| is left out: 2⁻²¹ of each of 512 products,
     # of either sign, is √512 · 2⁻²¹ = 1.1e-5 in sums of up to 90. 12 MMAs and one addition for 32 values of k
@@ -297,6 +306,7 @@ def test_a_kernel_on_tensor_cores_stays_there():
     assert after == before
 
 
+@pytest.mark.every(test=4)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_no_number_of_the_problem_is_written_into_the_file(name):
     names = ladder(name)

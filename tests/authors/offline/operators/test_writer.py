@@ -73,7 +73,7 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-@pytest.mark.first(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_among_other_kernels_are_right(offline_simulator, name):
     answer = offline_simulator.ask(name, PRODUCTS[name], steps=[0, 1, -1], threads=True)
@@ -120,6 +120,7 @@ def test_operators_among_loops_are_right_and_take_what_follows_into_their_kernel
         assert entries[-1]["counters"]["sectors"] < entries[0]["counters"]["sectors"]
 
 
+@pytest.mark.long
 def test_views_around_attention_and_products_are_not_copied(offline_simulator):
     """Slices of the product are read as heads where they lie, and the outputs stored as the next product reads."""
     heads = "(item.view(2, -1, 2, 32).transpose(1, 2) for item in self.qkv(x).split(64, 2))"
@@ -136,6 +137,7 @@ def test_views_around_attention_and_products_are_not_copied(offline_simulator):
     assert kernels(written) == {"product", "attention", "product_2"}
 
 
+@pytest.mark.long
 def test_two_poolings_in_a_row_have_names_of_their_own(offline_simulator):
     """KernelBench 2/72: an extent of the first one's result had the name of the second one's function."""
     source = model(

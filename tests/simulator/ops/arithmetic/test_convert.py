@@ -23,6 +23,7 @@ def narrowed(bits, kind):
     return value - (1 << width) if kind[0] == "s" and value >> (width - 1) else value
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("wanted", FLOATS)
 def test_integers_become_floats_rounded_once(machine, oracle, wanted, mode):

@@ -14,6 +14,7 @@ CASES = [
 ]
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize(("name", "kind", "mode"), CASES, ids=[".".join(case) for case in CASES])
 def test_the_exact_result_is_rounded_once(machine, oracle, name, kind, mode):
     kinds = (kind,) * PARTS[name]

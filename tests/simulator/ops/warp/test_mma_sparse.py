@@ -84,6 +84,7 @@ CASES = [
 ]
 
 
+@pytest.mark.every(test=3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_product_is_that_of_the_matrix_with_zeros(machine, case):
     form, kind, k, accumulator, selector = case

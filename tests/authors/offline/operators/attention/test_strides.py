@@ -13,6 +13,7 @@ def first_match(traced, heads, columns, dtype="float16", back=""):
     return attentions_of(facts.full.graph)[0]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("heads", "columns", "in_place"),
     [

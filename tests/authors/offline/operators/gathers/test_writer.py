@@ -87,7 +87,7 @@ GATHERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=9, long=3)
+@pytest.mark.every(test=54, long=3)
 @pytest.mark.parametrize("name", GATHERS)
 def test_every_revision_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, GATHERS[name])

@@ -84,7 +84,7 @@ LAYERS = {
 }  # fmt: skip
 
 
-@pytest.mark.every(test=6, long=3)
+@pytest.mark.every(test=18, long=3)
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_first_kernel_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, LAYERS[name], steps=[0])
@@ -100,7 +100,8 @@ STEPS = [
 """Each layer with all steps, and every third with some of them."""
 
 
-@pytest.mark.every(test=10, long=5)
+@pytest.mark.long
+@pytest.mark.every(long=5)
 @pytest.mark.parametrize(("name", "last"), STEPS)
 def test_weights_in_the_registers_of_a_cluster_are_right(hopper_simulator, name, last):
     steps = STRATEGIES[: STRATEGIES.index(last) + 1]

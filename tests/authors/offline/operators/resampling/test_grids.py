@@ -52,7 +52,7 @@ TENSORS = ("torch.randn(2, 3, 16, 16)", "torch.rand(2, 16, 16, 2)")
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=4, long=2)
+@pytest.mark.every(test=12, long=2)
 @pytest.mark.parametrize("name", SAMPLINGS)
 def test_every_revision_is_right(offline_simulator, name):
     value, shape, dtype, wide = SAMPLINGS[name]

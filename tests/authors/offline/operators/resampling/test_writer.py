@@ -83,7 +83,7 @@ INTERPOLATIONS = {
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=6, long=3)
+@pytest.mark.every(test=24, long=3)
 @pytest.mark.parametrize("name", INTERPOLATIONS)
 def test_every_revision_is_right(offline_simulator, name):
     value, shape, dtype = INTERPOLATIONS[name]

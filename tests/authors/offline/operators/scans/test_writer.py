@@ -78,18 +78,21 @@ def check(offline_simulator, expression, inputs, steps=None):
     return answer["revisions"]
 
 
-@pytest.mark.every(test=12, long=4)
+@pytest.mark.long
+@pytest.mark.every(long=4)
 @pytest.mark.parametrize("name", SCANS)
 def test_strategies_scan_as_torch_does(offline_simulator, name):
     assert len(check(offline_simulator, *SCANS[name])) > 1
 
 
+@pytest.mark.long
 def test_few_long_rows_are_split_and_many_short_ones_are_not(offline_simulator):
     few = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(2, 20000)", steps=[-1])
     many = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(300, 33)", steps=[-1])
     assert (few[-1]["applied"][-1], many[-1]["applied"][-1]) == ("split-scan", "prefetch-chunk")
 
 
+@pytest.mark.long
 def test_rows_are_read_once_and_written_once(offline_simulator):
     revisions = check(offline_simulator, "torch.cumsum(x, 1)", "torch.randn(8, 8192)", steps=[0, 2, 3])
     first, *later = [entry["counters"]["sectors"] for entry in revisions]

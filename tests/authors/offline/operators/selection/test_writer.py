@@ -98,7 +98,7 @@ def check(offline_simulator, source, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=8, long=4)
+@pytest.mark.every(test=24, long=4)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_strategies_select_as_torch_does(offline_simulator, name):
     body, inputs = SELECTIONS[name]
@@ -106,7 +106,7 @@ def test_strategies_select_as_torch_does(offline_simulator, name):
 
 
 @pytest.mark.slow
-@pytest.mark.first(1)
+@pytest.mark.long
 @pytest.mark.parametrize("source", [ROUTER, NORMALISED], ids=["logits", "probabilities"])
 def test_a_router_of_experts_is_right_in_the_first_and_the_last_file(offline_simulator, source):
     *_, last = check(offline_simulator, source, steps=[0, -1])
@@ -114,6 +114,7 @@ def test_a_router_of_experts_is_right_in_the_first_and_the_last_file(offline_sim
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_warp_reads_its_row_once(offline_simulator):
     source = SOURCE.format(body="return torch.topk(x, 8)[0]", inputs="torch.randn(64, 256)")
     first, last = check(offline_simulator, source, steps=[0, -1])

@@ -72,7 +72,7 @@ WINDOWS = {
 
 
 @pytest.mark.slow
-@pytest.mark.every(test=12, long=4)
+@pytest.mark.every(test=24, long=4)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_the_last_revision_is_right(offline_simulator, name):
     answer = offline_simulator.ask(name, WINDOWS[name], steps=[-1])
