@@ -1,10 +1,11 @@
 """The offline author's matrix products on tensor cores against cuBLAS, on a Hopper GPU.
 
-    python benchmarks/products.py [--dtypes float32,float16,bfloat16] [--out F]
+    python benchmarks/products.py [--dtypes float32,float16,bfloat16] [--only-weights] [--out F]
 
 Two of its kernels: ``mma``, the last that it writes for any GPU from sm_80 on (``multistage-copies``), and
 ``wgmma``, that for Hopper (``three-fp16-products`` for float32, ``tma-wgmma`` for 16 bits); where tiles are
-few also ``split``, ``mma`` with ``split-k``. For 2 to 32 rows there is ``few``, ``weights-to-registers``.
+few also ``split``, ``mma`` with ``split-k``. For 2 to 32 rows there is ``few``, ``weights-to-registers``; for 64
+to 256 rows of float32 and large weights ``registers``, ``split-in-registers``: `--only-weights` times these alone.
 They and ``torch.matmul``, without TF32, run in turns, each call after a write of eight times the L2; the
 host's part of a launch is hidden. Printed are the medians of CUDA events, the ratios cuBLAS ÷ ours, above 1
 where ours is faster, and the relative errors against a product in float64.
@@ -33,6 +34,7 @@ from cutegen_nb.authors.offline.matmul.strategies import (
     FEW_ROWS,
     MULTISTAGE,
     SPLIT,
+    SPLIT_IN_REGISTERS,
     TENSOR,
     THREE_PRODUCTS,
     WGMMA,
@@ -58,6 +60,14 @@ FEW_TILES = ((128, 4096, 4096), (256, 8192, 8192), (1024, 1024, 4096))
 """M, N, K of deep products with few tiles, for which ``split`` is timed too."""
 FEW = ((2, 14336, 4096), (16, 14336, 4096), (16, 4096, 4096), (32, 14336, 4096))
 """M, N, K of the linear layers of a language model that decodes, whose weights lie transposed."""
+WEIGHTS = (
+    (128, 32768, 32768),
+    (128, 16384, 16384),
+    (64, 16384, 16384),
+    (256, 16384, 8192),
+    (128, 8192, 8192),
+)
+"""M, N, K of float32 layers whose weights meet few rows, transposed too."""
 TRANSPOSED = (("A", "B"), ("A.T", "B"), ("A", "B.T"), ("A.T", "B.T"))
 """Operands as they lie in memory; all four at 4096³, as given at the other shapes."""
 TURNS = 15
@@ -150,6 +160,20 @@ def measured(
     }  # fmt: skip
 
 
+def weights(folder: str) -> list[dict[str, Any]]:
+    """Time the float32 layers of few rows, and print their lines."""
+    rows = []
+    modules = kernels(("A", "B.T"), "float32", folder)
+    for m, n, k in WEIGHTS:
+        shapes = (f"{m}, {k}", f"{n}, {k}")
+        steps = (THREE_PRODUCTS, SPLIT_IN_REGISTERS)
+        registers = kernel(steps, ("A", "B.T"), "float32", folder, shapes)
+        given = {"wgmma": modules["wgmma"], "registers": registers}
+        rows.append(measured(given, ("A", "B.T"), "float32", (m, n, k)))
+        print(line(rows[-1]), flush=True)
+    return rows
+
+
 def line(row: dict[str, Any]) -> str:
     """Return the row as a line of the table."""
     cells = [f"{row['dtype']:8} {row['left']:3} {row['right']:3} {row['m']:5} {row['n']:5} {row['k']:5}"]
@@ -165,12 +189,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dtypes", default="float32,float16,bfloat16")
+    parser.add_argument("--only-weights", action="store_true", help="float32 layers of few rows alone")
     parser.add_argument("--out", help="a JSON file for the numbers")
     options = parser.parse_args()
     rows = []
     print(f"{torch.cuda.get_device_name()}: medians of {TURNS}, cold L2; relative errors against float64")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        for dtype in options.dtypes.split(","):
+        rows += weights(folder) if "float32" in options.dtypes else []
+        for dtype in () if options.only_weights else options.dtypes.split(","):
             for operands in TRANSPOSED:
                 modules = kernels(operands, dtype, folder)
                 for size in SHAPES if operands == ("A", "B") else SHAPES[3:4]:

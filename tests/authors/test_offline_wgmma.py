@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_nb.authors.offline.matmul.strategies import MULTISTAGE, SKIP, THREE_PRODUCTS, TILES, WGMMA
+from cutegen_nb.authors.offline.matmul.strategies import (
+    MULTISTAGE,
+    SKIP,
+    SPLIT_IN_REGISTERS,
+    THREE_PRODUCTS,
+    TILES,
+    WGMMA,
+)
 from cutegen_nb.authors.offline.matmul.writer import MatmulWriter
 from cutegen_nb.evaluator.problem.trace import trace_facts
 from tests.authors.offline.matmul.test_writer import AB, PROBLEMS, problem
@@ -37,7 +44,25 @@ PRODUCTS = {
                                  {"A": "torch.randn(M, K) * torch.logspace(-30, 30, M)[:, None]",
                                   "B": "torch.randn(K, N) * 1e-6"}),
 }  # fmt: skip
-SIMULATED = ("both transposed half", "infinity")
+LAYER = {"A": "torch.randn(M, K)", "B": "torch.randn(N, K)"}
+FEW_ROWS = {
+    "few rows": problem("torch.nn.functional.gelu(A @ B.T)", "M, N, K = 70, 8200, 256", LAYER),
+    "few rows and an odd depth": problem("A @ B.T", "M, N, K = 130, 8200, 99", LAYER),
+    "large first": problem("A @ B.T", "M, N, K = 8200, 50, 160", LAYER),
+    "few columns as they lie": problem("A @ B", "M, N, K = 8200, 50, 160", AB),
+    "batched few rows": problem("torch.bmm(A, B)", "L, M, N, K = 3, 72, 140, 100",
+                                {"A": "torch.randn(L, M, K)", "B": "torch.randn(L, N, K).transpose(1, 2)"}),
+    "few rows with infinity": problem(
+        "A @ B.T", "M, N, K = 70, 130, 300",
+        {"A": MARKED.format("nan"), "B": "torch.randn(N, K).masked_fill(torch.rand(N, K) < 0.0005, float('inf'))"},
+    ),
+    "few rows of all sizes": problem("A @ B.T", "M, N, K = 60, 200, 500",
+                                     {"A": "torch.randn(M, K) * 1e-6",
+                                      "B": "torch.randn(N, K) * torch.logspace(-30, 30, N)[:, None]"}),
+}  # fmt: skip
+"""Products whose large operand is split in registers."""
+PRODUCTS |= FEW_ROWS
+SIMULATED = ("both transposed half", "infinity", "few rows with infinity", "few columns as they lie")
 """Simulated in every run; the others by `make test-sweeps`."""
 LARGEST_ERROR = {"float32": 2e-5, "float16": 1e-2, "bfloat16": 4e-2}
 """In units of the output's root mean square, by dtype.
@@ -53,10 +78,11 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
     for name in names:
         facts = trace_facts(PRODUCTS[name])
         step = THREE_PRODUCTS if facts.dtype == "float32" else WGMMA
+        steps = (step, SPLIT_IN_REGISTERS) if name in FEW_ROWS else (step,)
         stem = stems[name] = name.replace(" ", "_").replace("-", "_")
         (tmp_path / f"{stem}.problem.py").write_text(PRODUCTS[name].source)
         (tmp_path / f"{stem}.kernel.py").write_text(
-            MatmulWriter().write(PRODUCTS[name], facts, (step,)).source
+            MatmulWriter().write(PRODUCTS[name], facts, steps).source
         )
     child = Path(__file__).with_name("wgmma_child.py")
     done = subprocess.run(

@@ -23,6 +23,8 @@ from cutegen_nb.authors.offline.matmul.strategies import (
     SKIP,
     SKIP_STRATEGY,
     SPLIT,
+    SPLIT_IN_REGISTERS,
+    SPLIT_IN_REGISTERS_STRATEGY,
     SPLIT_STRATEGY,
     TENSOR,
     TENSOR_STRATEGIES,
@@ -46,6 +48,7 @@ STEPS: dict[str, dict[str, object]] = {
     SKIP: {"level": "tensor", "skipping": True},
     WGMMA: {"level": "wgmma"},
     THREE_PRODUCTS: {"level": "three_products"},
+    SPLIT_IN_REGISTERS: {"level": "split_in_registers"},
     ROWS: {"level": "rows"},
     ROW_VECTORS: {"level": "rows", "vectors": True},
     ROW_UNROLL: {"level": "rows", "vectors": True, "unrolled": True},
@@ -75,6 +78,9 @@ LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
 MUCH_WORK = 2**35
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
+FEW_COLUMNS = 256
+"""Most rows of the smaller operand for which the larger is split in registers, once for each 128 of them. With more
+the tensor cores have the most to do, and splitting beforehand costs less than once for each tile."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
 FEW = {"float16": 32, "bfloat16": 32, "float32": 16}
@@ -107,7 +113,8 @@ def _after_tiles(product: MatrixProduct) -> tuple[Strategy, ...]:
     others = tuple(
         replace(one, architectures=BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     )
-    return (*HOPPER_STRATEGIES, *others)
+    more = (SPLIT_IN_REGISTERS_STRATEGY,) if meets_few_rows(product) else ()
+    return (*HOPPER_STRATEGIES, *more, *others)
 
 
 def variant_for(product: MatrixProduct, applied: tuple[str, ...]) -> MatmulVariant:
@@ -126,10 +133,10 @@ def variant_for(product: MatrixProduct, applied: tuple[str, ...]) -> MatmulVaria
 def _after(variant: MatmulVariant, name: str, product: MatrixProduct) -> MatmulVariant:
     """Return the variant with one more strategy. A kernel on tensor cores stays there."""
     step = STEPS[name]
-    if variant.level in (
-        "wgmma",
-        "three_products",
-    ):  # it has every other step's gain already, but for empty tiles
+    if name == SPLIT_IN_REGISTERS:
+        return taken_to(variant, step)
+    if variant.level in ("wgmma", "three_products", "split_in_registers"):
+        # It has every other step's gain already, but for empty tiles.
         return taken_to(variant, {key: value for key, value in step.items() if key == "skipping"})
     if name in _ON_EITHER and variant.level != "tensor":
         blocked = variant.level == "blocked" or not suits_tensor_cores(product)
@@ -161,6 +168,22 @@ def has_few_rows(product: MatrixProduct) -> bool:
     few, many = sorted((product.m.full, product.n.full))
     contiguous = all(product.k_contiguous) and product.triangle is None
     return contiguous and few <= FEW[product.operand_dtype] and many >= MANY and product.k.full >= DEEP // 2
+
+
+def meets_few_rows(product: MatrixProduct) -> bool:
+    """Return whether a large operand, contiguous along k, is used so little that splitting it takes most of the time.
+
+    Splitting beforehand reads it, writes as much and lets the product read that: three times its bytes.
+    """
+    few, many = sorted((product.m.full, product.n.full))
+    contiguous = product.k_contiguous[0 if product.m.full > product.n.full else 1]
+    return (
+        product.operand_dtype == "float32"
+        and contiguous
+        and product.triangle is None
+        and few <= FEW_COLUMNS
+        and many >= FEW_TILES * 64
+    )
 
 
 def suits_tensor_cores(product: MatrixProduct) -> bool:

@@ -25,7 +25,8 @@ HOPPER_IMPORTS = (
     "from cutlass.tensor_utils import LayoutEnum",
 )
 """Import lines of kernels that load by TMA and multiply by wgmma."""
-_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": HOPPER_IMPORTS, "three_products": HOPPER_IMPORTS}
+_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": HOPPER_IMPORTS, "three_products": HOPPER_IMPORTS,
+                 "split_in_registers": HOPPER_IMPORTS}
 """Imports that a template needs besides those of every kernel file."""
 
 
@@ -35,7 +36,7 @@ class MatmulVariant:
 
     level: str = "naive"
     """Name of the template: ``naive``, ``tiled``, ``blocked``, ``tensor``, ``wgmma``, ``three_products``,
-    ``few_rows``, or ``rows`` for matrix-vector products."""
+    ``split_in_registers``, ``few_rows``, or ``rows`` for matrix-vector products."""
     vectors: bool = False
     """True for 128-bit copies where alignment permits."""
     pipelined: bool = False

@@ -16,6 +16,7 @@ SPLIT = "split-k"
 SKIP = "skip-zero-tiles"
 WGMMA = "tma-wgmma"
 THREE_PRODUCTS = "three-fp16-products"
+SPLIT_IN_REGISTERS = "split-in-registers"
 ROWS = "cta-per-output"
 ROW_VECTORS = "row-vectors-128-bit"
 ROW_UNROLL = "row-vectors-in-flight"
@@ -153,6 +154,19 @@ HOPPER_STRATEGIES = (
     ),
 )
 """Strategies for products by TMA and wgmma, by dtype."""
+
+SPLIT_IN_REGISTERS_STRATEGY = Strategy(
+    name=SPLIT_IN_REGISTERS,
+    statement="Read the large operand once: let TMA bring its float32 numbers to shared memory, and split them "
+    "into two fp16 parts in the registers from which wgmma takes its first factor, with a scale for each row "
+    "and 64 of k. Only the small operand is split beforehand.",
+    classes=(WorkloadClass.MATMUL, WorkloadClass.FUSED),
+    dtypes=("float32",),
+    architectures=("sm_90",),
+    present=(Optimisation.TENSOR_CORES,),
+    effects=lowers("gmem_load_sectors", "gmem_store_sectors", "latency_ms"),
+)
+"""Step after the three products for a large operand that meets few rows: splitting it is most of their time."""
 
 ROW_STRATEGIES = (
     _strategy(

@@ -57,6 +57,7 @@ _WORDS = {
     "tensor": "a block of outputs in each warp's registers, on tensor cores",
     "wgmma": "tiles by TMA, multiplied by wgmma",
     "three_products": "three fp16 products for one of fp32, tiles by TMA, multiplied by wgmma",
+    "split_in_registers": "three fp16 products for one of fp32, the large operand split on its way to wgmma",
     "few_rows": "a large operand read into the registers of tensor cores, where it meets few rows",
     "rows": "a CTA for each output of a matrix-vector product",
 }

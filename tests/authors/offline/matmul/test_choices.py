@@ -15,6 +15,7 @@ from cutegen_nb.authors.offline.matmul.strategies import (
     BLOCKING,
     FEW_ROWS,
     SPLIT,
+    SPLIT_IN_REGISTERS,
     TENSOR,
     THREE_PRODUCTS,
     TILES,
@@ -65,6 +66,19 @@ def test_a_deep_product_is_split_on_hopper_only_where_its_tiles_are_very_few(dty
     for given, on_hopper in ((deep, False), (few, True)):
         (split,) = (item for item in strategies_for(given) if item.name == SPLIT)
         assert (not split.architectures or "sm_90" in split.architectures) is on_hopper
+
+
+def test_large_weights_that_meet_few_rows_are_split_in_registers():
+    layer = product(128, 32768, 32768, dtype="float32")
+    assert names(layer).index(THREE_PRODUCTS) + 1 == names(layer).index(SPLIT_IN_REGISTERS)
+    assert SPLIT_IN_REGISTERS in names(product(16384, 128, 4096, dtype="float32"))
+    for other in (
+        product(128, 32768, 32768),  # 16 bits need no parts
+        product(1024, 8192, 8192, dtype="float32"),  # enough rows for parts that are written once
+        product(128, 2048, 8192, dtype="float32"),  # CTAs too few
+        product(128, 32768, 32768, dtype="float32", contiguous=False),
+    ):
+        assert SPLIT_IN_REGISTERS not in names(other)
 
 
 def test_a_deep_product_too_narrow_for_an_mma_keeps_split_k_on_hopper():
