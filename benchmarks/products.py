@@ -4,11 +4,11 @@
 
 Two of its kernels: ``mma``, the last that it writes for any GPU from sm_80 on (``multistage-copies``), and
 ``wgmma``, that for Hopper (``three-fp16-products`` for float32, ``tma-wgmma`` for 16 bits); where tiles are
-few also ``split``, ``mma`` with ``split-k``. For 2 to 32 rows there is ``few``, ``weights-to-registers``; for 64
-to 256 rows of float32 and large weights ``registers``, ``split-in-registers``: `--only-weights` times these alone.
-They and ``torch.matmul``, without TF32, run in turns, each call after a write of eight times the L2; the
-host's part of a launch is hidden. Printed are the medians of CUDA events, the ratios cuBLAS ÷ ours, above 1
-where ours is faster, and the relative errors against a product in float64.
+few also ``split``, ``mma`` with ``split-k``. For 2 to 32 rows there is ``few``, ``weights-to-registers``;
+for 64 to 256 rows of float32 and large weights ``registers``, ``split-in-registers``: `--only-weights` times
+no others. They and ``torch.matmul``, without TF32, run in turns, each call after a write of eight times the
+L2; the host's part of a launch is hidden. Printed are the medians of CUDA events, the ratios cuBLAS ÷ ours,
+above 1 where ours is faster, and the relative errors against a product in float64.
 """
 
 from __future__ import annotations

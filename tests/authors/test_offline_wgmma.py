@@ -81,9 +81,7 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
         steps = (step, SPLIT_IN_REGISTERS) if name in FEW_ROWS else (step,)
         stem = stems[name] = name.replace(" ", "_").replace("-", "_")
         (tmp_path / f"{stem}.problem.py").write_text(PRODUCTS[name].source)
-        (tmp_path / f"{stem}.kernel.py").write_text(
-            MatmulWriter().write(PRODUCTS[name], facts, steps).source
-        )
+        (tmp_path / f"{stem}.kernel.py").write_text(MatmulWriter().write(PRODUCTS[name], facts, steps).source)
     child = Path(__file__).with_name("wgmma_child.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(child), str(tmp_path)],

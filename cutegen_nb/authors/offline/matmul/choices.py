@@ -79,8 +79,9 @@ LONG_ENOUGH = 256
 MUCH_WORK = 2**35
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
 FEW_COLUMNS = 256
-"""Most rows of the smaller operand for which the larger is split in registers, once for each 128 of them. With more
-the tensor cores have the most to do, and splitting beforehand costs less than once for each tile."""
+"""Most rows of the smaller operand for which the larger is split in registers, once for each 128 of them.
+With more the tensor cores have the most to do, and splitting beforehand costs less than once for each
+tile."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
 FEW = {"float16": 32, "bfloat16": 32, "float32": 16}
@@ -171,7 +172,7 @@ def has_few_rows(product: MatrixProduct) -> bool:
 
 
 def meets_few_rows(product: MatrixProduct) -> bool:
-    """Return whether a large operand, contiguous along k, is used so little that splitting it takes most of the time.
+    """Return whether a large operand, contiguous along k, meets so few rows that it takes longest to split.
 
     Splitting beforehand reads it, writes as much and lets the product read that: three times its bytes.
     """

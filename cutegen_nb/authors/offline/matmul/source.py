@@ -25,8 +25,12 @@ HOPPER_IMPORTS = (
     "from cutlass.tensor_utils import LayoutEnum",
 )
 """Import lines of kernels that load by TMA and multiply by wgmma."""
-_MORE_IMPORTS = {"tensor": ("import math",), "wgmma": HOPPER_IMPORTS, "three_products": HOPPER_IMPORTS,
-                 "split_in_registers": HOPPER_IMPORTS}
+_MORE_IMPORTS = {
+    "tensor": ("import math",),
+    "wgmma": HOPPER_IMPORTS,
+    "three_products": HOPPER_IMPORTS,
+    "split_in_registers": HOPPER_IMPORTS,
+}
 """Imports that a template needs besides those of every kernel file."""
 
 

@@ -157,16 +157,16 @@ HOPPER_STRATEGIES = (
 
 SPLIT_IN_REGISTERS_STRATEGY = Strategy(
     name=SPLIT_IN_REGISTERS,
-    statement="Read the large operand once: let TMA bring its float32 numbers to shared memory, and split them "
-    "into two fp16 parts in the registers from which wgmma takes its first factor, with a scale for each row "
-    "and 64 of k. Only the small operand is split beforehand.",
+    statement="Read the large operand once: let TMA bring its float32 numbers to shared memory, and split "
+    "them into two fp16 parts in the registers from which wgmma takes its first factor, with a scale for "
+    "each row and 64 of k. Only the small operand is split beforehand.",
     classes=(WorkloadClass.MATMUL, WorkloadClass.FUSED),
     dtypes=("float32",),
     architectures=("sm_90",),
     present=(Optimisation.TENSOR_CORES,),
     effects=lowers("gmem_load_sectors", "gmem_store_sectors", "latency_ms"),
 )
-"""Step after the three products for a large operand that meets few rows: splitting it is most of their time."""
+"""Step after the three products for a large operand that meets few rows: it takes longest to split."""
 
 ROW_STRATEGIES = (
     _strategy(
