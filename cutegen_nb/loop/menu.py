@@ -70,7 +70,7 @@ def of_stage(
     if stage is Stage.TUNE:
         lost = _estimated_slower(session)
         numbers = [s for s in left if s.stage is Stage.TUNE and s.name not in lost]
-        return _by_estimate(numbers, found_estimate)
+        return _by_estimate(numbers, found_estimate, ladder=False)
     if stage is Stage.PROFILE:
         return _by_estimate(_by_evidence(session, left, parent), found_estimate)
     if stage is not Stage.STRUCTURE:
@@ -198,16 +198,24 @@ def _promises_time_alone(strategy: Strategy) -> bool:
     return "latency_ms" in hoped and hoped <= _WAITING
 
 
-def _by_estimate(left: Sequence[Strategy], found: Estimate | None) -> tuple[Strategy, ...]:
+def _by_estimate(
+    left: Sequence[Strategy], found: Estimate | None, *, ladder: bool = True
+) -> tuple[Strategy, ...]:
     """Order by the time that a strategy could save; unchanged without an estimate.
 
-    The ladder of an author whose strategies name no preconditions keeps its order: its steps build on one
-    another.
+    In a ladder a strategy that names no conditions keeps its place. An author's steps build on one another,
+    and of several parts the one with most of the work comes first, which the estimate does not tell apart.
     """
-    if found is None or not any(item.absent or item.present or item.requires for item in left):
+    if found is None or not any(_names_conditions(item) for item in left):
         return tuple(left)
     hopeful = [item for item in left if sensitivity.is_hopeful(item, found)]
-    return tuple(sorted(hopeful, key=lambda item: sensitivity.order(item, found)))
+    moving = [item for item in hopeful if _names_conditions(item) or not ladder]
+    moved = iter(sorted(moving, key=lambda item: sensitivity.order(item, found)))
+    return tuple(next(moved) if item in moving else item for item in hopeful)
+
+
+def _names_conditions(strategy: Strategy) -> bool:
+    return bool(strategy.absent or strategy.present or strategy.requires)
 
 
 def _moves_the_least(session: Session, parent: Round) -> bool:

@@ -57,6 +57,13 @@ def test_the_gpu_that_times_are_estimated_for_orders_the_menu(target, first):
     assert (step.strategy.name == "fewer-instructions") is (target != "L4")
 
 
+def test_a_step_without_conditions_waits_for_its_turn_beside_steps_that_have_some():
+    session = kernel(64_000_000, 256_000_000)
+    step = replace(strategy("vectors-of-a-small-part", "gmem_sectors"), absent=())
+    order = offered(session, (*MENU, step), session.rounds[0], Stage.PROFILE, find_target("L4"))
+    assert [item.name for item in order] == ["less-traffic", "fewer-instructions", step.name]
+
+
 NUMBERS = tuple(strategy(name, "warp_instructions", Stage.TUNE) for name in ("threads-128", "threads-512"))
 
 
