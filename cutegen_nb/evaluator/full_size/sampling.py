@@ -21,9 +21,20 @@ from cutegen_nb.evaluator.process.transcript import RecordHandler, escape_for_pr
 from cutegen_nb.evaluator.process.worker_handle import ProcessLimits
 
 DEADLINE_S = 20.0
-"""Wall time in seconds of the import, the compilation and the launches at full size."""
+"""Wall time in seconds of the import, the compilation and the launches at full size on an idle machine."""
+LONGEST_FACTOR = 4.0
+"""Largest factor on that time on a busy one."""
 _LONGEST_REASON = 600
 """Characters of a reason that are kept."""
+
+
+def deadline_s() -> float:
+    """Return the wall time for a sample: longer in proportion where several processes share a processor.
+
+    Without a sample there is no estimate, and other strategies would win than on an idle machine.
+    """
+    crowded = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return DEADLINE_S * min(max(1.0, crowded), LONGEST_FACTOR)
 
 
 class EarlySample:
@@ -75,7 +86,7 @@ class FullSizeSampler:
         usual = await self._workers.limits()
         # Virtual tensors fill the address space, so the limit is on resident memory.
         limits = ProcessLimits(
-            deadline_s=min(DEADLINE_S, usual.deadline_s), resident_bytes=usual.address_space_bytes
+            deadline_s=min(deadline_s(), usual.deadline_s), resident_bytes=usual.address_space_bytes
         )
         request = FullSizeRequest(
             problem=problem,

@@ -7,7 +7,7 @@ import pytest
 
 from cutegen_nb.core.estimate import FullSizeSample
 from cutegen_nb.core.evaluation import Tier
-from cutegen_nb.evaluator.full_size.sampling import EarlySample, FullSizeSampler
+from cutegen_nb.evaluator.full_size.sampling import EarlySample, FullSizeSampler, deadline_s
 
 
 class _Sampler:
@@ -42,6 +42,13 @@ def test_a_sample_begins_early_where_a_second_processor_can_take_it(monkeypatch,
         assert (sampler.begun, told) == (1, ["calling the candidate at full size"])
 
     asyncio.run(taken())
+
+
+@pytest.mark.parametrize(("load", "seconds"), [(0.3, 20.0), (2.0, 20.0), (5.0, 50.0), (40.0, 80.0)])
+def test_a_sample_has_more_time_where_processes_share_the_processors(monkeypatch, load, seconds):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert deadline_s() == seconds
 
 
 def test_the_sample_of_a_candidate_that_failed_is_ended(monkeypatch):
