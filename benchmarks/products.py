@@ -195,7 +195,6 @@ def main() -> None:
     rows = []
     print(f"{torch.cuda.get_device_name()}: medians of {TURNS}, cold L2; relative errors against float64")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        rows += weights(folder) if "float32" in options.dtypes else []
         for dtype in () if options.only_weights else options.dtypes.split(","):
             for operands in TRANSPOSED:
                 modules = kernels(operands, dtype, folder)
@@ -216,6 +215,7 @@ def main() -> None:
                     row["ratio"][name] for row in rows if row["dtype"] == dtype and name in row["ratio"]
                 )
                 print(f"{dtype}, {name}: {mean:.2f}× cuBLAS in the geometric mean")
+        rows += weights(folder) if "float32" in options.dtypes else []
     if options.out:
         write_rows(Path(options.out), rows)
 

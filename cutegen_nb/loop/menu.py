@@ -52,8 +52,9 @@ def offered(
     that were tried on another revision.
 
     With an estimate of the parent's time for `target`, strategies are left out that lower only terms below a
-    tenth of that time. The rest come in the order of the time that they could save. TUNE leaves out numbers
-    that were estimated slower than the best by more than the estimates' error.
+    tenth of that time. The rest come in the order of the time that they could save; steps of an author's
+    ladder, which name no conditions, keep their places. TUNE leaves out numbers that were estimated slower
+    than the best by more than the estimates' error.
     """
     return of_stage(session, untried(session, menu, parent), parent, stage, target)
 

@@ -78,10 +78,12 @@ LONG_ENOUGH = 256
 """Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
 MUCH_WORK = 2**35
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
-FEW_COLUMNS = 256
+FEW_FOR_WEIGHTS = 256
 """Most rows of the smaller operand for which the larger is split in registers, once for each 128 of them.
 With more the tensor cores have the most to do, and splitting beforehand costs less than once for each
 tile."""
+MANY_WEIGHTS = 8192
+"""Fewest rows of that larger operand: 128 CTAs of 64 rows each read it."""
 DEEP = 1024
 """Smallest depth k for split-K; a shallower product is not worth splitting."""
 FEW = {"float16": 32, "bfloat16": 32, "float32": 16}
@@ -114,7 +116,7 @@ def _after_tiles(product: MatrixProduct) -> tuple[Strategy, ...]:
     others = tuple(
         replace(one, architectures=BUT_HOPPER) for one in (TENSOR_STRATEGIES[dtype], MULTISTAGE_STRATEGY)
     )
-    more = (SPLIT_IN_REGISTERS_STRATEGY,) if meets_few_rows(product) else ()
+    more = (SPLIT_IN_REGISTERS_STRATEGY,) if suits_split_in_registers(product) else ()
     return (*HOPPER_STRATEGIES, *more, *others)
 
 
@@ -171,7 +173,7 @@ def has_few_rows(product: MatrixProduct) -> bool:
     return contiguous and few <= FEW[product.operand_dtype] and many >= MANY and product.k.full >= DEEP // 2
 
 
-def meets_few_rows(product: MatrixProduct) -> bool:
+def suits_split_in_registers(product: MatrixProduct) -> bool:
     """Return whether a large operand, contiguous along k, meets so few rows that it takes longest to split.
 
     Splitting beforehand reads it, writes as much and lets the product read that: three times its bytes.
@@ -182,8 +184,8 @@ def meets_few_rows(product: MatrixProduct) -> bool:
         product.operand_dtype == "float32"
         and contiguous
         and product.triangle is None
-        and few <= FEW_COLUMNS
-        and many >= FEW_TILES * 64
+        and few <= FEW_FOR_WEIGHTS
+        and many >= MANY_WEIGHTS
     )
 
 
