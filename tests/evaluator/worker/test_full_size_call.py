@@ -75,7 +75,7 @@ def test_where_there_is_no_sample_the_reason_is_told(sample, judge, line, missin
 
 @pytest.mark.long
 def test_a_call_that_does_not_end_is_ended(sample, judge, monkeypatch):
-    monkeypatch.setattr(sampling, "DEADLINE_S", 3.0)
+    monkeypatch.setattr(sampling, "deadline_s", lambda: 3.0)  # of an idle machine and of a busy one
     found = sample(
         "relu",
         judge.source("relu").replace("        y = torch", "        while True: pass\n        y = torch"),
