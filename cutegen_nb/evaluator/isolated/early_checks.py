@@ -24,8 +24,10 @@ from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding, reconciled
 from cutegen_nb.evaluator.process.early_task import EarlyTask
 from cutegen_nb.evaluator.process.pool import Workers
 
-_LEAST_CPUS = 4
-"""CPUs from which on the checks start early; on fewer they would slow the candidate's own process."""
+_LEAST_CPUS_ON_GPU = 4
+"""CPUs from which on the checks start early on a GPU; on fewer they would slow its compilation."""
+_LEAST_CPUS_ON_SIMULATOR = 2
+"""The same on the simulator: one process runs beside the candidate's own, and nothing is timed."""
 _COPIES = 24
 """Times that a call's inputs, parameters and outputs must fit into the GPU's memory for an early start.
 
@@ -40,7 +42,8 @@ def has_room(device: Device, least_bytes: int) -> bool:
     """Return whether CPUs and the GPU's memory allow the checks to run beside the candidate's own process."""
     simulated = device.kind is DeviceKind.SIMULATOR
     fits = simulated or _COPIES * least_bytes <= device.memory_bytes
-    return fits and len(os.sched_getaffinity(0)) >= _LEAST_CPUS
+    least = _LEAST_CPUS_ON_SIMULATOR if simulated else _LEAST_CPUS_ON_GPU
+    return fits and len(os.sched_getaffinity(0)) >= least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

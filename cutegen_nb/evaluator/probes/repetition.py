@@ -14,8 +14,10 @@ from cutegen_nb.evaluator.probes.probe import Expected, Probe, decide, expected_
 from cutegen_nb.evaluator.trial.evidence import Ending
 from cutegen_nb.evaluator.trial.trial import Trial
 
-_CALLS = {Tier.B: 24, Tier.C: 120}
-"""Calls by tier."""
+_CALLS_ON_GPU = {Tier.B: 24, Tier.C: 120}
+"""Calls by tier on a GPU."""
+_CALLS_ON_SIMULATOR = {Tier.B: 8, Tier.C: 40}
+"""Calls by tier on the simulator, which finds a race in the first one: only kept state is left to show."""
 _LEAN = 2
 """Calls if calls are dear, in any tier."""
 _Answered = tuple[list[Any], Expected]
@@ -29,7 +31,8 @@ def many_calls(trial: Trial) -> Ending | None:
     """
     state = trial.state
     sets: list[_Answered] = []
-    wanted, done, why = _LEAN if state.lean else _CALLS[trial.task.tier], 0, "no time left"
+    usual = _CALLS_ON_GPU if trial.ground.simulation is None else _CALLS_ON_SIMULATOR
+    wanted, done, why = _LEAN if state.lean else usual[trial.task.tier], 0, "no time left"
     while done < wanted and state.time_left(MANY_CALLS):
         if state.lean:
             sets.clear()

@@ -19,7 +19,7 @@ import torch
 
 from cutegen_nb.analysis.problem.workload import count_flops
 from cutegen_nb.core.errors import EvaluatorError, ProblemError
-from cutegen_nb.core.evaluation import Judged, Verdict
+from cutegen_nb.core.evaluation import Judged, Tier, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.ports import Progress
 from cutegen_nb.core.problem import Rewrite
@@ -45,8 +45,8 @@ _LEAST_STRETCH = 4.0
 _MOST_ELEMENTS = 1 << 26
 """Elements of the first input on a GPU (64 Mi) above which the other extents are made smaller."""
 _LEAN = 1
-"""Sizes that do not decide the verdict and are tried on a GPU, or if calls are dear. Each compiles the kernel
-once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
+"""Sizes that do not decide the verdict and are tried on a GPU, below tier C, or if calls are dear. Each
+compiles the kernel once more: the three of a fused problem took 7 to 11 s of a verdict's 20 on an H100."""
 _RIGHT = "right"
 """Note on a size at which the candidate was right."""
 _FAULTED = "faulted"
@@ -87,8 +87,7 @@ def shapes(
         if (size.nearer and came_nearer) or size.values in right:
             continue  # several thresholds of a source may ask for one size
         others += not size.decides
-        lean = trial.state.lean or trial.ground.simulation is None
-        if lean and not size.decides and others > _LEAN:
+        if _is_lean(trial) and not size.decides and others > _LEAN:
             continue
         if not trial.state.time_left(SHAPES, decides=size.decides):
             notes.append(f"{size.words}: {_NO_TIME}")
@@ -112,6 +111,10 @@ def shapes(
     elif SHAPES.name not in trial.state.results:
         trial.state.ran(SHAPES, "; ".join(notes))
     return None
+
+
+def _is_lean(trial: Trial) -> bool:
+    return trial.state.lean or trial.ground.simulation is None or trial.task.tier is not Tier.C
 
 
 def _sizes(trial: Trial, inputs_now: Sequence[Sequence[int]]) -> list[ProblemSize]:

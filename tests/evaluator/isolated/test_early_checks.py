@@ -16,7 +16,6 @@ from cutegen_nb.core.finding import Finding
 from cutegen_nb.evaluator import evaluator as evaluators
 from cutegen_nb.evaluator.catalog.check import NO_MEMORY
 from cutegen_nb.evaluator.catalog.integrity import OUTSIDE
-from cutegen_nb.evaluator.isolated import early_checks
 from cutegen_nb.evaluator.isolated.early_checks import EarlyChecks, has_room
 from cutegen_nb.evaluator.isolated.reconcile import IsolatedFinding
 from cutegen_nb.evaluator.process import process_tree
@@ -48,9 +47,10 @@ def test_they_start_early_where_cpus_and_memory_allow(monkeypatch, cpus, size, r
     assert has_room(GPU, size) is room
 
 
-def test_the_simulator_needs_no_memory_of_a_gpu(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
-    assert has_room(replace(GPU, kind=DeviceKind.SIMULATOR, memory_bytes=0), 1 << 40)
+@pytest.mark.parametrize(("cpus", "room"), [(2, True), (1, False)])
+def test_the_simulator_needs_two_cpus_and_no_memory_of_a_gpu(monkeypatch, cpus, room):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
+    assert has_room(replace(GPU, kind=DeviceKind.SIMULATOR, memory_bytes=0), 1 << 40) is room
 
 
 @pytest.fixture
@@ -65,7 +65,6 @@ def early(judge, monkeypatch):
         begin(task)
 
     monkeypatch.setattr(EarlyTask, "begin", noted)
-    monkeypatch.setattr(early_checks, "_LEAST_CPUS", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     judge.began = began
     return judge

@@ -36,6 +36,7 @@ def trial():
 
     return SimpleNamespace(
         state=state,
+        ground=SimpleNamespace(simulation=object()),
         task=SimpleNamespace(tier=Tier.B, longest_sum=1),
         reference=torch.nn.ReLU(),
         secret_seed=iter(range(100)).__next__,
@@ -60,9 +61,11 @@ def probed(trial, monkeypatch):
     return seen
 
 
-def test_cheap_calls_alternate_between_two_sets_of_inputs(trial, probed):
+@pytest.mark.parametrize(("simulation", "calls"), [(object(), 8), (None, 24)], ids=["simulator", "GPU"])
+def test_cheap_calls_alternate_between_two_sets_of_inputs(trial, probed, simulation, calls):
+    trial.ground.simulation = simulation
     assert repetition.many_calls(trial) is None
-    assert (probed.calls, probed.most, len(trial.drawn)) == (24, 2, 2)
+    assert (probed.calls, probed.most, len(trial.drawn)) == (calls, 2, 2)
 
 
 def test_dear_calls_hold_one_set_of_inputs_at_a_time(trial, probed):

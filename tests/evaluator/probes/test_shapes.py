@@ -27,7 +27,7 @@ return self.launch(x, torch.empty_like(x))
 @pytest.fixture(scope="module")
 def flagged(judge, make_candidate, make_problem):
     source = make_candidate(REFUSES_ONE_ROW, FOR_ONE_WIDTH)
-    return source, judge(make_problem(), source, Tier.B)
+    return source, judge(make_problem(), source, Tier.C)
 
 
 @pytest.mark.long
@@ -60,7 +60,7 @@ def test_wrong_values_at_another_size_are_a_flag(judge, make_candidate, make_pro
     wrong = REFUSES_ONE_ROW.replace(
         'raise ValueError("no single row")', "return self.launch(x + 1, torch.empty_like(x))"
     )
-    evaluation = judge(make_problem(), make_candidate(wrong), Tier.B)
+    evaluation = judge(make_problem(), make_candidate(wrong), Tier.C)
     assert evaluation.passed, evaluation.summary
     assert [item.kind for item in evaluation.findings if item.severity is Severity.FLAG] == [
         "wrong-at-another-shape"
@@ -68,19 +68,23 @@ def test_wrong_values_at_another_size_are_a_flag(judge, make_candidate, make_pro
     assert evaluation.findings[0].message.startswith("With 37 made 1: Output 0 of shape (1, 61) is wrong")
 
 
-def test_a_size_that_was_right_is_not_tried_again_for_another_threshold(monkeypatch):
+@pytest.mark.parametrize(("tier", "others"), [(Tier.B, 1), (Tier.C, 2)])
+def test_a_size_that_was_right_is_not_tried_again_for_another_threshold(monkeypatch, tier, others):
     noted = []
     state = SimpleNamespace(
         lean=False, time_left=lambda *_, **__: True, results={}, ran=lambda _, note: noted.append(note)
     )
-    trial = SimpleNamespace(state=state, ground=SimpleNamespace(simulation=object()))
+    trial = SimpleNamespace(
+        state=state, task=SimpleNamespace(tier=tier), ground=SimpleNamespace(simulation=object())
+    )
     sizes = [
         ProblemSize(words="61 made 122", values={61: 122}, decides=True, nearer=True),
         ProblemSize(words="61 made 122, from the source's 100", values={61: 122}, decides=True),
         ProblemSize(words="61 made 60", values={61: 60}),
+        ProblemSize(words="37 made 1", values={37: 1}),
     ]
-    answers = {"61 made 122": "right", "61 made 60": "wrong"}
+    answers = {"61 made 122": "right", "61 made 60": "wrong", "37 made 1": "wrong"}
     monkeypatch.setattr(shapes, "_sizes", lambda *_: sizes)
     monkeypatch.setattr(shapes, "_one", lambda _, __, size, ___: (answers[size.words], None))
     assert shapes.shapes(trial, None, [[37, 61]]) is None
-    assert noted == ["61 made 122: right; 61 made 60: wrong"]
+    assert noted == ["; ".join(["61 made 122: right", "61 made 60: wrong", "37 made 1: wrong"][: 1 + others])]
