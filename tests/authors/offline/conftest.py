@@ -1,10 +1,12 @@
 """Traced problems for tests of the offline author's parts."""
 
 import pytest
+import torch
 
 from cutegen_nb.authors.offline.fused.texts import texts
 from cutegen_nb.authors.offline.fused.variants import SIMPLEST, fold
 from cutegen_nb.authors.offline.graph.reading import read
+from cutegen_nb.core.graph import Ref
 from cutegen_nb.core.problem import Problem, ProblemForm
 from cutegen_nb.evaluator.problem.trace import trace_facts
 
@@ -41,3 +43,24 @@ def emitted(traced):
         return plan, [text for _, group in groups for text in group]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def computed():
+    """Outputs of a graph on given inputs, by PyTorch's own operations."""
+
+    def outputs(graph, given):
+        known = {value.name: tensor for value, tensor in zip(graph.inputs, given, strict=True)}
+
+        def value(argument):
+            if isinstance(argument, Ref):
+                return known[argument.name]
+            return [value(one) for one in argument] if isinstance(argument, tuple) else argument
+
+        for node in graph.nodes:
+            _, name, overload = node.op.split(".")
+            operation = getattr(getattr(torch.ops.aten, name), overload)
+            known[node.name] = operation(*map(value, node.args), **{k: value(v) for k, v in node.kwargs})
+        return [known[ref.name] for ref in graph.outputs]
+
+    return outputs

@@ -18,6 +18,8 @@ LARGEST_DENOMINATOR = 64
 """Largest denominator of a number that is recognised as a share of an extent."""
 LARGEST_PRODUCT = 4
 """Largest number of extents tried together when a number has to be recognised as their product."""
+MOST_TIMES, MOST_MORE = 4, 64
+"""Largest factor and largest difference of a number that is recognised as an extent times one and another."""
 MANY_DIMS = 40
 """Number of extents above which a product over a constant has two factors at most: four take minutes."""
 
@@ -112,7 +114,7 @@ class Sizes:
                 if extent.divides(whole) and whole.full // extent.full == whole.scaled // extent.scaled:
                     return f"{' * '.join(name for name, _ in chosen)} // {whole.full // extent.full}"
         for name, size in dims:
-            share = _share(extent, size)
+            share = _share(extent, size) or _line(extent, size)
             if share is not None:
                 return share.format(name)
         raise Declined(f"the offline author cannot compute the size {extent.full} from the inputs' sizes")
@@ -158,6 +160,18 @@ def _share(extent: Extent, size: Extent) -> str | None:
         return None
     divided = "" if share.denominator == 1 else f" // {share.denominator}"
     return f"{share.numerator} * {{}}{divided}"
+
+
+def _line(extent: Extent, size: Extent) -> str | None:
+    """Expression for a few times another extent and a few more, such as a convolution's outputs."""
+    if size.full == size.scaled:
+        return None
+    times = Fraction(extent.full - extent.scaled, size.full - size.scaled)
+    more = extent.full - times * size.full
+    if times.denominator != 1 or not 1 <= times <= MOST_TIMES or abs(more) > MOST_MORE:
+        return None
+    text = "{}" if times == 1 else f"{times} * {{}}"
+    return f"{text} {'+' if more > 0 else '-'} {abs(more)}"
 
 
 def _factor(text: str) -> str:

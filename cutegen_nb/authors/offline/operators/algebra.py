@@ -1,13 +1,18 @@
-"""Identity of algebra: the sum of what a product computed is a product of sums."""
+"""Identities of algebra: the sum of what a product or a convolution computed is one of sums."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from cutegen_nb.analysis.problem.workload import base_name, operands
-from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
+from cutegen_nb.authors.offline.graph.builder import GraphBuilder
+from cutegen_nb.authors.offline.operators.convolution.sums import (
+    POOLINGS,
+    pooled_convolution,
+    summed_convolution,
+)
+from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 from cutegen_nb.core.problem import ProblemFacts, WorkloadClass
 from cutegen_nb.core.strategy import Condition, Strategy, lowers
 
@@ -16,33 +21,49 @@ ALGEBRA = "algebra-first"
 ALGEBRA_STRATEGY = Strategy(
     name=ALGEBRA,
     statement="Sum before the product: the sum of a product's outputs over its columns is a product with the "
-    "sum of the weights' columns, since all steps between the two are linear. The large product falls away, "
-    "and each number is read once. Rounding differs from the reference's, as in any other order of the sum.",
+    "sum of the weights' columns, the mean of a convolution over an extent is a product or convolution of "
+    "sums, and average pooling of one is a convolution with a larger step, since all steps between the two "
+    "are linear. Most of the arithmetic falls away. Rounding differs from the reference's, as in any other "
+    "order of the sum.",
     classes=(WorkloadClass.FUSED,),
     requires=(Condition.SHORTCUT,),
     effects=lowers("warp_instructions", "gmem_load_sectors", "latency_ms"),
     source="library",
 )
-"""Strategy of a graph that sums over what a product computed."""
+"""Strategy of a graph that sums over what a product or a convolution computed."""
 
 
 def with_sums_first(facts: ProblemFacts) -> ProblemFacts | None:
-    """Return the problem with the first such sum taken of a product's factors; None where there is none."""
-    full, scaled = _rewritten(facts.full.graph), _rewritten(facts.scaled.graph)
-    if full is None or scaled is None:
+    """Return the problem with every such sum taken of factors; None where there is none at either size."""
+    full, scaled = (_rewritten(size.graph) for size in (facts.full, facts.scaled))
+    if full is facts.full.graph or _operations(full) != _operations(scaled):
         return None
     return replace(facts, full=replace(facts.full, graph=full), scaled=replace(facts.scaled, graph=scaled))
 
 
-def _rewritten(graph: Graph) -> Graph | None:
+def _rewritten(graph: Graph) -> Graph:
+    """Return the graph with sums first, as often as an identity applies; the graph itself if none does."""
     for place, node in enumerate(graph.nodes):
-        if base_name(node.op) in {"sum", "mean"} and not node.kwargs:
-            found = _Sum(graph, node).nodes()
-            if found:
-                return _living(
-                    replace(graph, nodes=(*graph.nodes[:place], *found, *graph.nodes[place + 1 :]))
-                )
-    return None
+        found = _instead_of(graph, node)
+        if found:
+            nodes = (*graph.nodes[:place], *found, *graph.nodes[place + 1 :])
+            return _rewritten(_living(replace(graph, nodes=nodes)))
+    return graph
+
+
+def _instead_of(graph: Graph, node: Node) -> list[Node]:
+    """Return the nodes that replace a sum or pooling, the last by its name; empty if no identity applies."""
+    if node.kwargs:
+        return []
+    name = base_name(node.op)
+    if name in {"sum", "mean"}:
+        return _Sum(graph, node).nodes()
+    return pooled_convolution(graph, node) if name in POOLINGS else []
+
+
+def _operations(graph: Graph) -> list[tuple[str, str]]:
+    """Names and operations of the nodes; at a small size an edge may be missing that the full size has."""
+    return [(node.name, node.op) for node in graph.nodes]
 
 
 def _living(graph: Graph) -> Graph:
@@ -60,7 +81,7 @@ class _Sum:
     def __init__(self, graph: Graph, node: Node) -> None:
         self._graph = graph
         self._node = node
-        self._new: list[Node] = []
+        self._build = GraphBuilder(graph)
         self._dims: tuple[int, ...] = ()
         self._shape: tuple[int, ...] = ()
 
@@ -75,10 +96,9 @@ class _Sum:
         if found is None:
             return []
         if base_name(self._node.op) == "mean":
-            found = self._number("div", found, self._count())
-        if self._spec(found).shape != self._node.outputs[0].shape:
-            found = self._view(found, self._node.outputs[0].shape)
-        *before, last = self._new
+            found = self._build.numbers("div", found, (self._shape[dim] for dim in self._dims))
+        self._build.view(found, self._node.outputs[0].shape)
+        *before, last = self._build.nodes
         return [*before, replace(last, name=self._node.name)]
 
     def _summed(self, ref: Ref) -> Ref | None:
@@ -97,6 +117,8 @@ class _Sum:
         name = base_name(node.op)
         if name == "mm":
             return self._of_product(*operands(node))
+        if name == "convolution":
+            return summed_convolution(self._build, node, self._dims)
         if name in {"mul", "div"}:
             return self._scaled(node, name)
         if name in {"add", "sub"}:
@@ -105,12 +127,12 @@ class _Sum:
 
     def _of_product(self, left: Ref, right: Ref) -> Ref | None:
         if self._dims == (1,):
-            right = self._total(right, (1,))
+            right = self._build.total(right, (1,))
         elif self._dims == (0,):
-            left = self._total(left, (0,))
+            left = self._build.total(left, (0,))
         else:
             return None
-        return self._product(left, right)
+        return self._build.product(left, right)
 
     def _scaled(self, node: Node, name: str) -> Ref | None:
         """Scale the sum, where the factor is the same for all that is summed."""
@@ -118,7 +140,7 @@ class _Sum:
         for value, factor in ((first, second), (second, first))[: 2 if name == "mul" else 1]:
             found = self._summed(value) if isinstance(value, Ref) and not self._varies(factor) else None
             if found is not None:
-                return self._add(node.op, (found, factor))
+                return self._build.step(node.op, (found, factor))
         return None
 
     def _added(self, node: Node) -> Ref | None:
@@ -127,24 +149,24 @@ class _Sum:
         if not any(sums):
             return None
         found = (total or self._repeated(value) for total, value in zip(sums, node.args, strict=True))
-        return self._add(node.op, tuple(found))
+        return self._build.step(node.op, tuple(found))
 
     def _repeated(self, value: Argument) -> Argument:
         """Sum an addend over the summed dimensions, those along which it is broadcast too."""
         if not isinstance(value, Ref):
             assert isinstance(value, int | float)
             return value * self._count()
-        shape = self._spec(value).shape
+        shape = self._build.spec(value).shape
         ahead = len(self._shape) - len(shape)
         own = tuple(dim - ahead for dim in self._dims if dim >= ahead and shape[dim - ahead] > 1)
-        total = self._total(value, own) if own else value
-        times = self._count() // math.prod(shape[dim] for dim in own)
-        return self._number("mul", total, times) if times > 1 else total
+        total = self._build.total(value, own) if own else value
+        others = (self._shape[dim] for dim in self._dims if dim - ahead not in own)
+        return self._build.numbers("mul", total, others)
 
     def _varies(self, factor: Argument) -> bool:
         if not isinstance(factor, Ref):
             return False
-        shape = self._spec(factor).shape
+        shape = self._build.spec(factor).shape
         ahead = len(self._shape) - len(shape)
         return any(dim >= ahead and shape[dim - ahead] > 1 for dim in self._dims)
 
@@ -155,41 +177,3 @@ class _Sum:
 
     def _count(self) -> int:
         return math.prod(self._shape[dim] for dim in self._dims)
-
-    def _total(self, ref: Ref, dims: tuple[int, ...]) -> Ref:
-        spec = self._spec(ref)
-        shape = tuple(1 if dim in dims else extent for dim, extent in enumerate(spec.shape))
-        return self._put(f"{ref.name}_total", "aten.sum.dim_IntList", (ref, dims, True), shape)
-
-    def _product(self, left: Ref, right: Ref) -> Ref:
-        shape = (self._spec(left).shape[0], self._spec(right).shape[1])
-        return self._put("product", "aten.mm.default", (left, right), shape)
-
-    def _number(self, op: str, ref: Ref, number: int) -> Ref:
-        return self._put(op, f"aten.{op}.Tensor", (ref, number), self._spec(ref).shape)
-
-    def _view(self, ref: Ref, shape: Iterable[int]) -> Ref:
-        return self._put("viewed", "aten.view.default", (ref, tuple(shape)), tuple(shape))
-
-    def _add(self, op: str, args: tuple[Argument, ...]) -> Ref:
-        """Add an element-wise node, whose operands are broadcast."""
-        shapes = [self._spec(one).shape for one in args if isinstance(one, Ref)]
-        rank = max(map(len, shapes))
-        wide = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-        return self._put("step", op, args, tuple(max(extents) for extents in zip(*wide, strict=True)))
-
-    def _put(self, name: str, op: str, args: tuple[Argument, ...], shape: tuple[int, ...]) -> Ref:
-        strides = tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
-        spec = TensorSpec(shape=shape, dtype="float32", strides=strides)
-        taken = {
-            value.name for value in (*self._graph.inputs, *self._graph.parameters, *self._graph.constants)
-        }
-        taken |= {node.name for node in (*self._graph.nodes, *self._new)}
-        while name in taken:
-            name += "_"
-        self._new.append(Node(name=name, op=op, args=args, kwargs=(), outputs=(spec,)))
-        return Ref(name)
-
-    def _spec(self, ref: Ref) -> TensorSpec:
-        own = next((node for node in self._new if node.name == ref.name), None)
-        return own.outputs[0] if own else self._graph.spec(ref)

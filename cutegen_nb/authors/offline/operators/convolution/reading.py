@@ -38,27 +38,33 @@ def convolutions(graph: Graph) -> tuple[OperatorMatch, ...]:
 
 
 def _match(graph: Graph, node: Node) -> OperatorMatch | None:
-    x, weight, bias, stride, padding, dilation, transposed, more, groups = node.args
-    operands = tuple(ref for ref in (x, weight, bias) if isinstance(ref, Ref))
+    operands = tuple(ref for ref in node.args[:3] if isinstance(ref, Ref))
     specs = [graph.spec(ref) for ref in operands]
     rank = len(specs[0].shape)
     one_dtype = {spec.dtype for spec in specs} == {node.outputs[0].dtype}
     if not one_dtype or specs[0].dtype not in _DTYPES or not _LEAST_RANK <= rank <= _MOST_RANK:
         return None
-    assert isinstance(groups, int)
-    channels = specs[0].shape[1]
-    if not transposed and groups > 1 and groups == channels == node.outputs[0].shape[1]:
+    attributes = numbers_of(node)
+    groups, channels = attributes.groups, specs[0].shape[1]
+    if not attributes.transposed and groups > 1 and groups == channels == node.outputs[0].shape[1]:
         return None
-    attributes = Convolution(
-        stride=_numbers(stride, rank - 2),
-        padding=_numbers(padding, rank - 2),
-        dilation=_numbers(dilation, rank - 2),
-        output_padding=_numbers(more, rank - 2),
-        transposed=bool(transposed),
-        groups=groups,
-    )
     return OperatorMatch(
         nodes=frozenset({node.name}), result=Ref(node.name), operands=operands, attributes=attributes
+    )
+
+
+def numbers_of(node: Node) -> Convolution:
+    """Read the numbers of an ``aten.convolution``."""
+    spatial = len(node.outputs[0].shape) - 2
+    stride, padding, dilation, transposed, more, groups = node.args[3:]
+    assert isinstance(groups, int)
+    return Convolution(
+        stride=_numbers(stride, spatial),
+        padding=_numbers(padding, spatial),
+        dilation=_numbers(dilation, spatial),
+        output_padding=_numbers(more, spatial),
+        transposed=bool(transposed),
+        groups=groups,
     )
 
 

@@ -6,14 +6,14 @@ state makes the steps wait for one another: the products with the inputs of all 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cutegen_nb.analysis.problem.workload import operands, refs_in
+from cutegen_nb.analysis.problem.workload import operands
 from cutegen_nb.authors.offline.expressions.pointwise import short_name
+from cutegen_nb.authors.offline.graph.builder import GraphBuilder
 from cutegen_nb.core.errors import Declined
-from cutegen_nb.core.graph import Argument, Graph, Node, Ref, TensorSpec
+from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 from cutegen_nb.core.problem import ProblemFacts
 
 KINDS: Mapping[str, tuple[str, int]] = {
@@ -97,11 +97,7 @@ class _Apart:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._nodes: list[Node] = []
-        self._specs: dict[str, tuple[TensorSpec, ...]] = {
-            value.name: (value.spec,) for value in (*graph.inputs, *graph.parameters, *graph.constants)
-        }
-        self._specs |= {node.name: node.outputs for node in graph.nodes}
+        self._build = GraphBuilder(graph)
         self._put_for: dict[Ref, Ref] = {}
         self._read = {ref for node in graph.nodes for ref in operands(node)} | set(graph.outputs)
 
@@ -113,9 +109,9 @@ class _Apart:
                 continue
             args = tuple(self._kept(value) for value in node.args)
             kwargs = tuple((key, self._kept(value)) for key, value in node.kwargs)
-            self._nodes.append(replace(node, args=args, kwargs=kwargs))
+            self._build.nodes.append(replace(node, args=args, kwargs=kwargs))
         outputs = tuple(self._put_for.get(ref, ref) for ref in self._graph.outputs)
-        return replace(self._graph, nodes=tuple(self._nodes), outputs=outputs)
+        return replace(self._graph, nodes=tuple(self._build.nodes), outputs=outputs)
 
     def _kept(self, value: Argument) -> Argument:
         """Operand with the new references in place of the old."""
@@ -126,17 +122,16 @@ class _Apart:
     def _take_apart(self, node: Node) -> None:
         found = _layers(self._graph, node)
         value = self._put_for.get(found.given, found.given)
-        first, second, _ = self._spec(value).shape
-        units = self._spec(found.states[0]).shape[-1]
+        first, second, _ = self._build.spec(value).shape
+        units = self._build.spec(found.states[0]).shape[-1]
         shape = (first, second, found.directions * units)
         last: list[list[Ref]] = [[], []]
         for layer in range(found.layers):
             value = self._steps(node, found, layer, value)
             if self._has_cells(node, found):
                 value, cells = self._with_cells_apart(value, first * second, shape)
-                last[1] += [
-                    self._slice(cells, 1, at * units, (at + 1) * units) for at in range(found.directions)
-                ]
+                places = [at * units for at in range(found.directions)]
+                last[1] += [self._build.slice(cells, 1, place, place + units) for place in places]
             if Ref(node.name, 1) in self._read:
                 last[0] += self._last(found, value, units)
         self._put_for[Ref(node.name)] = value
@@ -146,33 +141,32 @@ class _Apart:
 
     def _with_cells_apart(self, stored: Ref, rows: int, shape: tuple[int, ...]) -> tuple[Ref, Ref]:
         """Divide what the loop stored into the results of the steps and the last states of the cells."""
-        value = self._view(self._slice(stored, 0, 0, rows), shape)
-        return value, self._slice(stored, 0, rows, self._spec(stored).shape[0])
+        value = self._build.view(self._build.slice(stored, 0, 0, rows), shape)
+        return value, self._build.slice(stored, 0, rows, self._build.spec(stored).shape[0])
 
     def _steps(self, node: Node, found: _Layers, layer: int, value: Ref) -> Ref:
         """Add the products with a layer's inputs, and the loop over its steps in all directions."""
         weights = found.of(layer)
-        first, second, width = self._spec(value).shape
+        first, second, width = self._build.spec(value).shape
         rows = first * second
         # All steps of all rows of the batch are rows of one matrix, in the order of the given tensor.
-        matrix = self._view(value, (rows, width))
+        matrix = self._build.view(value, (rows, width))
         products = []
         for of_input, *_ in weights:
-            wide = self._spec(of_input).shape
-            turned = self._put("turned", "aten.permute.default", (of_input, (1, 0)), wide[::-1])
-            products.append(self._put("gates", "aten.mm.default", (matrix, turned), (rows, wide[0])))
+            turned = self._build.permute(of_input, (1, 0))
+            products.append(self._build.product(matrix, turned, "gates"))
         states = [
-            self._slice(state, 0, layer * found.directions, (layer + 1) * found.directions)
+            self._build.slice(state, 0, layer * found.directions, (layer + 1) * found.directions)
             for state in (self._put_for.get(ref, ref) for ref in found.states)
         ]
-        _, batch, units = self._spec(states[0]).shape
+        _, batch, units = self._build.spec(states[0]).shape
         cells = self._has_cells(node, found)
         settings = (found.directions, found.batch_first, found.biases, cells)
         outputs = found.directions * units
         # The last states of the cells lie behind the results of all steps.
         shape = (rows + batch, outputs) if cells else (first, second, outputs)
         tensors = (*products, *(ref for one in weights for ref in one[1:]), *states)
-        return self._put("steps", STEPS + found.kind, (tensors, *settings), shape)
+        return self._build.put("steps", STEPS + found.kind, (tensors, *settings), shape)
 
     def _has_cells(self, node: Node, found: _Layers) -> bool:
         """Return whether the last states of an LSTM's cells are read."""
@@ -183,42 +177,12 @@ class _Apart:
         made = []
         for direction in range(found.directions):
             dim = int(found.batch_first)
-            batch, width = self._spec(value).shape[1 - dim], self._spec(value).shape[2]
+            batch, width = self._build.spec(value).shape[1 - dim], self._build.spec(value).shape[2]
             place = -1 if direction == 0 else 0
-            state = self._put("last", "aten.select.int", (value, dim, place), (batch, width))
-            made.append(self._slice(state, 1, direction * units, (direction + 1) * units))
+            state = self._build.put("last", "aten.select.int", (value, dim, place), (batch, width))
+            made.append(self._build.slice(state, 1, direction * units, (direction + 1) * units))
         return made
 
     def _stacked(self, states: list[Ref]) -> Ref:
-        batch, units = self._spec(states[0]).shape
-        parts = tuple(self._view(state, (1, batch, units)) for state in states)
-        if len(parts) == 1:
-            return parts[0]
-        return self._put("stacked", "aten.cat.default", (parts, 0), (len(parts), batch, units))
-
-    def _view(self, ref: Ref, shape: tuple[int, ...]) -> Ref:
-        if self._spec(ref).shape == shape:
-            return ref
-        return self._put("viewed", "aten.view.default", (ref, shape), shape)
-
-    def _slice(self, ref: Ref, dim: int, begin: int, end: int) -> Ref:
-        shape = self._spec(ref).shape
-        if (begin, end) == (0, shape[dim]):
-            return ref
-        shape = (*shape[:dim], end - begin, *shape[dim + 1 :])
-        return self._put("sliced", "aten.slice.Tensor", (ref, dim, begin, end, 1), shape)
-
-    def _put(self, name: str, op: str, args: tuple[Argument, ...], shape: tuple[int, ...]) -> Ref:
-        strides = tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
-        first = refs_in(args)[0]
-        spec = TensorSpec(shape=shape, dtype=self._spec(first).dtype, strides=strides)
-        number, wanted = 1, name
-        while wanted in self._specs:
-            number += 1
-            wanted = f"{name}_{number}"
-        self._specs[wanted] = (spec,)
-        self._nodes.append(Node(name=wanted, op=op, args=args, kwargs=(), outputs=(spec,)))
-        return Ref(wanted)
-
-    def _spec(self, ref: Ref) -> TensorSpec:
-        return self._specs[ref.name][ref.index]
+        batch, units = self._build.spec(states[0]).shape
+        return self._build.cat((self._build.view(state, (1, batch, units)) for state in states), 0, "stacked")
