@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all their own set-up: they need Python 3.11 or newer with pip, and nothing else.
+# `make demo` and `make test` do all their own set-up: they need Python 3.11 or 3.12 with pip, and nothing else.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

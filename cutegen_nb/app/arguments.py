@@ -243,8 +243,8 @@ LIMITS = (
     argument(
         "--schedule",
         choices=[item.value for item in Schedule],
-        help="plateau: a stage ends after rounds without a gain; paper: at CuTeGen's fixed depth; never: as "
-        "plateau, without counters by line; start: with them from the first passing kernel on",
+        help="when the author sees counters by line. plateau: after rounds without a gain; paper: at "
+        "CuTeGen's fixed depth; start: from the first passing kernel on; never (default: plateau)",
     ),
     argument(
         "--plateau",

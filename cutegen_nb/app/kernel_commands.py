@@ -66,7 +66,8 @@ KERNEL_COMMANDS: tuple[Command, ...] = (
             ),
             TIER.but(
                 default=Tier.A.value,
-                help="how closely to look: A as every round, B before it may become best, C before an export",
+                help="how closely to look: A as every round, B before it may become best, C before an export "
+                "(default: A)",
             ),
             LIBRARY,
             DEVICE,

@@ -34,7 +34,9 @@ _, _MODEL, _BASE_URL, _ = AUTHOR
 _ROUNDS = ROUNDS.but(
     help=f"rounds at most (default: {DEFAULT_ROUNDS}; in a population as many as its epochs need)"
 )
-_POLICY = POLICY.but(default="auto", help="who decides: auto, or ask at the terminal")
+_POLICY = POLICY.but(
+    default="auto", help="who decides: auto by the figures, or ask at the terminal (default: auto)"
+)
 _REFINING = (
     *AUTHOR,
     _ROUNDS,
@@ -57,8 +59,8 @@ _MAGIC_REFINING = (
     DEVICE,
     TARGET,
     ROUNDS.but(
-        help=f"rounds at most (default: {DEFAULT_ROUNDS}, as many as a population's epochs need, or as many "
-        "as a session has that is taken up)"
+        help=f"rounds at most (default: {DEFAULT_ROUNDS}; in a population as many as its epochs need; for a "
+        "stored session as many as it had)"
     ),
     _ASKED,
     STORE,
@@ -135,14 +137,14 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="approve",
-        summary="Send the prompt, build on the revision, or go on with the members of an epoch.",
+        summary="Send the request, build on the revision, or go on with the members of an epoch.",
         magic=(
             NAME,
             argument(
                 "--predict",
                 default="",
                 metavar="WORDS",
-                help='at a prompt: your prediction, as "gmem_sectors down 75 %%"; the ledger scores it',
+                help='at a request: your prediction, as "gmem_sectors down 75 %%"; the ledger scores it',
             ),
         ),
         words="kept with the decision",
@@ -167,7 +169,7 @@ SESSION_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="edit",
-        summary="Put the prompt or the kernel into a new cell to edit, or take it from a file.",
+        summary="Put the request or the kernel into a new cell to edit, or take it from a file.",
         magic=(
             NAME,
             argument("file", nargs="?", metavar="FILE", help="the new text (default: a new cell)"),

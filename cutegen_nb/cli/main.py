@@ -145,7 +145,12 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
             simulate.describe(made)
         add_arguments(made, item.arguments or ())
         parsers[item.name] = made
-    adding.add_parser(_DEV, prog=f"cutegen-nb {_DEV}", help="List the other commands.", add_help=False)
+    adding.add_parser(
+        _DEV,
+        prog=f"cutegen-nb {_DEV}",
+        help="List the other commands (merge, mark, strategies …).",
+        add_help=False,
+    )
     return parser, parsers
 
 
@@ -154,7 +159,13 @@ def _dev_help() -> str:
     others = [item for item in command_line_commands() if not item.everyday]
     lines = [f"  {item.name:<14}{item.summary}" for item in others]
     return "\n".join(
-        ["usage: cutegen-nb dev COMMAND", "", *lines, "", "`cutegen-nb dev COMMAND --help` explains one."]
+        [
+            "usage: cutegen-nb dev COMMAND",
+            "",
+            *lines,
+            "",
+            "`cutegen-nb COMMAND --help` explains one; `dev` may be left out.",
+        ]
     )
 
 

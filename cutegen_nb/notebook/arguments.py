@@ -70,7 +70,7 @@ def _cell_parser() -> _Parser:
         "Refine the problem in this cell: a KernelBench file (Model, get_inputs, get_init_inputs), or a "
         "function\nand get_inputs. The session becomes a variable under its name.",
         "`%%cutegen edit`, `steer` and `reject` take the cell as the text of a decision,\n"
-        "`%%cutegen reply` as the reply of a model to which you carried the prompt (--author manual).\n"
+        "`%%cutegen reply` as the reply of a model to which you carried the request (--author manual).\n"
         "`%%cutegen check NAME` checks the cell as the answer to an exercise of the lessons.",
     )
     add_arguments(made, CELL_ARGUMENTS)
