@@ -64,16 +64,17 @@ class OfflineAuthor:
         applied = (*before, *self._new_steps(strategy, before, session)) if strategy else before
         writer = self._writer(session.facts, session.problem.library)
         written = writer.write(session.problem, session.facts, applied)
-        source, answer = _as_asked(written.source, prompt, session, writer)
-        kept = ""
+        source, kept = _as_before(written.source, prompt, session, writer), ""
         if strategy is not None and prompt.parent and is_edited(prompt.parent, session):
             bare = writer.write(session.problem, session.facts, before).source
             unedited = _as_before(bare, prompt, session, writer)
             source, place = with_edits(unedited, source, prompt.parent.source)
             if place:
-                reason = f"it changes {place} of the kernel, which a person has edited"
+                reason = f"its change of {place} and a person's edit there cannot both be made"
                 return Reply(text=_ended(reason), usage=Usage())
             kept = "The person's edits are kept."
+        # Today's words come last: they may change a line that an earlier edit is about.
+        source, answer = _as_asked(source, prompt, session, writer)
         if strategy is not None and prompt.parent and same_code(source, prompt.parent.source):
             return Reply(text=_ended(_same_words(before)), usage=Usage())
         made = twin(source, session) if strategy is not None and prompt.parent else None
@@ -112,15 +113,13 @@ class OfflineAuthor:
 
 
 def _as_asked(source: str, prompt: Prompt, session: Session, writer: Writer) -> tuple[str, str]:
-    """Return the source with the settings that a person asked for, and the answer to today's words."""
-    # Settings of earlier rounds stay; only today's words are answered.
-    source = _as_before(source, prompt, session, writer)
+    """Return the source with the settings that a person asks for today, and the answer to these words."""
     if not prompt.steering:
         return source, ""
     names = _names_of(writer, session)
     element_bytes = _element_bytes(session.facts)
     result = followed(source, settings_in(prompt.steering, names), element_bytes)
-    return result.source, sentence(prompt.steering, result, _named(prompt))
+    return result.source, sentence(prompt.steering, result, _named(prompt), names)
 
 
 def _as_before(source: str, prompt: Prompt, session: Session, writer: Writer) -> str:

@@ -27,10 +27,27 @@ _PATTERNS = {
         r"(\d+)\s*(?:×|x|-fold|times|turns)?\s*unroll",
     ),
     "bits": (r"(\d+)\s*-?\s*bits?\b",),
-    "vector": (rf"\bvectors?{_FILL}(\d+)", r"\bfloat([24])\b"),
+    "vector": (rf"\bvector(?:s|i[sz]\w+)?{_FILL}(\d+)", r"\bfloat([24])\b"),
     "tile": (rf"\btiles?{_FILL}(\d+)", r"(\d+)\s*(?:[x×]\s*\d+\s*)?tiles?\b"),
 }
 """Regular expressions for each setting; the first group is the number."""
+_WITHOUT_NUMBER = {
+    "unrolling": re.compile(r"\b(no|without|not?) unroll", re.IGNORECASE),
+    "vector": re.compile(r"\bscalar (loads?|access)", re.IGNORECASE),
+}
+"""Regular expressions for a setting of 1."""
+_COMMENT = re.compile(r"^On lines? \d[^\n]*:\n((?: {4}[^\n]*\n)+)([^\n]*)", re.MULTILINE)
+"""A comment of the panel on lines: the quoted lines, and what is said of them."""
+_QUOTED = re.compile(r"^ +(THREADS|UNROLL|IN_FLIGHT|VEC|TILE) = (\d+)", re.MULTILINE)
+"""Constant of a generated file in a quoted line."""
+_OF_CONSTANT = {
+    "THREADS": "threads",
+    "UNROLL": "unroll",
+    "IN_FLIGHT": "unroll",
+    "VEC": "vectors",
+    "TILE": "tile",
+}
+"""Word for the setting by the name of its constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +80,49 @@ class FollowedRequest:
 
 def settings_in(words: str, names: Sequence[str] = ()) -> AskedSettings:
     """Read the settings in a person's words; digits in the strategy `names` are not taken for numbers."""
-    for name in sorted(names, key=len, reverse=True):
-        words = re.sub(re.escape(name).replace(r"\-", "[- ]"), " ", words, flags=re.IGNORECASE)
+    words = _said(words, names)
     found: dict[str, int] = {}
     for key, patterns in _PATTERNS.items():
         matches = [match for pattern in patterns for match in re.finditer(pattern, words, re.IGNORECASE)]
         if matches:
             # Of several numbers the last one counts, as of several requests.
             found[key] = int(max(matches, key=lambda match: match.start())[1])
-    if re.search(r"\b(no|without|not?) unroll", words, re.IGNORECASE):
-        found["unrolling"] = 1
-    if re.search(r"\bscalar (loads?|access)", words, re.IGNORECASE):
-        found["vector"] = 1
+    found |= {key: 1 for key, pattern in _WITHOUT_NUMBER.items() if pattern.search(words)}
     return AskedSettings(**found)
+
+
+def _said(words: str, names: Sequence[str]) -> str:
+    """Return the words without the code that a comment quotes and without names of strategies."""
+    words = _COMMENT.sub(_about_constant, words)
+    for name in sorted(names, key=len, reverse=True):
+        words = re.sub(re.escape(name).replace(r"\-", "[- ]"), " ", words, flags=re.IGNORECASE)
+    return words
+
+
+def _about_constant(comment: re.Match[str]) -> str:
+    """Words of a comment; a number for the one constant that it quotes becomes a setting: "threads 256"."""
+    quoted, said = _QUOTED.findall(comment[1]), comment[2]
+    if len(quoted) != 1 or _is_read(said):
+        return said
+    (name, before), *_ = quoted
+    numbers = [one for one in re.findall(r"(?<!\bnot )\b(\d+)\b", said) if one != before]
+    return f"{_OF_CONSTANT[name]} {numbers[-1]}" if numbers else said
+
+
+def _is_read(words: str) -> bool:
+    patterns = [pattern for several in _PATTERNS.values() for pattern in several]
+    return any(re.search(pattern, words, re.IGNORECASE) for pattern in patterns) or any(
+        pattern.search(words) for pattern in _WITHOUT_NUMBER.values()
+    )
+
+
+def _unread(words: str, names: Sequence[str]) -> list[str]:
+    """Clauses of a person's words that name neither a setting nor a strategy."""
+    clauses = (
+        " ".join(clause.split()) for clause in re.split(r"[,;.\n]|\b(?:and|then)\b", _said(words, names))
+    )
+    # What is left of a clause when a strategy's name is taken out is a word: "try".
+    return [clause for clause in clauses if " " in clause and not _is_read(clause)]
 
 
 def followed(source: str, wanted: AskedSettings, element_bytes: int) -> FollowedRequest:
@@ -153,13 +200,19 @@ def _refused(before: FollowedRequest, reason: str) -> FollowedRequest:
     return FollowedRequest(source=before.source, done=before.done, refused=(*before.refused, reason))
 
 
-def sentence(words: str, result: FollowedRequest, named: str) -> str:
-    """Say what of a person's words the kernel carries out; `named` is a strategy carried out by name."""
+def sentence(words: str, result: FollowedRequest, named: str, names: Sequence[str] = ()) -> str:
+    """Say what of a person's words the kernel carries out, and what not.
+
+    `named` is a strategy carried out by name, `names` are those of all strategies.
+    """
     if not words.strip():
         return ""
     done = (*((f"the strategy {named}",) if named else ()), *result.done)
     parts = [f"As asked: {', '.join(done)}."] if done else []
     parts += [f"Not followed: {'; '.join(result.refused)}."] if result.refused else []
+    unread = [f"“{clause}”" for clause in _unread(words, names)]
+    if parts and unread:
+        parts.append(f"Left out, since it names no setting: {', '.join(unread)}.")
     if not parts:
         quoted = " ".join(words.split())
         parts = [f"The offline author cannot follow “{quoted}”: it can follow {CAN_FOLLOW}."]

@@ -43,7 +43,9 @@ _HINTS = {
 _EVERYWHERE = (
     "another computation: an operation left out, a wrong constant or operand, or one order for another"
 )
-"""Usual cause when no element is right; a race would leave some elements right."""
+"""Usual cause when no element is right, or few by chance; a race would leave more of them right."""
+_ALMOST_EVERYWHERE = 0.9
+"""Share of wrong elements from which on it is that cause: within a tolerance some are right by chance."""
 
 
 def describe(
@@ -290,6 +292,9 @@ def _scattered(bad: torch.Tensor) -> WrongValues | None:
     count = int(bad.sum())
     if not count:
         return None
+    if count >= _ALMOST_EVERYWHERE * bad.numel():
+        sentence = f"almost every element is wrong: {count} of {bad.numel()}"
+        return replace(_named(WrongKind.SCATTERED, sentence), hint=_EVERYWHERE)
     return _named(WrongKind.SCATTERED, f"{count} of {bad.numel()} elements are wrong, in no pattern")
 
 

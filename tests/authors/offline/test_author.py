@@ -328,6 +328,14 @@ def test_a_persons_edit_is_kept_in_the_next_kernel(relu):
     assert source.splitlines()[0].endswith(': coalesced, vectorise-128."""')
 
 
+def test_todays_words_may_change_the_line_of_an_earlier_edit(relu):
+    author, given, menu = relu
+    given, edited = by_person(given, "THREADS = 256", "THREADS = 512")
+    text, source = written(author, given, menu["vectorise-128"], edited, "128 threads")
+    assert "The person's edits are kept. As asked: 128 threads a CTA." in text
+    assert "\nTHREADS = 128" in source
+
+
 def test_a_strategy_that_changes_what_a_person_edited_is_ended_with_the_place(relu):
     author, given, menu = relu
     parent = given.rounds[-1].candidate
@@ -344,7 +352,7 @@ def test_a_strategy_that_changes_what_a_person_edited_is_ended_with_the_place(re
     assert over.end is StrategyEnd.CANNOT_APPLY
     numbers = [int(found) for found in re.findall(r"\d+", over.reason)]
     assert numbers[0] <= place <= numbers[-1], over.reason
-    assert over.reason.endswith("of the kernel, which a person has edited.")
+    assert over.reason.endswith("and a person's edit there cannot both be made.")
 
 
 @pytest.mark.parametrize("authors", [("m",), ("m", "offline")])

@@ -35,6 +35,13 @@ BLOCKED = "THREADS = 256\nSTAGES = 2\n"
         ("64-bit loads", {"bits": 64}),
         ("vectors of 2", {"vector": 2}),
         ("vector width 4", {"vector": 4}),
+        ("use 512 threads and vectorise by 4", {"threads": 512, "vector": 4}),
+        ("use 256 threads, not 512", {"threads": 256}),
+        ("On line 9 of r0:\n    THREADS = 512  # sixteen warps\nwhy 512? try 256", {"threads": 256}),
+        ("On line 9 of r0:\n    THREADS = 512\nuse 256, not 128", {"threads": 256}),
+        ("On line 9 of r0:\n    THREADS = 512\nwhy 512?", {}),
+        ("On lines 9–10 of r0:\n    THREADS = 512\n    UNROLL = 1\nunroll by 4", {"unrolling": 4}),
+        ("On line 10 of r0:\n    UNROLL = 1\n2 please\n\n64 threads", {"unrolling": 2, "threads": 64}),
         ("load float2", {"vector": 2}),
         ("scalar loads only", {"vector": 1}),
         ("a tile of 32", {"tile": 32}),
@@ -145,3 +152,11 @@ def test_a_kernel_is_right_with_every_setting_that_is_accepted(offline_simulator
     (revision,) = answer["revisions"]
     assert revision["refused"] == []
     assert revision["verdict"] == "right", revision["source"]
+
+
+def test_words_that_name_no_setting_are_named_beside_those_that_were_followed():
+    words = "use 512 threads, and keep the row in registers; try vectorise-128"
+    result = followed(SOURCE, settings_in(words, ["vectorise-128"]), 4)
+    assert sentence(words, result, "", ["vectorise-128"]) == (
+        "As asked: 512 threads a CTA. Left out, since it names no setting: “keep the row in registers”."
+    )

@@ -116,6 +116,16 @@ def test_no_race_is_named_where_no_element_is_right(large):
     assert "race" not in wrong.hint
 
 
+def test_no_race_is_named_where_few_elements_are_right_by_chance(large):
+    spoiled = large * large.roll(7, 0) + 50
+    right = torch.rand(large.shape, generator=torch.Generator().manual_seed(1)) < 0.03
+    wrong = _wrong(torch.where(right, large, spoiled), large)
+    assert wrong.bad_count == (~right).sum()
+    assert wrong.sentence == f"almost every element is wrong: {wrong.bad_count} of {large.numel()}"
+    assert "operation left out" in wrong.hint
+    assert "race" not in wrong.hint
+
+
 def test_a_share_of_each_tile_is_given_where_no_tile_is_wrong_throughout(large):
     spoiled = large.clone()
     spoiled[torch.rand(large.shape, generator=torch.Generator().manual_seed(1)) < 0.1] += 5
