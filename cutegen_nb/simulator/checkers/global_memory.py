@@ -20,7 +20,7 @@ import numpy as np
 
 from cutegen_nb.core.profile import SECTOR_BYTES
 from cutegen_nb.simulator.checkers.findings import CTA_ORDER, UNINITIALISED, Findings
-from cutegen_nb.simulator.checkers.shared_memory import STRONG
+from cutegen_nb.simulator.checkers.shared_entries import STRONG
 from cutegen_nb.simulator.numbers.values import Array, Value
 from cutegen_nb.simulator.ptx.faults import place
 from cutegen_nb.simulator.ptx.model import Instruction, Register

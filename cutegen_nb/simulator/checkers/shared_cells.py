@@ -113,3 +113,11 @@ def _find(apart: Array, threads: Array, size: int, cell: int) -> _Pattern:
         together,
         several=len(starts) < len(pairs),
     )
+
+
+def add_warps(warps: Array, touched: Touch) -> None:
+    """Add the warps of a request to its cells of `warps`, which holds a bit for each warp."""
+    if touched.listed:
+        np.bitwise_or.at(warps, touched.where, touched.bits)
+    else:
+        warps[touched.where] |= touched.bits

@@ -12,6 +12,8 @@ from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddr
 from cutegen_nb.simulator.state.batch import WARP, Batch
 from cutegen_nb.simulator.state.global_memory import UNSIGNED
 
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+"""Modifiers of accesses that threads synchronise through (PTX ISA, "Memory Consistency Model")."""
 _BITS: Array = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
 """Bit of each warp of a CTA; a CTA has at most 32 warps."""
 
@@ -128,3 +130,8 @@ def differs(lanes: Batch, access: SharedAccess) -> bool:
         if (words[lane // lanes.threads, place] != stored).any():
             return True
     return False
+
+
+def is_strong(instruction: Instruction) -> bool:
+    """Return whether threads may synchronise through an access of this instruction."""
+    return not STRONG.isdisjoint(instruction.modifiers)

@@ -26,19 +26,25 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from cutegen_nb.simulator.checkers.findings import ASYNC_HAZARD, RACE, UNINITIALISED, Findings
+from cutegen_nb.simulator.checkers.async_proxy import AsyncProxy
+from cutegen_nb.simulator.checkers.findings import ASYNC_HAZARD, RACE, UNFENCED, UNINITIALISED, Findings
 from cutegen_nb.simulator.checkers.happens_before import HappensBefore
-from cutegen_nb.simulator.checkers.shared_cells import Touch, touch
-from cutegen_nb.simulator.checkers.shared_entries import Entries, SharedAccess, changes, differs, entries
+from cutegen_nb.simulator.checkers.shared_cells import Touch, add_warps, touch
+from cutegen_nb.simulator.checkers.shared_entries import (
+    Entries,
+    SharedAccess,
+    changes,
+    differs,
+    entries,
+    is_strong,
+)
 from cutegen_nb.simulator.checkers.shared_messages import SharedFindingReporter
-from cutegen_nb.simulator.checkers.shared_order import in_order
+from cutegen_nb.simulator.checkers.shared_order import in_order, least_epoch
 from cutegen_nb.simulator.numbers.values import Array
 from cutegen_nb.simulator.ptx.model import Instruction
 from cutegen_nb.simulator.state.addressing import ListedAddresses, SeparableAddresses
 from cutegen_nb.simulator.state.batch import Batch, Mask
 
-STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
-"""Modifiers of accesses that threads synchronise through (PTX ISA, "Memory Consistency Model")."""
 _FLAG = "a flag in memory"
 """Synchronisation key of all flags in shared and global memory, which count as one."""
 _LOG = 256
@@ -90,6 +96,7 @@ class SharedMemoryChecker:
         """Number of an instruction → its latest addresses, and its bytes per thread."""
         self._fenced = np.uint32(0)
         """Warps, as bits, that have executed a fence."""
+        self._proxy = AsyncProxy(shape)
 
     # -- synchronisation ------------------------------------------------------------------------------------
     def met(self, rows: Array | None) -> None:
@@ -123,8 +130,10 @@ class SharedMemoryChecker:
             self._partial()
             self.order.acquire(who, key)
 
-    def fenced(self, who: Array) -> None:
+    def fenced(self, who: Array, *, proxy: bool = False) -> None:
         """Note a fence: a flag that these warps set afterwards releases what they did before."""
+        if proxy:
+            self._proxy.fenced()
         bits = np.packbits(who.any(axis=0), bitorder="little")
         self._fenced |= np.uint32(int.from_bytes(bits.tobytes(), "little"))
         self.acquired(who, _FLAG)
@@ -156,6 +165,8 @@ class SharedMemoryChecker:
             self._under_way(lanes, access, "reads")
         elif not self._writer[touched.where].all() and not self._findings.seen(UNINITIALISED, instruction):
             self._unwritten(lanes, access)
+        if self._proxy.misses(touched, instruction):
+            self._unfenced(lanes, access)
         if is_strong(instruction):
             lanes.flag_accessed(mask, instruction, stores=False)
             return
@@ -215,7 +226,7 @@ class SharedMemoryChecker:
         number = self._number(access)
         if self.order.partial:
             self._note_epoch(self._atomic_epoch, self._atomics, touched)
-        _add(self._atomics, touched)
+        add_warps(self._atomics, touched)
         self._dirty["atomics"] = True
         self._writer[touched.where] = number
         lanes.flag_accessed(mask, instruction, stores=True)
@@ -231,10 +242,12 @@ class SharedMemoryChecker:
 
     def written_from_afar(self, lanes: Batch, access: SharedAccess) -> None:
         """Note a store by another CTA of the cluster, without a comparison with other accesses."""
-        where = self._touch(lanes, access.request, access.size).where
+        touched = self._touch(lanes, access.request, access.size)
+        where = touched.where
         self._log_entered()
         for array in (self._writers, self._readers, self._atomics, self._pending):
             array[where] = 0
+        self._proxy.written(touched, access.instruction)
         self._writer[where] = self._number(access)
 
     def copies_landed(self) -> None:
@@ -268,8 +281,9 @@ class SharedMemoryChecker:
             self._note_epoch(self._write_epoch, self._writers, touched)
             self._readers[where] = 0
             self._atomics[where] = 0
-        _add(self._writers, touched)
+        add_warps(self._writers, touched)
         self._dirty["writers"] = True
+        self._proxy.written(touched, access.instruction)
         self._writer[where] = self._number(access)
 
     def _log_entered(self) -> None:
@@ -277,7 +291,7 @@ class SharedMemoryChecker:
         for touched, number in self._log:
             if self.order.partial:
                 self._note_epoch(self._read_epoch, self._readers, touched)
-            _add(self._readers, touched)
+            add_warps(self._readers, touched)
             self._reader[touched.where] = number
             self._dirty["readers"] = True
         self._log.clear()
@@ -285,20 +299,8 @@ class SharedMemoryChecker:
     def _note_epoch(self, epochs: Array, warps: Array, touched: Touch) -> None:
         """Keep the least epoch of all warps noted at each cell, those of the request included."""
         others = (warps[touched.where] & ~touched.bits) != 0
-        mine = self._epoch(touched)
+        mine = least_epoch(self.order, touched)
         epochs[touched.where] = np.where(others, np.minimum(epochs[touched.where], mine), mine)
-
-    def _epoch(self, touched: Touch) -> Array:
-        """Least epoch of the warps of a request.
-
-        One epoch per cell is kept, not one per warp. The least one reports fewer races, never too many.
-        """
-        every = int(np.bitwise_or.reduce(touched.bits))
-        warps = np.flatnonzero([every >> warp & 1 for warp in range(32)])
-        if touched.listed:
-            # Each entry has the bit of one warp; the number of bits below it is the warp's number.
-            return self.order.epochs_of(touched.where[0], np.bitwise_count(touched.bits - np.uint32(1)))
-        return self.order.least(warps)
 
     def _widen(self, rows: int) -> None:
         if rows <= len(self._writers):
@@ -312,6 +314,7 @@ class SharedMemoryChecker:
         self._write_epoch = np.repeat(self._write_epoch, rows, axis=0)
         self._read_epoch = np.repeat(self._read_epoch, rows, axis=0)
         self._atomic_epoch = np.repeat(self._atomic_epoch, rows, axis=0)
+        self._proxy.widen(rows)
 
     # -- findings -------------------------------------------------------------------------------------------
     def _compare_all(self, lanes: Batch, access: SharedAccess, touched: Touch) -> None:
@@ -384,17 +387,13 @@ class SharedMemoryChecker:
         number = int(self._pending[each.row[position], each.cell[position]])
         self._sayer(lanes, access, each).under_way(position, verb, self._instructions[number - 1])
 
+    def _unfenced(self, lanes: Batch, access: SharedAccess) -> None:
+        if self._findings.seen(UNFENCED, access.instruction):
+            return
+        each = entries(lanes, access.request, access.size, self.cell, len(self._writers))
+        position = self._proxy.unfenced(each.row, each.cell)
+        number = int(self._writer[each.row[position], each.cell[position]])
+        self._sayer(lanes, access, each).unfenced(position, self._instructions[number - 1])
+
     def _sayer(self, lanes: Batch, access: SharedAccess, each: Entries) -> SharedFindingReporter:
         return SharedFindingReporter(lanes, access, each, self.cell, self._findings)
-
-
-def _add(warps: Array, touched: Touch) -> None:
-    if touched.listed:
-        np.bitwise_or.at(warps, touched.where, touched.bits)
-    else:
-        warps[touched.where] |= touched.bits
-
-
-def is_strong(instruction: Instruction) -> bool:
-    """Return whether threads may synchronise through an access of this instruction."""
-    return not STRONG.isdisjoint(instruction.modifiers)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_nb.simulator.checkers.findings import ASYNC_HAZARD, RACE, UNINITIALISED, Findings
+from cutegen_nb.core.finding import Severity
+from cutegen_nb.simulator.checkers.findings import ASYNC_HAZARD, RACE, UNFENCED, UNINITIALISED, Findings
 from cutegen_nb.simulator.checkers.shared_entries import Entries, SharedAccess
 from cutegen_nb.simulator.ptx.faults import place
 from cutegen_nb.simulator.ptx.model import Instruction
@@ -87,6 +88,17 @@ class SharedFindingReporter:
             doubt=True,
         )
 
+    def unfenced(self, position: int, store: Instruction) -> None:
+        """Flag a read through the asynchronous proxy of what a thread stored, with no fence since."""
+        self._say(
+            UNFENCED,
+            position,
+            f"{self.access.instruction.name} ({self._here}) reads {self._byte(position)}, which a thread "
+            f"stored ({place(store)}), with no proxy fence between them: it may read what was there before. "
+            'Call cute.arch.fence_proxy("async.shared", space="cta") after the stores, before the barrier.',
+            severity=Severity.FLAG,
+        )
+
     @property
     def _here(self) -> str:
         return place(self.access.instruction)
@@ -97,6 +109,22 @@ class SharedFindingReporter:
     def _place(self, position: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         return self.lanes.place_of(int(self.each.lane[position]))
 
-    def _say(self, kind: str, position: int, message: str, *, doubt: bool = False) -> None:
+    def _say(
+        self,
+        kind: str,
+        position: int,
+        message: str,
+        *,
+        doubt: bool = False,
+        severity: Severity = Severity.DECIDES,
+    ) -> None:
         thread, cta = self._place(position)
-        self.findings.add(kind, message, self.access.instruction, thread=thread, cta=cta, doubt=doubt)
+        self.findings.add(
+            kind,
+            message,
+            self.access.instruction,
+            thread=thread,
+            cta=cta,
+            doubt=doubt,
+            severity=severity,
+        )

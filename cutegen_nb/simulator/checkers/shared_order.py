@@ -51,3 +51,16 @@ def _of_warp(order: HappensBefore, touched: Touch, warp: int, before: Array, epo
     latest = np.where(others != 0, epochs, 0).max(axis=1)
     known = order.known_to(np.arange(len(together)), np.full(len(together), warp), latest)
     return not (together & ~known).any()
+
+
+def least_epoch(order: HappensBefore, touched: Touch) -> Array:
+    """Least epoch of the warps of a request.
+
+    One epoch per cell is kept, not one per warp. The least one reports fewer races, never too many.
+    """
+    every = int(np.bitwise_or.reduce(touched.bits))
+    warps = np.flatnonzero([every >> warp & 1 for warp in range(32)])
+    if touched.listed:
+        # Each entry has the bit of one warp; the number of bits below it is the warp's number.
+        return order.epochs_of(touched.where[0], np.bitwise_count(touched.bits - np.uint32(1)))
+    return order.least(warps)

@@ -242,10 +242,10 @@ class Batch:
         if self.watch is not None:
             self.watch.acquired(self.warps_of(mask), key)
 
-    def fenced(self, mask: Mask | None) -> None:
-        """Tell the race checker that the active warps executed a fence."""
+    def fenced(self, mask: Mask | None, *, proxy: bool = False) -> None:
+        """Tell the race checker that the active warps executed a fence, or one for the asynchronous proxy."""
         if self.watch is not None:
-            self.watch.fenced(self.warps_of(mask))
+            self.watch.fenced(self.warps_of(mask), proxy=proxy)
 
     def flag_accessed(self, mask: Mask | None, instruction: Instruction, *, stores: bool) -> None:
         """Tell the race checker of an atomic or an ordered access, through which threads may synchronise."""

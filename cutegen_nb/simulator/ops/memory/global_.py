@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cutegen_nb.simulator.checkers.global_memory import RequestPart
-from cutegen_nb.simulator.checkers.shared_memory import STRONG
+from cutegen_nb.simulator.checkers.shared_entries import STRONG
 from cutegen_nb.simulator.numbers.values import Array, Value
 from cutegen_nb.simulator.ops.memory.global_traffic import (
     GlobalForm,

@@ -237,8 +237,9 @@ def _arrive_later(instruction: Instruction, lowering: Lowering, modifiers: Modif
 # -- without effect on values --------------------------------------------------------------------------------
 @opcode("membar", "fence", forms="accepted; threads run in step, so they order nothing that is not in order")
 def _fence(instruction: Instruction, lowering: Lowering) -> Operation:
-    del instruction, lowering
-    return lambda lanes, mask: lanes.fenced(mask)
+    del lowering
+    proxy = "proxy" in instruction.modifiers
+    return lambda lanes, mask: lanes.fenced(mask, proxy=proxy)
 
 
 @opcode(

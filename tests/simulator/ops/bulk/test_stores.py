@@ -3,6 +3,7 @@
 import struct
 
 import numpy as np
+import pytest
 
 from cutegen_nb.simulator.checkers.findings import Findings
 from cutegen_nb.simulator.machine.machine import run
@@ -48,10 +49,20 @@ def launched(  # noqa: PLR0913 - a launch has this many parts
     return run(module, "kernel", launch, tuple(given), memory, findings=findings)
 
 
-def stored(machine, corner, between, *, what="cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"):
+FENCE = "fence.proxy.async;"
+
+
+def stored(
+    machine,
+    corner,
+    between,
+    *,
+    what="cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group",
+    fences=(FENCE, ""),
+):
     target = machine.align(np.full((ROWS, COLUMNS), 100, np.float32))
     body = f"""{BEFORE} shl.b32 %r5, %r99, 2; add.u32 %r5, %r5, %r1; cvt.rn.f32.u32 %r6, %r99;
-    st.shared.b32 [%r5], %r6; fence.proxy.async; bar.sync 0; mov.b32 %r7, {corner[0]}; mov.b32 %r8, {corner[1]};
+    st.shared.b32 [%r5], %r6; {fences[0]} bar.sync 0; {fences[1]} mov.b32 %r7, {corner[0]}; mov.b32 %r8, {corner[1]};
     @%p1 {what} [%rd2, {{%r7, %r8}}], [%r1];
     @%p1 cp.async.bulk.commit_group; {between}"""
     findings = Findings()
@@ -76,13 +87,28 @@ def test_a_reduction_adds_to_the_tensor(machine):
     assert found == []
 
 
+@pytest.mark.parametrize(
+    ("fences", "found"),
+    [
+        (("", ""), ["missing-proxy-fence"]),
+        (("fence.acq_rel.cta;", ""), ["missing-proxy-fence"]),
+        ((FENCE, ""), []),
+        (("", FENCE), []),  # by the thread that stores, after the barrier
+    ],
+    ids=["none", "another", "before the barrier", "after it"],
+)
+def test_a_store_of_what_threads_wrote_needs_a_proxy_fence(machine, fences, found):
+    _, kinds = stored(machine, (0, 0), "@%p1 cp.async.bulk.wait_group 0;", fences=fences)
+    assert kinds == found
+
+
 OVERWRITE = "bar.sync 0; mov.b32 %r6, 0x40400000; st.shared.b32 [%r5], %r6;"
 
 
 def test_a_source_overwritten_before_the_wait_is_what_is_stored(machine):
     target, found = stored(machine, (0, 0), OVERWRITE + "@%p1 cp.async.bulk.wait_group.read 0;")
     assert (target[:4, :8] == 3).all()
-    assert found == []  # one warp: the store and the wait are its own
+    assert found == ["missing-proxy-fence"]  # no race: the store and the wait are of one warp
 
 
 def test_a_source_overwritten_after_the_wait_is_not(machine):

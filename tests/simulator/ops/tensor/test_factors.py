@@ -12,7 +12,7 @@ mov.u32 %r64, tile; mov.u32 %r62, gate; mov.u32 %r61, place; shr.u32 %r98, %r99,
 setp.eq.u32 %p1, %r98, 0; setp.eq.u32 %p2, %r99, 0; shl.b32 %r63, %r99, 2; cvt.u64.u32 %rd4, %r63;
 add.u64 %rd3, %rd91, %rd4; add.u32 %r63, %r63, %r64; {loads}
 @%p2 mbarrier.init.shared.b64 [%r62], 1; setp.ne.u32 %p5, 0, 0; @!%p1 bra NEXT;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r61], 64; NEXT: bar.sync 0;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r61], 64; NEXT: fence.proxy.async; bar.sync 0;
 ld.shared.b32 %r50, [%r61]; mad.wide.u32 %rd2, %r99, 64, %rd90;
 {work}
 @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r62];

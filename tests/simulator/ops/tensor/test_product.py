@@ -73,7 +73,7 @@ def body(size, product, *, columns=32, steps=(COMMIT, WAIT, READ, FREE)):
     setp.eq.u32 %p1, %r98, 0; setp.eq.u32 %p2, %r99, 0; shl.b32 %r63, %r99, 2; cvt.u64.u32 %rd4, %r63;
     add.u64 %rd3, %rd91, %rd4; add.u32 %r63, %r63, %r64; {loads}
     @%p2 mbarrier.init.shared.b64 [%r62], 1; setp.ne.u32 %p5, 0, 0; setp.eq.u32 %p6, 0, 0;
-    @!%p1 bra NEXT; {ALLOC.format(columns=columns)} NEXT: bar.sync 0;
+    @!%p1 bra NEXT; {ALLOC.format(columns=columns)} NEXT: fence.proxy.async; bar.sync 0;
     ld.shared.b32 %r50, [%r61]; mad.wide.u32 %rd2, %r99, 64, %rd90;
     {product} {chosen} {stores}"""
 

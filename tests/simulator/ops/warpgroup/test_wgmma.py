@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cutegen_nb.simulator.checkers.findings import Findings
 from cutegen_nb.simulator.numbers.formats import single_to_bfloat
 from cutegen_nb.simulator.ops.warp.fragments import PartialWarp
 from cutegen_nb.simulator.ptx.faults import OutOfBounds, UnsupportedOpcode
@@ -63,8 +64,9 @@ def descriptor(leading, stride, swizzle):
 
 
 def launched(  # noqa: PLR0913 - a launch has this many parts
-    machine, instruction, parts, *, registers=N // 2, block=128, before=""
-):
+    machine, instruction, parts, *, registers=N // 2, block=128, before="", fence="fence.proxy.async;",
+    findings=None,
+):  # fmt: skip
     """D of every thread after an instruction; the parts lie in shared memory, 1,024 bytes aligned each."""
     room = np.zeros(0, np.uint8)
     starts = []
@@ -82,11 +84,11 @@ def launched(  # noqa: PLR0913 - a launch has this many parts
     body = f"""
     .shared .align 1024 .b8 tile[{len(room)}];
     mov.u32 %r62, tile; shl.b32 %r61, %r99, 2; cvt.u64.u32 %rd4, %r61; add.u64 %rd3, %rd91, %rd4;
-    add.u32 %r61, %r61, %r62; {moves} bar.sync 0; mad.wide.u32 %rd2, %r99, {4 * registers}, %rd90;
+    add.u32 %r61, %r61, %r62; {moves} {fence} bar.sync 0; mad.wide.u32 %rd2, %r99, {4 * registers}, %rd90;
     setp.eq.u32 %p1, 0, 0; setp.ne.u32 %p2, 0, 0; {zeros} {before}
     wgmma.fence.sync.aligned; {instruction} wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
     {stores}"""
-    machine.launch(machine.kernel(body, parameters=2), block=block, arrays=[out, source])
+    machine.launch(machine.kernel(body, parameters=2), block=block, arrays=[out, source], findings=findings)
     return out
 
 
@@ -134,6 +136,16 @@ def test_operands_with_k_contiguous(machine, kind, swizzle):
     )
     found = matrix(out.view(np.int32 if integer else np.float32))
     assert (found == a @ b.T).all()
+
+
+@pytest.mark.parametrize(("fence", "kinds"), [("fence.proxy.async;", []), ("", ["missing-proxy-fence"])])
+def test_operands_that_threads_stored_need_a_proxy_fence(machine, fence, kinds):
+    a, b = operands("f16")
+    (left, *of_a), (right, *of_b) = k_major(words_of(a, "f16"), 0), k_major(words_of(b, "f16"), 0)
+    before = described(descriptor(*of_a, 0), descriptor(*of_b, 0), at=-(-len(left) // 1024) * 1024)
+    findings = Findings()
+    launched(machine, named("f16"), [left, right], before=before, fence=fence, findings=findings)
+    assert [one.kind for one in findings.all()] == kinds
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
