@@ -21,6 +21,10 @@ PROBLEMS = {
         "functional.conv2d(x, y, z, 1, 1).sum(3)",
         ("torch.rand(4, 6, 72, 64)", "torch.randn(10, 6, 3, 3)", "torch.randn(10)"),
     ),
+    "average pooling of a linear layer": (
+        "torch.relu(functional.avg_pool1d(functional.linear(x, y, z).unsqueeze(1), 16).squeeze(1)).amax(1)",
+        ("torch.rand(96, 200)", "torch.randn(320, 200)", "torch.randn(320)"),
+    ),
     "average pooling": (
         "torch.sigmoid(functional.avg_pool2d(functional.conv2d(x, y, z), 4)).sum((1, 2, 3))",
         ("torch.rand(8, 6, 100, 84)", "torch.randn(10, 6, 3, 3)", "torch.randn(10)"),

@@ -1,4 +1,4 @@
-"""Identities of algebra: the sum of what a product or a convolution computed is one of sums."""
+"""Identities of algebra: sums and averages of what a product or a convolution computed are products of sums."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cutegen_nb.authors.offline.graph.builder import GraphBuilder
 from cutegen_nb.authors.offline.operators.convolution.sums import (
     POOLINGS,
     pooled_convolution,
+    pooling_arguments,
     summed_convolution,
 )
 from cutegen_nb.core.graph import Argument, Graph, Node, Ref
@@ -58,7 +59,9 @@ def _instead_of(graph: Graph, node: Node) -> list[Node]:
     name = base_name(node.op)
     if name in {"sum", "mean"}:
         return _Sum(graph, node).nodes()
-    return pooled_convolution(graph, node) if name in POOLINGS else []
+    if name in POOLINGS:
+        return pooled_convolution(graph, node) or _Sum(graph, node).nodes()
+    return []
 
 
 def _operations(graph: Graph) -> list[tuple[str, str]]:
@@ -76,7 +79,10 @@ def _living(graph: Graph) -> Graph:
 
 
 class _Sum:
-    """Rewriting of one sum or mean; new values keep the dimensions that are summed, with extent 1."""
+    """Rewriting of one sum or mean, or of an average pooling of rows.
+
+    New values keep the dimensions that are summed, with extent 1; of pooled rows, with the number of windows.
+    """
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self._graph = graph
@@ -84,22 +90,72 @@ class _Sum:
         self._build = GraphBuilder(graph)
         self._dims: tuple[int, ...] = ()
         self._shape: tuple[int, ...] = ()
+        self._window = 0
+        """Elements of a window of pooled rows; 0 for a sum over whole dimensions."""
 
     def nodes(self) -> list[Node]:
         """Return the nodes that replace the sum, the last by its name; empty if no identity applies."""
         source, dims = (*self._node.args, None)[:2]
         if not isinstance(source, Ref) or not isinstance(dims, tuple):
             return []
+        name = base_name(self._node.op)
+        if name in POOLINGS:
+            source, self._window = self._pooled_rows()
         self._shape = self._graph.spec(source).shape
         self._dims = tuple(sorted(dim % len(self._shape) for dim in dims if isinstance(dim, int)))
+        if self._window:
+            self._dims = (len(self._shape) - 1,)
+        elif name in POOLINGS:
+            return []
         found = self._summed(source)
         if found is None:
             return []
-        if base_name(self._node.op) == "mean":
-            found = self._build.numbers("div", found, (self._shape[dim] for dim in self._dims))
+        if name != "sum":
+            found = self._build.numbers("div", found, map(self._extent, self._dims))
         self._build.view(found, self._node.outputs[0].shape)
         *before, last = self._build.nodes
         return [*before, replace(last, name=self._node.name)]
+
+    def _pooled_rows(self) -> tuple[Ref, int]:
+        """Return what a pooling averages, before views that add dimensions, and the width of its windows.
+
+        The width is 0 unless windows lie side by side in the last dimension and fill it.
+        """
+        source, window, step, padding, _, _, divisor = pooling_arguments(self._node)
+        assert isinstance(source, Ref)
+        assert isinstance(window, tuple)
+        width, last = self._graph.spec(source).shape[-1], window[-1]
+        plain = step in {window, ()} and padding in {(0,), (0,) * len(window)} and divisor is None
+        rows = len(window) == len(self._node.outputs[0].shape) - 2 and set(window[:-1]) == {1}
+        if not plain or not rows or not isinstance(last, int) or last == 1 or width % last:
+            return source, 0
+        node = self._graph.node(source.name)
+        while node is not None and base_name(node.op) == "view" and self._uses(node) == 1:
+            before = operands(node)[0]
+            if self._graph.spec(before).shape[-1] != width:
+                break
+            source, node = before, self._graph.node(before.name)
+        return source, last
+
+    def _extent(self, dim: int) -> int:
+        """Elements that are summed along a dimension."""
+        return self._window or self._shape[dim]
+
+    def _total(self, ref: Ref, dims: tuple[int, ...]) -> Ref:
+        """Sum over dimensions, or over each window of the last one."""
+        if not self._window:
+            return self._build.total(ref, dims)
+        shape = self._build.spec(ref).shape
+        windows = shape[-1] // self._window
+        node = self._graph.node(ref.name)
+        if node is not None and base_name(node.op) == "permute" and node.args[1] == (1, 0):
+            # The weights of a linear layer: what is turned lies in memory as it was before.
+            base = operands(node)[0]
+            parts = self._build.view(base, (windows, self._window, shape[0]))
+            total = self._build.view(self._build.total(parts, (1,)), (windows, shape[0]))
+            return self._build.permute(total, (1, 0))
+        parts = self._build.view(ref, (*shape[:-1], windows, self._window))
+        return self._build.view(self._build.total(parts, (len(shape),)), (*shape[:-1], windows))
 
     def _summed(self, ref: Ref) -> Ref | None:
         """Return the sum of what a product computed; None where a step is not linear or is used twice.
@@ -117,7 +173,7 @@ class _Sum:
         name = base_name(node.op)
         if name == "mm":
             return self._of_product(*operands(node))
-        if name == "convolution":
+        if name == "convolution" and not self._window:
             return summed_convolution(self._build, node, self._dims)
         if name in {"mul", "div"}:
             return self._scaled(node, name)
@@ -127,9 +183,9 @@ class _Sum:
 
     def _of_product(self, left: Ref, right: Ref) -> Ref | None:
         if self._dims == (1,):
-            right = self._build.total(right, (1,))
+            right = self._total(right, (1,))
         elif self._dims == (0,):
-            left = self._build.total(left, (0,))
+            left = self._total(left, (0,))
         else:
             return None
         return self._build.product(left, right)
@@ -159,8 +215,8 @@ class _Sum:
         shape = self._build.spec(value).shape
         ahead = len(self._shape) - len(shape)
         own = tuple(dim - ahead for dim in self._dims if dim >= ahead and shape[dim - ahead] > 1)
-        total = self._build.total(value, own) if own else value
-        others = (self._shape[dim] for dim in self._dims if dim - ahead not in own)
+        total = self._total(value, own) if own else value
+        others = (self._extent(dim) for dim in self._dims if dim - ahead not in own)
         return self._build.numbers("mul", total, others)
 
     def _varies(self, factor: Argument) -> bool:
@@ -176,4 +232,4 @@ class _Sum:
         )
 
     def _count(self) -> int:
-        return math.prod(self._shape[dim] for dim in self._dims)
+        return math.prod(map(self._extent, self._dims))

@@ -23,6 +23,9 @@ from cutegen_nb.core.graph import Argument, Graph, Node, Ref
 
 POOLINGS = frozenset({"avg_pool2d", "avg_pool3d"})
 """Operations that average windows."""
+_POOLING_DEFAULTS: tuple[Argument, ...] = (None, (), (0,), False, True, None)
+"""Defaults of a pooling's arguments behind its input: window, step, padding, rounding up, counting zeros,
+another divisor."""
 _MOST_PIECES = 9
 """Pairs of a range of the input and taps, at most: each is summed by itself."""
 _LEAST_GAIN = 2.0
@@ -149,8 +152,7 @@ def pooled_convolution(graph: Graph, pooling: Node) -> list[Node]:
     Empty for padding or partial windows, for a convolution that is read by others as well, and where the
     wider kernel would not save half of the products. A kernel of one tap is left, behind the pooling.
     """
-    arguments: tuple[Argument, ...] = (*pooling.args, *_POOLING_DEFAULTS[len(pooling.args) - 1 :])
-    source, window, step, padding, rounded_up, _, divisor = arguments
+    source, window, step, padding, rounded_up, _, divisor = pooling_arguments(pooling)
     node = graph.node(source.name) if isinstance(source, Ref) else None
     users = [other for other in graph.nodes if source in operands(other)]
     if node is None or base_name(node.op) != "convolution" or len(users) != 1 or source in graph.outputs:
@@ -179,16 +181,16 @@ def pooled_convolution(graph: Graph, pooling: Node) -> list[Node]:
     return [*others, replace(last, name=pooling.name)]
 
 
+def pooling_arguments(node: Node) -> tuple[Argument, ...]:
+    """Input, window, step, padding, rounding up, counting zeros and divisor of an average pooling."""
+    return (*node.args, *_POOLING_DEFAULTS[len(node.args) - 1 :])
+
+
 def _is_plain(graph: Graph, node: Node) -> bool:
     """Return whether a convolution is one in float32 with neighbouring taps and outputs, not transposed."""
     numbers = numbers_of(node)
     single = {spec.dtype for spec in map(graph.spec, operands(node))} == {"float32"}
     return single and not numbers.transposed and set(numbers.stride) | set(numbers.dilation) == {1}
-
-
-_POOLING_DEFAULTS: tuple[Argument, ...] = (None, (), (0,), False, True, None)
-"""Defaults of a pooling's arguments behind its input: window, step, padding, rounding up, counting zeros,
-another divisor."""
 
 
 def _averaged(build: GraphBuilder, op: str, weight: Ref, sizes: Sequence[int]) -> Ref:
