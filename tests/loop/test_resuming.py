@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from cutegen_nb.core.errors import Unreachable
+from cutegen_nb.core.errors import Declined, Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
 from cutegen_nb.core.round import Action, Decision, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
@@ -117,6 +117,27 @@ def test_a_repair_goes_on_after_the_verdicts_that_were_there(stage, reply_with):
     [made] = again.run(rounds=1).rounds
     assert [prompt.purpose for prompt in again.model.prompts] == ["repair"]
     assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "repair"]
+    assert made.evaluation.passed
+
+
+@pytest.mark.parametrize("error", [Declined("the person asked for no repair"), Unreachable("no connection")])
+def test_an_edit_in_the_place_of_a_repair_that_did_not_come_outlives_the_process(stage, reply_with, error):
+    edit = by_person("revision", Action.EDIT, edited=examples.kernel_source("mine"))
+    person = Person(prompts=[by_person("prompt", Action.APPROVE)], revisions=[edit])
+    found = {"wrong": examples.failed(Verdict.WRONG_VALUES, "wrong"), "mine": examples.passed(1000)}
+    first = stage([reply_with("wrong"), "", error], found, approver=person)
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([reply_with("late")], {"late": examples.failed(Verdict.CRASHED, "late")}, approver=person)
+    [made] = again.run(rounds=1).rounds
+
+    assert person.asked == ["revision"], "it waits at the gate at which it stood"
+    assert again.model.prompts == [], "a repair that did not come is not asked for again"
+    assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "repair", "edit"]
+    assert made.attempts[2].problem == str(error)
+    assert made.candidate.source == examples.kernel_source("mine")
     assert made.evaluation.passed
 
 
