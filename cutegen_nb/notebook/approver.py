@@ -170,6 +170,10 @@ class PanelApprover:
         """Latest decision; None before the first."""
         return self._made[-1][1] if self._made else None
 
+    def resume(self, number: int, made: Sequence[Decision]) -> None:
+        """Take over the decisions that were made for round `number` before an interruption."""
+        self._made = [(number, decision) for decision in made]
+
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
         """Open the prompt gate and wait for the decision."""
         return await self._wait(Gate(kind="prompt", session=session, prompt=prompt))

@@ -10,7 +10,7 @@ from cutegen_nb.core.errors import Declined, Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
 from cutegen_nb.core.round import Action, Decision, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.session import waiting_round
+from cutegen_nb.loop.session import decided_before, waiting_round
 from cutegen_nb.testing import examples
 
 
@@ -199,6 +199,20 @@ def test_a_revision_at_which_a_person_stopped_waits_for_its_decision_again(stage
     assert session == again.store.load("relu")
     [summary] = again.store.summaries()[0]
     assert summary.best == 0
+
+
+def test_what_was_decided_before_the_interruption_is_told(stage, reply_with):
+    approve = by_person("prompt", Action.APPROVE)
+    steer = by_person("revision", Action.STEER, reason="256 threads")
+    stop = by_person("revision", Action.STOP)
+    stopped = Person(prompts=[approve], revisions=[steer, stop])
+    first = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=stopped)
+    session = first.run(rounds=1)
+    again = stage([], {}, approver=Person(revisions=[by_person("revision", Action.STEER, reason="twice")]))
+    with pytest.raises(Killed):
+        again.run(rounds=1)
+    said = [made.reason for made in decided_before(again.store.load(session.name), again.store)]
+    assert said == ["", "256 threads", "twice"]
 
 
 def test_a_stop_at_a_revision_that_waits_again_stops_again(stage, reply_with):

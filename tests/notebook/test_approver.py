@@ -10,7 +10,7 @@ import pytest
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action, Attempt, Prompt
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.notebook.approver import Answer, PanelApprover, restoring
 from cutegen_nb.testing import examples
@@ -85,6 +85,22 @@ def test_an_earlier_version_is_restored_under_its_number():
     said, decision = asyncio.run(deciding())
     assert said == "r0: version 1 restored."
     assert (decision.action, decision.edited) == (Action.EDIT, examples.kernel_source("a"))
+
+
+def test_a_gate_after_an_interruption_knows_what_was_decided_before_in_its_round():
+    said = Decision(gate="revision", action=Action.STEER, by="person:ada", reason="256 threads")
+
+    async def opening(number: int):
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        approver.resume(number, [said])
+        waiting = asyncio.ensure_future(approver.review_revision(session(), [attempt(None)], None))
+        await asyncio.sleep(0)
+        made = approver.gate.made
+        waiting.cancel()
+        return made
+
+    assert asyncio.run(opening(0)) == (said,)
+    assert asyncio.run(opening(1)) == (), "the words were for another round"
 
 
 def test_what_failed_cannot_be_approved_and_the_gate_stays_open():
