@@ -2,7 +2,8 @@
 
 A round is stored when it ends. Until then its replies, evaluations and a person's decisions are stored one by
 one, and the error of an author that gave no reply. When an interrupted round runs again, the same questions
-come up, and each stored result answers one of them. A question that has changed since is asked anew.
+come up, and each stored result answers one of them. A question that has changed since is asked anew; a
+person's edits of the kernel before follow the new one.
 """
 
 from __future__ import annotations
@@ -71,6 +72,17 @@ class _Kept:
         elif isinstance(result, Evaluation):
             self.seconds += result.duration_s
         return result if isinstance(result, kinds) else None
+
+    def take_unasked(self) -> Decision | None:
+        """Return a person's next edit or words on a kernel that no question was about again; None without."""
+        for answers in self.left.values():
+            made = answers[0].result if answers else None
+            if not isinstance(made, Decision) or made.gate != "revision":
+                continue
+            if made.action in {Action.EDIT, Action.STEER}:
+                answers.popleft()
+                return made
+        return None
 
     def keep(self, question: str, result: Reply | NoReply | Evaluation | Profile | Decision) -> None:
         self.store.keep(self.session_name, Intermediate(question=question, result=result))
@@ -198,7 +210,11 @@ class _KeptDecisions:
     ) -> Decision:
         last = next((item.candidate for item in reversed(attempts) if item.candidate), None)
         question = f"revision {len(attempts)} {last.digest if last else ''}"
-        return self._take(question) or self._keep(
+        found = self._take(question)
+        # What a person made of a kernel that came otherwise is kept. In an epoch it may be another slot's.
+        if found is None and session.plan.population == 1:
+            found = self.kept.take_unasked()
+        return found or self._keep(
             question, await self.approver.review_revision(session, attempts, comparison)
         )
 

@@ -154,6 +154,27 @@ def test_another_author_is_asked_although_the_first_had_answered(stage, reply_wi
     assert made.candidate.source == examples.kernel_source("two")
 
 
+def test_a_judged_edit_is_not_lost_to_a_reply_that_came_after_it(stage, reply_with):
+    edits = [
+        by_person("revision", Action.EDIT, edited=examples.kernel_source(mark)) for mark in ("mine", "better")
+    ]
+    words = by_person("revision", Action.STEER, reason="256 threads")
+    person = Person(prompts=[by_person("prompt", Action.APPROVE)], revisions=[words, *edits])
+    found = {mark: examples.passed(1000) for mark in ("one", "mine", "better")}
+    first = stage([reply_with("one")], found, approver=person)
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([reply_with("two")], {"two": examples.passed(1000)}, approver=person)
+    again.model.name = "another"
+    [made] = again.run(rounds=1).rounds
+    sources = [item.candidate.source for item in made.attempts]
+    assert sources == [examples.kernel_source(mark) for mark in ("two", "mine", "better")]
+    assert [item.action.value for item in made.decisions] == ["approve", "steer", "edit", "edit", "approve"]
+    assert person.asked == ["revision"]
+
+
 def test_each_result_of_a_round_is_kept_under_its_own_question(stage, reply_with):
     """Each question has an identity of its own, so that no answer stands for another."""
     better = examples.passed(sectors=10)
