@@ -134,6 +134,16 @@ class Reply:
     """Sentences on repeated requests and on settings that the server refused."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoReply:
+    """Failure of an author to reply, after which its round went on."""
+
+    reason: str
+    """The author's error, in words."""
+    declined: bool
+    """True where the author, or the person who was to bring the reply, would not give one."""
+
+
 class StrategyEnd(StrEnum):
     """Answer of an author that carries out no strategy."""
 

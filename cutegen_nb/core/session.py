@@ -11,7 +11,7 @@ from cutegen_nb.core.device import Device
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Decision, Epoch, Reply, Round
+from cutegen_nb.core.round import Decision, Epoch, NoReply, Reply, Round
 from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.stage import Stage
 
@@ -25,7 +25,7 @@ class Intermediate:
 
     question: str
     """Kind of the question, and digests of all that the answer depends on."""
-    result: Reply | Evaluation | Profile | Decision
+    result: Reply | NoReply | Evaluation | Profile | Decision
     """The answer."""
 
 

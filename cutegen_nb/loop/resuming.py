@@ -1,8 +1,9 @@
 """Effects that store the results of a round in progress, and answer from them after an interruption.
 
 A round is stored when it ends. Until then its replies, evaluations and a person's decisions are stored one by
-one. When an interrupted round runs again, the same questions come up, and each stored result answers one of
-them. A question that has changed since is asked anew.
+one, and the error of an author that gave no reply. When an interrupted round runs again, the same questions
+come up, and each stored result answers one of them. A question that has changed since is asked anew; a
+person's edits of the kernel before follow the new one.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from typing import TypeVar
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.device import Device
+from cutegen_nb.core.errors import AuthorError, Declined
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.library import Library
 from cutegen_nb.core.ports import Approver, Author, Clock, Evaluator, Progress, Store
 from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.profile import Profile
-from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, Prompt, Reply
+from cutegen_nb.core.round import Action, Attempt, Decision, Epoch, NoReply, Prompt, Reply
 from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
 
-T = TypeVar("T", Reply, Evaluation, Profile, Decision)
+T = TypeVar("T")
 
 
 def resumable(effects: Effects, session_name: str, store: Store, *, evaluations: int = 1) -> Effects:
@@ -60,7 +62,7 @@ class _Kept:
         for item in self.store.intermediates(self.session_name):
             self.left[item.question].append(item)
 
-    def take(self, question: str, kind: type[T]) -> T | None:
+    def take(self, question: str, *kinds: type[T]) -> T | None:
         """Return the next kept answer to a question; None where none is left."""
         if not self.left[question]:
             return None
@@ -69,9 +71,20 @@ class _Kept:
             self.seconds += result.usage.seconds
         elif isinstance(result, Evaluation):
             self.seconds += result.duration_s
-        return result if isinstance(result, kind) else None
+        return result if isinstance(result, kinds) else None
 
-    def keep(self, question: str, result: Reply | Evaluation | Profile | Decision) -> None:
+    def take_unasked(self) -> Decision | None:
+        """Return a person's next edit or words on a kernel that no question was about again; None without."""
+        for answers in self.left.values():
+            made = answers[0].result if answers else None
+            if not isinstance(made, Decision) or made.gate != "revision":
+                continue
+            if made.action in {Action.EDIT, Action.STEER}:
+                answers.popleft()
+                return made
+        return None
+
+    def keep(self, question: str, result: Reply | NoReply | Evaluation | Profile | Decision) -> None:
         self.store.keep(self.session_name, Intermediate(question=question, result=result))
 
 
@@ -103,11 +116,18 @@ class _KeptReplies:
     async def write(self, prompt: Prompt, session: Session, progress: Progress) -> Reply:
         # The question holds the author's name, so that a reply is not reused after the model was changed.
         question = f"reply {self.name} {prompt.digest}"
-        reply = self._kept.take(question, Reply)
-        if reply is not None:
+        found = self._kept.take(question, Reply, NoReply)
+        if isinstance(found, Reply):
             progress("the reply came before the interruption")
-            return reply
-        reply = await self._author.write(prompt, session, progress)
+            return found
+        if isinstance(found, NoReply):
+            raise (Declined if found.declined else AuthorError)(found.reason)
+        try:
+            reply = await self._author.write(prompt, session, progress)
+        except AuthorError as error:
+            # The round may go on to a gate, where a person's edits build on what there is without the reply.
+            self._kept.keep(question, NoReply(reason=str(error), declined=isinstance(error, Declined)))
+            raise
         self._kept.keep(question, reply)
         return reply
 
@@ -190,7 +210,11 @@ class _KeptDecisions:
     ) -> Decision:
         last = next((item.candidate for item in reversed(attempts) if item.candidate), None)
         question = f"revision {len(attempts)} {last.digest if last else ''}"
-        return self._take(question) or self._keep(
+        found = self._take(question)
+        # What a person made of a kernel that came otherwise is kept. In an epoch it may be another slot's.
+        if found is None and session.plan.population == 1:
+            found = self.kept.take_unasked()
+        return found or self._keep(
             question, await self.approver.review_revision(session, attempts, comparison)
         )
 

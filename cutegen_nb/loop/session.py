@@ -9,7 +9,7 @@ from cutegen_nb.analysis.estimate.targets import with_figures
 from cutegen_nb.core.errors import Declined
 from cutegen_nb.core.ports import Store
 from cutegen_nb.core.problem import Problem
-from cutegen_nb.core.round import Action, Epoch, Round
+from cutegen_nb.core.round import Action, Decision, Epoch, Round
 from cutegen_nb.core.session import Budget, Plan, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
@@ -145,6 +145,14 @@ def waiting_round(session: Session) -> Round | None:
 def without_waiting(session: Session) -> Session:
     """Return the session without the round whose revision waits for its decision again."""
     return replace(session, rounds=session.rounds[:-1]) if waiting_round(session) else session
+
+
+def decided_before(session: Session, store: Store) -> tuple[Decision, ...]:
+    """Return what was decided in the round of a chain with which a session goes on. Raises StoreError."""
+    waiting = waiting_round(session)
+    stored = waiting.decisions[:-1] if waiting else ()
+    kept = (item.result for item in store.intermediates(session.name))
+    return (*stored, *(made for made in kept if isinstance(made, Decision)))
 
 
 async def decide_waiting(

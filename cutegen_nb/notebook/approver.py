@@ -170,6 +170,10 @@ class PanelApprover:
         """Latest decision; None before the first."""
         return self._made[-1][1] if self._made else None
 
+    def resume(self, number: int, made: Sequence[Decision]) -> None:
+        """Take over the decisions that were made for round `number` before an interruption."""
+        self._made = [(number, decision) for decision in made]
+
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
         """Open the prompt gate and wait for the decision."""
         return await self._wait(Gate(kind="prompt", session=session, prompt=prompt))
@@ -239,6 +243,8 @@ class PanelApprover:
             self.sent = f"The request for r{gate.number} was sent{edited}."
             return self.sent
         what = "the prompt" if gate.kind == "prompt" else f"r{gate.number}"
+        if answer.action is Action.EDIT and (version := _restored(gate, answer.edited)):
+            return f"{what}: version {version} restored."
         reason = shorten(without_quote(decision.reason), _QUOTED, placeholder=" …")
         words = f": “{reason}”" if reason else ""
         if answer.action is Action.STOP:
@@ -266,6 +272,12 @@ def _prediction(gate: Gate, answer: Answer) -> Prediction | None:
             "`gmem_sectors down 75 %`, `warp_instructions unchanged` or `2× faster`"
         )
     return found
+
+
+def _restored(gate: Gate, source: str) -> int:
+    """Return the number of the version of the round's kernel that has this source; 0 for a new source."""
+    made = dict.fromkeys(attempt.candidate.source for attempt in gate.attempts if attempt.candidate)
+    return next((number for number, one in enumerate(made, start=1) if one == source), 0)
 
 
 def restoring(gate: Gate | None, attempt: object) -> Answer:

@@ -18,7 +18,7 @@ from cutegen_nb.core.round import Action, Prompt, Round, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.session import Replan, open_session, without_waiting
+from cutegen_nb.loop.session import Replan, decided_before, open_session, without_waiting
 from cutegen_nb.loop.stopping import stopped_by_decision
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, answer_from, restoring
 from cutegen_nb.notebook.carrying import PanelPerson, lacking
@@ -168,7 +168,10 @@ class RunningSession:
     async def _refine(self) -> Session:
         order = self.order
         session = await open_session(order.problem, self._effects, order.store, order.budget, plan=order.plan)
-        self._keep(without_waiting(session))
+        finished = without_waiting(session)
+        self._keep(finished)
+        if session.plan.population == 1:  # the rounds of an epoch are decided side by side
+            self._approver.resume(len(finished.rounds), decided_before(session, order.store))
         return await refine(
             session,
             self._effects,

@@ -28,7 +28,7 @@ from cutegen_nb.analysis.history.summary import (
 )
 from cutegen_nb.app.ending import end_view
 from cutegen_nb.core.library import library_option
-from cutegen_nb.core.round import Prompt
+from cutegen_nb.core.round import Action, Prompt
 from cutegen_nb.core.session import Session
 from cutegen_nb.loop.population.slot_progress import SlotProgress
 from cutegen_nb.notebook.approver import Gate
@@ -40,6 +40,9 @@ from cutegen_nb.notebook.view_detail import prompt_detail, round_code, round_det
 from cutegen_nb.notebook.view_gate import carry_view, gate_view
 from cutegen_nb.report.markup import visible
 from cutegen_nb.report.roofline import plot
+
+_WAITS = "waiting for you"
+"""Decision of a round that waits for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +281,12 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
     finished = len(session.rounds)
     # Decisions settle the best revision, so the pending round cannot change it.
     listed = [
-        _row(item, number, counted=counted, over=over, pending=number == finished)
+        _row(item, number, counted=counted, over=over)
+        | (
+            {"decision": _WAITS, "words": _pending_words(whole), "pending": True}
+            if number == finished
+            else {}
+        )
         for number, item in enumerate(rows(whole))
     ]
     is_round = not live.slots and not (live.gate and live.gate.draft)
@@ -297,9 +305,10 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
                 "relation_reason": "",
                 "relation_kind": "neutral",
                 "figures": ["", "", ""],
-                "decision": "waiting for you" if live.gate or live.carried else "working",
+                "decision": _WAITS if live.gate or live.carried else "working",
                 "words": "",
-                "words_whole": "",
+                "not_tried": "",
+                "not_tried_whole": "",
                 "best": False,
                 "pending": True,
                 "selectable": bool(live.gate or live.carried or live.sent),
@@ -309,9 +318,15 @@ def _rounds(session: Session, whole: Session, live: Live) -> list[dict[str, obje
     return listed
 
 
-def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: bool) -> dict[str, object]:
+def _pending_words(whole: Session) -> str:
+    """Return the words of the round at its gate that go into the next request, whatever was decided since."""
+    made = whole.rounds[-1].decisions
+    said = [one.reason for one in made if one.action is Action.STEER and one.gate == "revision"]
+    return visible("; ".join(map(without_quote, said)))
+
+
+def _row(item: RoundSummary, number: int, *, counted: bool, over: str) -> dict[str, object]:
     decided = f"{item.decision} by {who(item.decided_by)}" if item.decision else "–"
-    said = without_quote(item.words) if item.words else ""
     return {
         "number": number,
         "revision": item.revision,
@@ -324,11 +339,12 @@ def _row(item: RoundSummary, number: int, *, counted: bool, over: str, pending: 
         "figures": list(
             counted_figures(item) if counted else timed_figures(item, "" if over else visible(item.baseline))
         ),
-        "decision": "waiting for you" if pending else visible(decided),
-        "words": visible("; ".join(filter(None, [few_ended(item.ended), said]))),
-        "words_whole": visible("; ".join(filter(None, [*item.ended, said]))),
+        "decision": visible(decided),
+        "words": visible(without_quote(item.words)),
+        "not_tried": visible(few_ended(item.ended)),
+        "not_tried_whole": visible("; ".join(item.ended)),
         "best": item.best,
-        "pending": pending,
+        "pending": False,
         "selectable": True,
         "has_source": item.verdict != NO_CANDIDATE,
     }

@@ -27,7 +27,15 @@ from cutegen_nb.core.search.comparison import Relation
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.lineage import parent_of_next
-from cutegen_nb.notebook.review.base import WHOLE, Look, at_version, base_of, base_view, versions_of
+from cutegen_nb.notebook.review.base import (
+    WHOLE,
+    Look,
+    at_version,
+    base_of,
+    base_view,
+    current_version,
+    versions_of,
+)
 from cutegen_nb.notebook.review.code_view import code_view
 from cutegen_nb.notebook.review.failed_lines import failed_lines
 from cutegen_nb.notebook.review.glance import glance
@@ -114,11 +122,10 @@ def round_detail(
 ) -> dict[str, object]:
     """Return the view of one round; `editable` while the round waits for a decision."""
     version = look.version
-    made, is_pending = versions_of(item), editable
-    versions = [
-        _version(item, index, shown=index == (version if version in made else made[-1])) for index in made
-    ]
-    is_old = version in made[:-1]
+    made, current, is_pending = versions_of(item), current_version(item), editable
+    looked_at = version if version in made else current
+    versions = [_version(item, index, shown=index == looked_at) for index in made]
+    is_old = looked_at != current
     base, base_name = base_of(session, item, version, look.pinned)
     compared = base_view(session, item, version, look.pinned)
     if is_old:
@@ -193,8 +200,8 @@ def told_once(relation: str, reason: str) -> str:
 
 def _version(item: Round, index: int, *, shown: bool) -> dict[str, object]:
     """Return one version of a round's kernel as an entry of a selection."""
-    attempt = item.attempts[index]
-    candidate, evaluation = attempt.candidate, attempt.evaluation
+    attempt, evaluation = item.attempts[index], at_version(item, index).evaluation
+    candidate = attempt.candidate
     assert candidate is not None
     return {
         "attempt": index,
@@ -202,6 +209,7 @@ def _version(item: Round, index: int, *, shown: bool) -> dict[str, object]:
         "verdict": evaluation.verdict_words if evaluation else "not evaluated",
         "good": bool(evaluation and evaluation.passed),
         "shown": shown,
+        "current": index == current_version(item),
     }
 
 

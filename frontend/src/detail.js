@@ -19,7 +19,7 @@ export function detailView(panel) {
   function update() {
     const detail = panel.detail;
     const now = JSON.stringify(detail);
-    if (now === shown) return;
+    if (now === shown) return markStale(); // the open question, which an edit belongs to, may have come after it
     shown = now;
     rebuild();
   }
@@ -65,7 +65,7 @@ export function detailView(panel) {
     const chosen = detail.versions.find((item) => item.shown);
     if (detail.is_old && panel.view.gate?.gate === "revision" && panel.view.gate.round === detail.round) {
       const restore = button("Restore this version", (self) => panel.settle("restore", { attempt: chosen.attempt }, self), {});
-      restore.title = "It takes the place of the last version, with the verdict that it has";
+      restore.title = "It takes the place of the version that waits, with the verdict that it has";
       bar.append(restore);
     }
     return bar;

@@ -86,7 +86,7 @@ export function gateBar(panel) {
     text.classList.toggle("cgn-stale", isEdited && !isPrompt);
     tell(whyNot, isOpen ? note(gate, { isPrompt, isEdited, isOld, versions: panel.detail.versions }) : "");
     whyNot.hidden = !whyNot.textContent || unsent.isOpen(); // the question says it
-    tell(look, isOpen ? (isOld ? `Show the last version of r${gate.round}` : `Show r${gate.round}`) : "");
+    tell(look, isOpen ? (isOld ? `Show the version of r${gate.round} that waits` : `Show r${gate.round}`) : "");
     conceal(look, !isElsewhere && !isOld);
     if (isOpen) {
       tell(approve, `${isPrompt ? "Ask" : "Approve"}${isEdited ? "…" : ""}`);
@@ -145,7 +145,7 @@ function note(gate, { isPrompt, isEdited, isOld, versions }) {
     const at = versions.findIndex((one) => one.shown) + 1;
     return (
       `You look at version ${at} of r${gate.round}. Restore it below to decide on it: ` +
-      `until then every answer is for the last version, ${lastVersion(versions)}.`
+      `until then every answer is for version ${currentVersion(versions)}.`
     );
   }
   if (isEdited && isPrompt) return "You have changed the request and not sent it yet.";
@@ -154,9 +154,9 @@ function note(gate, { isPrompt, isEdited, isOld, versions }) {
 }
 
 /** Number, origin and verdict of the version that a decision is for. */
-function lastVersion(versions) {
-  const last = versions.at(-1);
-  return `${versions.length} (${last.label}, ${last.verdict})`;
+function currentVersion(versions) {
+  const at = versions.findIndex((one) => one.current);
+  return `${at + 1} (${versions[at].label}, ${versions[at].verdict})`;
 }
 
 const LEFT_OUT = {
@@ -264,7 +264,7 @@ function decisionForm(panel) {
     const gate = panel.view.gate;
     const { versions, is_old: isOld, round } = panel.detail;
     const isOther = isOld && gate.round === round;
-    const scope = isOther ? `For version ${lastVersion(versions)}, not the one shown. ` : "";
+    const scope = isOther ? `For version ${currentVersion(versions)}, not the one shown. ` : "";
     tell(label, `${scope}${texts.label ?? texts[gate.gate]}`);
     element.setAttribute("aria-label", texts.submit);
     tell(submit, texts.submit);

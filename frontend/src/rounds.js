@@ -107,8 +107,9 @@ export function roundsTable(panel) {
       cells[2].title = item.relation_reason;
       if (item.relation_reason) for (const told of cells[2].children) told.title = item.relation_reason; // more than the word's meaning
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
-      tell(decision, item.words ? `${item.decision}: ${item.words}` : item.decision);
-      decision.title = item.words_whole;
+      const decided = item.words ? `${item.decision}: ${item.words}` : item.decision;
+      tell(decision, item.not_tried ? `${decided} · not tried: ${item.not_tried}` : decided);
+      decision.title = [item.words, item.not_tried && `Not tried: ${item.not_tried_whole}`].filter(Boolean).join("\n");
     };
     return { element: row, name, fill };
   }

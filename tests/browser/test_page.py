@@ -318,6 +318,8 @@ def test_a_restarted_kernel_opens_the_gate_at_which_the_session_stood(make_noteb
     notebook.until_panel(resumed, "r0 waits for you")
     notebook.panel(resumed).get_by_label("Source of r0, editable").press("Control+End")
     notebook.until_panel(resumed, "# half written")
+    stale = notebook.panel(resumed).locator(".cgn-verdict.cgn-stale[data-stale]")
+    notebook.until(lambda: stale.count() == 1, what="the verdict to be of the version before the edit")
     _press(notebook, resumed, "Undo my edit", "not evaluated it yet")
     _press(notebook, resumed, "Approve", "r0 waits for you")
     notebook.until_panel(resumed, "r1 waits for you")

@@ -99,7 +99,7 @@ def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit)
     session.until(
         "You look at version 1 of r0. Restore it below to decide on it: until then every answer is "
     )
-    session.until(f"for the last version, {passed + 2} (edit by ")
+    session.until(f"for version {passed + 2} (edit by ")
     session.expect_disabled("Approve")
     session.click("Reject…")
     form = session.panel.locator(".cgn-form:visible")
@@ -109,11 +109,12 @@ def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit)
     session.click("Restore this version")
     session.notebook.until(
         lambda: (
-            session.versions().last.get_attribute("aria-pressed") == "true"
+            session.versions().first.get_attribute("aria-pressed") == "true"
             and session.button("Approve").get_attribute("aria-disabled") is None
         ),
         what="the restored version to be decided upon",
     )
+    session.until_status("r0: version 1 restored.")
     session.click("Approve")
     stored = session.stored(0)
     assert stored["decisions"][-1]["action"] == "approve"

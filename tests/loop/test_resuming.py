@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from cutegen_nb.core.errors import Unreachable
+from cutegen_nb.core.errors import Declined, Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
 from cutegen_nb.core.round import Action, Decision, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
-from cutegen_nb.loop.session import waiting_round
+from cutegen_nb.loop.session import decided_before, waiting_round
 from cutegen_nb.testing import examples
 
 
@@ -120,6 +120,27 @@ def test_a_repair_goes_on_after_the_verdicts_that_were_there(stage, reply_with):
     assert made.evaluation.passed
 
 
+@pytest.mark.parametrize("error", [Declined("the person asked for no repair"), Unreachable("no connection")])
+def test_an_edit_in_the_place_of_a_repair_that_did_not_come_outlives_the_process(stage, reply_with, error):
+    edit = by_person("revision", Action.EDIT, edited=examples.kernel_source("mine"))
+    person = Person(prompts=[by_person("prompt", Action.APPROVE)], revisions=[edit])
+    found = {"wrong": examples.failed(Verdict.WRONG_VALUES, "wrong"), "mine": examples.passed(1000)}
+    first = stage([reply_with("wrong"), "", error], found, approver=person)
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([reply_with("late")], {"late": examples.failed(Verdict.CRASHED, "late")}, approver=person)
+    [made] = again.run(rounds=1).rounds
+
+    assert person.asked == ["revision"], "it waits at the gate at which it stood"
+    assert again.model.prompts == [], "a repair that did not come is not asked for again"
+    assert [item.purpose for item in made.attempts] == ["generate", "diagnose", "repair", "edit"]
+    assert made.attempts[2].problem == str(error)
+    assert made.candidate.source == examples.kernel_source("mine")
+    assert made.evaluation.passed
+
+
 def test_another_author_is_asked_although_the_first_had_answered(stage, reply_with):
     first = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=Person(
         prompts=[by_person("prompt", Action.APPROVE)]
@@ -131,6 +152,27 @@ def test_another_author_is_asked_although_the_first_had_answered(stage, reply_wi
     again.model.name = "another"
     [made] = again.run(rounds=1).rounds
     assert made.candidate.source == examples.kernel_source("two")
+
+
+def test_a_judged_edit_is_not_lost_to_a_reply_that_came_after_it(stage, reply_with):
+    edits = [
+        by_person("revision", Action.EDIT, edited=examples.kernel_source(mark)) for mark in ("mine", "better")
+    ]
+    words = by_person("revision", Action.STEER, reason="256 threads")
+    person = Person(prompts=[by_person("prompt", Action.APPROVE)], revisions=[words, *edits])
+    found = {mark: examples.passed(1000) for mark in ("one", "mine", "better")}
+    first = stage([reply_with("one")], found, approver=person)
+    with pytest.raises(Killed):
+        first.run(rounds=1)
+
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([reply_with("two")], {"two": examples.passed(1000)}, approver=person)
+    again.model.name = "another"
+    [made] = again.run(rounds=1).rounds
+    sources = [item.candidate.source for item in made.attempts]
+    assert sources == [examples.kernel_source(mark) for mark in ("two", "mine", "better")]
+    assert [item.action.value for item in made.decisions] == ["approve", "steer", "edit", "edit", "approve"]
+    assert person.asked == ["revision"]
 
 
 def test_each_result_of_a_round_is_kept_under_its_own_question(stage, reply_with):
@@ -178,6 +220,20 @@ def test_a_revision_at_which_a_person_stopped_waits_for_its_decision_again(stage
     assert session == again.store.load("relu")
     [summary] = again.store.summaries()[0]
     assert summary.best == 0
+
+
+def test_what_was_decided_before_the_interruption_is_told(stage, reply_with):
+    approve = by_person("prompt", Action.APPROVE)
+    steer = by_person("revision", Action.STEER, reason="256 threads")
+    stop = by_person("revision", Action.STOP)
+    stopped = Person(prompts=[approve], revisions=[steer, stop])
+    first = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=stopped)
+    session = first.run(rounds=1)
+    again = stage([], {}, approver=Person(revisions=[by_person("revision", Action.STEER, reason="twice")]))
+    with pytest.raises(Killed):
+        again.run(rounds=1)
+    said = [made.reason for made in decided_before(again.store.load(session.name), again.store)]
+    assert said == ["", "256 threads", "twice"]
 
 
 def test_a_stop_at_a_revision_that_waits_again_stops_again(stage, reply_with):

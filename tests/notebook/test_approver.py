@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import Action, Attempt, Prompt
+from cutegen_nb.core.round import Action, Attempt, Decision, Prompt
 from cutegen_nb.core.session import Budget, Session
-from cutegen_nb.notebook.approver import Answer, PanelApprover
+from cutegen_nb.notebook.approver import Answer, PanelApprover, restoring
 from cutegen_nb.testing import examples
 
 PROMPT = Prompt(system="s", user="Write it.", digest="d")
@@ -69,6 +70,37 @@ def test_a_comment_is_confirmed_without_the_lines_that_it_quotes():
         examples.passed(10), Answer(action=Action.STEER, reason=words), Answer(action=Action.APPROVE)
     )
     assert said[0] == "Round 0: r0 steered: “On line 9 of r2: Try 128”."
+
+
+def test_an_earlier_version_is_restored_under_its_number():
+    async def deciding():
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        made = attempt(examples.passed(10))
+        edit = replace(made, candidate=Candidate(source=examples.kernel_source("b"), author="person:ada"))
+        waiting = asyncio.ensure_future(approver.review_revision(session(), [made, edit], None))
+        await asyncio.sleep(0)
+        said = approver.take(restoring(approver.gate, 0))
+        return said, await waiting
+
+    said, decision = asyncio.run(deciding())
+    assert said == "r0: version 1 restored."
+    assert (decision.action, decision.edited) == (Action.EDIT, examples.kernel_source("a"))
+
+
+def test_a_gate_after_an_interruption_knows_what_was_decided_before_in_its_round():
+    said = Decision(gate="revision", action=Action.STEER, by="person:ada", reason="256 threads")
+
+    async def opening(number: int):
+        approver = PanelApprover(person="ada", on_gate=lambda _: None)
+        approver.resume(number, [said])
+        waiting = asyncio.ensure_future(approver.review_revision(session(), [attempt(None)], None))
+        await asyncio.sleep(0)
+        made = approver.gate.made
+        waiting.cancel()
+        return made
+
+    assert asyncio.run(opening(0)) == (said,)
+    assert asyncio.run(opening(1)) == (), "the words were for another round"
 
 
 def test_what_failed_cannot_be_approved_and_the_gate_stays_open():

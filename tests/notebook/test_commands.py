@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from notebook_kernels import PROBLEM, Kernel, rows
+from notebook_kernels import PROBLEM, ROOT, Kernel, rows
 
 HELD_UP = """import torch
 
@@ -208,6 +208,42 @@ class TestStopping:
 
 
 class TestRestart:
+    @pytest.mark.long
+    def test_a_gate_without_a_repair_is_opened_again_with_its_judged_edit(self, tmp_path):
+        problem, right = (
+            (ROOT / "tests/evaluator" / kind / "relu.py").read_text() for kind in ("problems", "candidates")
+        )
+        wrong = right.replace("y[index] = 0.0", "y[index] = 1.0")
+        first = Kernel(tmp_path, attended=True)
+        panel = first.run(
+            f"%%cutegen --name man --author manual --device simulator --rounds 2\n{problem}"
+        ).panel
+        first.gate()
+        first.run("%cutegen approve")
+        first.until(panel, "view", lambda view: view["carry"])
+        first.act(panel, "reply", edited=f"Rationale: mine.\n```python\n{wrong}```")
+        first.until(panel, "view", lambda view: view["carry"] and view["carry"]["can_skip"])
+        first.act(panel, "skip")
+        first.until(panel, "view", lambda view: view["live"]["gate"] == "revision")
+        first.run("%cutegen steer 256 threads")
+        first.gate()
+        first.act(panel, "edit", edited=right)
+        first.until(panel, "view", lambda view: view["gate"] and view["gate"]["can_approve"])
+        before = (first.trait(panel, "view"), first.trait(panel, "detail"))
+        first.manager.shutdown_kernel(now=True)
+        first.client.stop_channels()
+        second = Kernel(tmp_path, attended=True)
+        try:
+            panel = second.run("%cutegen resume man").panel
+            view = second.until(panel, "view", lambda view: view["carry"] or view["gate"])
+            detail = second.trait(panel, "detail")
+            assert (view["gate"], view["rounds"]) == (before[0]["gate"], before[0]["rounds"])
+            assert view["rounds"][0]["words"] == "256 threads"
+            assert [item["verdict"] for item in detail["versions"]] == ["WRONG_VALUES", "PASSED"]
+            assert detail == before[1]
+        finally:
+            second.close()
+
     @pytest.mark.long
     def test_a_round_goes_on_where_the_killed_kernel_left_it(self, tmp_path):
         first = Kernel(tmp_path, attended=True)

@@ -11,7 +11,7 @@ import pytest
 
 from cutegen_nb.core.evaluation import Judged, Verdict
 from cutegen_nb.core.finding import Exhibit
-from cutegen_nb.core.round import EndedStrategy, Prompt, StrategyEnd
+from cutegen_nb.core.round import Action, Decision, EndedStrategy, Prompt, StrategyEnd
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.notebook.approver import Gate
 from cutegen_nb.notebook.safe_markdown import markdown_html
@@ -248,7 +248,22 @@ def test_the_decision_column_counts_the_strategies_that_ended_and_tells_the_firs
     )
     told = replace(WHOLE, rounds=(WHOLE.rounds[0], replace(WHOLE.rounds[1], attempts=tried)))
     row = overview(told, Live(ended="done"), None)["rounds"][1]
-    assert row["words"].startswith("3 strategies ended by the author, first one-pass: cannot apply (its rows")
-    assert len(row["words"]) < 300
-    assert "split" not in row["words"]
-    assert all(name in row["words_whole"] for name in ("one-pass", "split", "tiles"))
+    first = "3 strategies ended by the author, first one-pass: cannot apply (its rows"
+    assert row["not_tried"].startswith(first)
+    assert len(row["not_tried"]) < 300
+    assert "split" not in row["not_tried"]
+    assert all(name in row["not_tried_whole"] for name in ("one-pass", "split", "tiles"))
+    assert row["words"] == WHOLE.rounds[1].decisions[-1].reason, "a person's words stand alone"
+
+
+def test_words_for_the_next_request_stay_listed_while_their_round_waits():
+    said = "On line 9 of r2:\n    THREADS = 512\nwhy 512? try 256"
+    made = [
+        Decision(gate="prompt", action=Action.STEER, by="person:ada", reason="of the request before"),
+        Decision(gate="revision", action=Action.STEER, by="person:ada", reason=said),
+        Decision(gate="revision", action=Action.EDIT, by="person:ada", edited="x = 1"),
+    ]
+    for decided in (made[:2], made):
+        gate = replace(AT_REVISION.gate, made=tuple(decided))
+        row = overview(OPEN, replace(AT_REVISION, gate=gate), None)["rounds"][2]
+        assert (row["decision"], row["words"]) == ("waiting for you", "On line 9 of r2: why 512? try 256")

@@ -9,7 +9,7 @@ import pytest
 from cutegen_nb.analysis.source.diff import diff
 from cutegen_nb.core.candidate import Candidate
 from cutegen_nb.core.errors import UsageError
-from cutegen_nb.core.evaluation import Verdict
+from cutegen_nb.core.evaluation import NotJudged, NotJudgedReason, Verdict
 from cutegen_nb.core.finding import Finding, Severity
 from cutegen_nb.core.round import Attempt, Prompt
 from cutegen_nb.core.search.comparison import Relation
@@ -80,12 +80,33 @@ def test_the_lines_at_which_an_edit_failed_come_with_their_messages():
     assert shown((WRITTEN, broken), version=0)["failed_lines"] == []
 
 
-def test_one_version_needs_no_list_and_a_restored_one_is_listed_once():
+def test_one_version_needs_no_list_and_a_restored_one_keeps_its_number_and_name():
     assert shown((WRITTEN,))["versions"] == []
-    restored = replace(WRITTEN, purpose="restore")
-    view = shown((WRITTEN, EDITED, restored))
-    assert [item["attempt"] for item in view["versions"]] == [1, 2]
+    first = replace(WRITTEN, purpose="generate")
+    restored = replace(first, purpose="restore")
+    view = shown((first, EDITED, restored))
+    listed = [(item["attempt"], item["label"], item["shown"], item["current"]) for item in view["versions"]]
+    assert listed == [
+        (0, "first kernel by offline", True, True),
+        (1, "edit by ada", False, False),
+    ]
     assert view["new"] == WRITTEN.candidate.source
+    assert (view["is_old"], view["editable"], view["verdict"]) == (False, True, "PASSED")
+    assert shown((first, EDITED, restored), version=0) == view, "it is the version that waits"
+
+
+def test_beside_a_restored_version_the_later_one_is_an_old_one():
+    view = shown((WRITTEN, EDITED, replace(WRITTEN, purpose="restore")), version=1)
+    assert (view["new"], view["is_old"]) == (EDITED.candidate.source, True)
+    assert [item["verdict"] for item in view["versions"]] == ["PASSED", "WRONG_VALUES"]
+
+
+def test_a_version_that_was_judged_later_is_listed_with_its_verdict():
+    lost = NotJudged(reason=NotJudgedReason.TIMES_DISAGREE)
+    unjudged = replace(WRITTEN, evaluation=replace(WRITTEN.evaluation, outcome=lost))
+    view = shown((unjudged, WRITTEN, EDITED))
+    assert [item["verdict"] for item in view["versions"]] == ["PASSED", "WRONG_VALUES"]
+    assert shown((unjudged, WRITTEN, EDITED), version=0)["verdict"] == "PASSED"
 
 
 def test_restoring_answers_the_gate_with_the_source_of_the_version():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cutegen_nb.analysis.history.claim_score import SPEEDUP, Outcome, Score, score
 from cutegen_nb.core.evaluation import Evaluation
-from cutegen_nb.core.round import PredictedChange, Prediction, Round
+from cutegen_nb.core.round import Action, Decision, PredictedChange, Prediction, Round
 from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Session
 from cutegen_nb.core.strategy import Direction, Strategy
@@ -126,8 +127,22 @@ def _without_change(one: RoundClaim) -> RoundClaim:
 def _predictions(item: Round) -> list[tuple[str, Prediction]]:
     """Return the predictions of a round with their source: the author's, then each person's last one."""
     own = _prediction(item)
-    persons = {one.by: one.prediction for one in item.decisions if one.prediction}
+    persons = {one.by: one.prediction for one in _on_last_request(item) if one.prediction}
     return [*([(AUTHOR, own)] if own else []), *persons.items()]
+
+
+def _on_last_request(item: Round) -> Sequence[Decision]:
+    """Return the decisions from the request on for the strategy that was carried out.
+
+    Those before are on requests for strategies that the author ended.
+    """
+    sent = [
+        place
+        for place, one in enumerate(item.decisions, start=1)
+        if one.gate == "prompt" and one.action in {Action.APPROVE, Action.EDIT}
+    ]
+    ended = len(item.ended)
+    return item.decisions[sent[ended - 1] :] if 0 < ended <= len(sent) else item.decisions
 
 
 def _parent(session: Session, item: Round) -> Round | None:

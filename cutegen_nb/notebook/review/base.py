@@ -41,18 +41,36 @@ WHOLE = Look()
 
 
 def versions_of(item: Round) -> list[int]:
-    """Return the indices of the attempts that gave a candidate; of equal candidates the last one's."""
-    last = {
-        attempt.candidate.digest: index for index, attempt in enumerate(item.attempts) if attempt.candidate
-    }
-    return sorted(last.values())
+    """Return the indices of the attempts that gave a candidate; of equal candidates the first one's.
+
+    So a version that was restored keeps its place.
+    """
+    first: dict[str, int] = {}
+    for index, attempt in enumerate(item.attempts):
+        if attempt.candidate:
+            first.setdefault(attempt.candidate.digest, index)
+    return list(first.values())
+
+
+def current_version(item: Round) -> int | None:
+    """Return the index of the version that is the round's candidate; None for a round without one."""
+    made = item.candidate
+    return next((at for at in versions_of(item) if made and _digest(item, at) == made.digest), None)
 
 
 def at_version(item: Round, version: int | None) -> Round:
     """Return a round as it was with an older version of its kernel; unchanged for its last one and None."""
-    if version is None or version not in versions_of(item)[:-1]:
+    if version is None or version not in versions_of(item) or version == current_version(item):
         return item
-    return replace(item, attempts=item.attempts[: version + 1], comparison=None)
+    digest = _digest(item, version)
+    last = max(index for index in range(len(item.attempts)) if _digest(item, index) == digest)
+    return replace(item, attempts=item.attempts[: last + 1], comparison=None)
+
+
+def _digest(item: Round, index: int) -> str:
+    """Digest of the candidate of an attempt; empty where it gave none."""
+    made = item.attempts[index].candidate
+    return made.digest if made else ""
 
 
 def base_of(
@@ -79,7 +97,7 @@ def _is_version(item: Round, shown: int | None, pinned: int | VersionBase | None
     if not isinstance(pinned, VersionBase) or pinned.round != item.number:
         return False
     made = versions_of(item)
-    return pinned.attempt in made and pinned.attempt != (shown if shown in made else made[-1])
+    return pinned.attempt in made and pinned.attempt != (shown if shown in made else current_version(item))
 
 
 def pinned_round(session: Session, pinned: int | VersionBase | None) -> Round | None:

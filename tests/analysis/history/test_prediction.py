@@ -14,7 +14,7 @@ from cutegen_nb.analysis.history.prediction import (
     strategy_scores,
 )
 from cutegen_nb.core.evaluation import Verdict
-from cutegen_nb.core.round import PredictedChange, Prediction
+from cutegen_nb.core.round import Action, Decision, EndedStrategy, PredictedChange, Prediction, StrategyEnd
 from cutegen_nb.core.search.comparison import Comparison, Relation
 from cutegen_nb.core.strategy import Direction, ExpectedEffect
 from cutegen_nb.testing import examples
@@ -105,6 +105,25 @@ def test_a_round_tells_the_strategys_claims_and_the_authors():
         "its author predicted `gmem_load_sectors` down by 75 %: 100 → 50 (−50.0 %) at the size that ran, held",
         "predicted and not measured: `speedup`",
     )
+
+
+def test_a_prediction_for_a_strategy_that_the_author_refused_is_not_scored_against_the_next():
+    made = session(effects=())
+    first, second = made.rounds
+    tiles = replace(second.strategy, name="tiles")
+    refused = EndedStrategy(strategy=tiles, end=StrategyEnd.CANNOT_APPLY, reason="no rows")
+    asked = replace(second.attempts[0], candidate=None, evaluation=None, ended=refused)
+    sent = Decision(gate="prompt", action=Action.APPROVE, by="person:ada")
+    claimed = replace(SAID, speedup=None, change_fraction=0.5)
+    for decisions, told in (
+        ((replace(sent, prediction=SAID), sent), []),
+        ((sent, replace(sent, prediction=claimed)), ["person:ada"]),
+        ((replace(sent, prediction=SAID), replace(sent, prediction=claimed)), ["person:ada"]),
+    ):
+        item = replace(second, attempts=(asked, *second.attempts), decisions=decisions)
+        found = ledger_claims(replace(made, rounds=(first, item)))
+        assert [one.claim.by for one in found] == told
+        assert all(one.claim.score.outcome is Outcome.HELD for one in found)
 
 
 def test_a_prediction_that_repeats_the_strategys_claim_is_scored_once():
