@@ -297,7 +297,7 @@ class RunningSession:
         try:
             self._change(notice=self._done(message))
         except CutegenError as refusal:
-            self._change(notice=str(refusal))
+            self._change(notice=str(refusal), refused=str(refusal))
 
     def _done(self, message: dict[str, object]) -> str:
         """Carry out an action of the panel and return a confirmation. Raises UsageError."""

@@ -67,6 +67,8 @@ class Live:
     """Files of that request and of its reply, for a person who works with files; None in between."""
     notice: str = ""
     """Sentence for the person on the effect of a decision, or an error."""
+    refused: str = ""
+    """Sentence of the last refusal; the notice is one while it is the same."""
     ended: str = ""
     """Reason of the session's end; empty while it takes decisions."""
     slots: tuple[SlotProgress, ...] = ()
@@ -105,7 +107,7 @@ def overview(session: Session | None, live: Live, selected: int | None) -> dict[
         }
     whole = with_pending(session, live)
     return {
-        "session": _header(session),
+        "session": _header(session, whole),
         "live": _live(live, session),
         "columns": list(_columns(whole)),
         "rounds": _rounds(session, whole, live),
@@ -214,8 +216,10 @@ def _shown(session: Session, live: Live, selected: int | None) -> int:
     return last if selected is None or not 0 <= selected <= last else selected
 
 
-def _header(session: Session) -> dict[str, object]:
+def _header(session: Session, whole: Session) -> dict[str, object]:
     counted = simulated(session)
+    is_undecided = bool(whole.rounds) and not session.rounds
+    result = "No round is decided yet." if is_undecided else outcome(session)
     where = f"{session.device.label}, estimates for {hardware(session)}" if counted else hardware(session)
     return {
         "name": visible(session.name),
@@ -228,7 +232,7 @@ def _header(session: Session) -> dict[str, object]:
         ],
         "counted": counted,
         "mark": "simulated counts, no measured times" if counted else "measured times",
-        "lead": visible(" ".join(filter(None, [outcome(session), size_words(session)]))),
+        "lead": visible(" ".join(filter(None, [result, size_words(session)]))),
         "used": used_words(session),
     }
 
@@ -242,6 +246,7 @@ def _live(live: Live, session: Session | None) -> dict[str, object]:
         "gate": live.gate.kind if live.gate else "",
         "id": live.question(session),
         "notice": visible(live.notice),
+        "is_refused": live.notice != "" and live.notice == live.refused,
         "ended": visible(ended_words(live.ended)),
         "state": "ended" if live.ended else "waiting" if is_waiting else "working" if live.doing else "idle",
         "sentence": visible(_sentence(live, len(session.rounds) if session else 0)),

@@ -35,7 +35,9 @@ export function decisionBar(panel, sections) {
     const [view, whole] = [frame(), panel.root.getBoundingClientRect()];
     const own = isAsked ? section.element.getBoundingClientRect() : whole;
     const isGone = own.bottom < view.top + 8 || own.top > view.bottom - 8;
-    element.hidden = !isAsked || !isGone || whole.bottom < view.top + 120 || whole.top > view.bottom;
+    // Beside Stop and Keys there is no room, and from there the section is near.
+    const isAtHead = panel.parts.stop.getBoundingClientRect().bottom > view.top;
+    element.hidden = !isAsked || !isGone || isAtHead || whole.bottom < view.top + 120 || whole.top > view.bottom;
     if (!element.hidden) element.style.top = `${Math.max(0, view.top - whole.top)}px`;
   }
 

@@ -7,6 +7,8 @@ import { claimsLine } from "./ledger.js";
 import { failedPlaces, linkLines } from "./places.js";
 import { baseBar, glanceStrip } from "./review.js";
 
+const NARROW = 700; // pixels, as in panel.css
+
 export function detailView(panel) {
   const element = make("section", { class: "cgn-detail", "aria-label": "The round looked at" });
   let editor = null;
@@ -15,6 +17,14 @@ export function detailView(panel) {
   let tabs = null;
   let verdict = null;
   let hunks = null;
+  let isNarrow = false;
+  // Two sources side by side need room; without it the changes stand in one.
+  const sizes = new ResizeObserver(([{ contentRect }]) => {
+    if (!contentRect.width || contentRect.width <= NARROW === isNarrow) return;
+    isNarrow = !isNarrow;
+    if (panel.ui.split && tabs?.id() === "change") tabs.show("change", false);
+  });
+  sizes.observe(element);
 
   function update() {
     const detail = panel.detail;
@@ -275,7 +285,7 @@ export function detailView(panel) {
       label: `Source of ${detail.new_name}${detail.editable ? ", editable" : ""}`,
       oldLabel: `Source of ${detail.old_name}`,
       isEditable: detail.editable && !panel.isOver(),
-      isSplit: panel.ui.split,
+      isSplit: panel.ui.split && !isNarrow,
       isWhole: panel.ui.whole,
       onChange: (text) => panel.edit(detail.key, detail.new, text),
       marks: panel.marks,
@@ -291,7 +301,7 @@ export function detailView(panel) {
         control.setAttribute("aria-pressed", String(panel.ui[name]));
         fillChange(element.querySelector(".cgn-editor"), detail);
       },
-      { kind: "cgn-small" },
+      { kind: `cgn-small cgn-toggle-${name}` },
     );
     control.setAttribute("aria-pressed", String(panel.ui[name]));
     return control;
@@ -328,6 +338,7 @@ export function detailView(panel) {
       if (tabs?.id() === id) tabs.show(id, false);
     },
     destroy: () => {
+      sizes.disconnect();
       editor?.destroy();
       code?.destroy();
     },

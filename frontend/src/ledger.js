@@ -46,11 +46,14 @@ export function ledgerBox(panel) {
   return { element, update };
 }
 
-/** The claims about one round with their results, in a line; null where there are none. */
+/** The claims about one round with their results, each behind whose it is; null where there are none. */
 export function claimsLine(claims) {
   if (!claims.length) return null;
-  const list = make("ul", { class: "cgn-changes cgn-claims", "aria-label": "Predictions" }, make("li", { class: "cgn-muted", textContent: "Predicted" }));
+  const list = make("ul", { class: "cgn-changes cgn-claims", "aria-label": "Predictions" });
+  let last = "";
   for (const { by, said, came, outcome, kind } of claims) {
+    if (by !== last) list.append(make("li", { class: "cgn-muted", textContent: `Predicted by ${by}` }));
+    last = by;
     const one = make("li", { title: `${by}: ${came}` }, code(said), " ", outcome ? badge(outcome, kind) : "");
     list.append(one);
   }

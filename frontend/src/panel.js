@@ -23,6 +23,9 @@ const LOST =
   "The kernel was restarted or is out of reach. If it still runs, load the page again. If not, finished rounds are " +
   "kept: run %load_ext cutegen_nb and then ";
 
+/** The words with a stop behind them. */
+const sentence = (words) => (/[.!?…:]$/.test(words) ? words : `${words}.`);
+
 class Panel {
   constructor(model, element) {
     this.model = model;
@@ -69,7 +72,7 @@ class Panel {
         listener();
       } catch (error) {
         console.error(error);
-        tell(this.parts.status, `The panel could not show this (${error}). Load the page again; nothing is lost.`);
+        tell(this.parts.state, `The panel could not show this (${error}). Load the page again; nothing is lost.`);
       }
     };
   }
@@ -110,7 +113,9 @@ class Panel {
     const lead = make("p", { class: "cgn-lead" });
     const stop = button("Stop", (self) => this.settle("stop", {}, self), { kind: "cgn-stop", twin: "%cutegen stop" });
     const dot = make("span", { class: "cgn-dot", "aria-hidden": "true" });
-    const status = make("span", { class: "cgn-status", role: "status", "aria-live": "polite" });
+    const said = make("span");
+    const state = make("span");
+    const status = make("span", { class: "cgn-status", role: "status", "aria-live": "polite" }, said, state);
     const doing = make("span", { class: "cgn-doing" });
     const elapsed = make("span", { class: "cgn-elapsed", "aria-hidden": "true" });
     const rounds = roundsTable(this);
@@ -124,7 +129,7 @@ class Panel {
     const detail = detailView(this);
     const keys = keyHelp(this);
     const file = make("p", { class: "cgn-muted", hidden: true });
-    this.parts = { name, mark, facts, lead, stop, dot, status, doing, elapsed, rounds, ledger, population, gate, carry, end, writing, bar, detail, keys, file };
+    this.parts = { name, mark, facts, lead, stop, dot, said, state, doing, elapsed, rounds, ledger, population, gate, carry, end, writing, bar, detail, keys, file };
     const top = make("div", { class: "cgn-top" }, name, mark, make("span", { class: "cgn-space" }), keys.opener, stop);
     const line = make("div", { class: "cgn-line" }, dot, status, doing, elapsed);
     const header = make("header", { class: "cgn-header" }, top, facts, lead, line);
@@ -184,7 +189,11 @@ class Panel {
     const closed = this.model.get("closed");
     const said = this.message || (this.noticed?.isOld || this.isOfRequest(live.notice) ? "" : live.notice);
     const state = closed || (this.isLost ? `${LOST}%cutegen resume ${this.view.session?.name ?? this.view.name ?? ""}` : live.sentence);
-    tell(this.parts.status, said && said !== state && !this.isLost ? `${said} ${state}`.trim() : state);
+    const isRefused = this.message ? this.message === this.refused : live.is_refused;
+    const isTold = Boolean(said) && said !== state && !this.isLost;
+    tell(this.parts.said, isTold ? `${sentence(said)} ` : "");
+    this.parts.said.classList.toggle("cgn-bad-words", isTold && isRefused);
+    tell(this.parts.state, state);
     tell(this.parts.doing, live.state === "working" && !this.isOver() ? live.doing : "");
   }
 
@@ -283,6 +292,7 @@ class Panel {
 
   answered() {
     const { id, refused } = this.model.get("answer") ?? {};
+    this.refused = refused || "";
     if (id === "" && refused) this.say(refused);
     if (!this.sent || this.sent.id !== id) return;
     clearTimeout(this.sent.timer);

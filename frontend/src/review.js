@@ -49,8 +49,9 @@ export function glanceStrip(glance) {
     strip.append(list);
   }
   if (glance.changes.length) {
-    const list = make("ul", { class: "cgn-changes", "aria-label": `Against ${glance.against}` });
-    list.append(make("li", { class: "cgn-muted", textContent: `Against ${glance.against}` }), ...glance.changes.map(change));
+    const words = [`Against ${glance.against}`, glance.size].filter(Boolean).join(", ");
+    const list = make("ul", { class: "cgn-changes", "aria-label": words });
+    list.append(make("li", { class: "cgn-muted", textContent: words }), ...glance.changes.map(change));
     strip.append(list);
   }
   return strip;

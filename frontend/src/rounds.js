@@ -105,6 +105,12 @@ export function roundsTable(panel) {
       cells[1].replaceChildren(...(item.verdict ? [badge(item.verdict, item.kind)] : []));
       cells[2].replaceChildren(...(item.relation ? [badge(item.relation, item.relation_kind)] : []));
       cells[2].title = item.relation_reason;
+      // In a narrow panel, which has no room for the verdict: a kernel that is compared has passed.
+      if (item.verdict && !item.relation) {
+        const verdict = badge(item.verdict, item.kind);
+        verdict.classList.add("cgn-narrow");
+        cells[2].replaceChildren(verdict);
+      }
       if (item.relation_reason) for (const told of cells[2].children) told.title = item.relation_reason; // more than the word's meaning
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
       const decided = item.words ? `${item.decision}: ${item.words}` : item.decision;

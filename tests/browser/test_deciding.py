@@ -247,7 +247,13 @@ def test_at_the_usual_width_the_table_of_rounds_shows_its_decisions(sit):
     session.ask(2)
     session.expect(session.panel.locator(".cgn-rounds")).to_contain_text("waiting for you")
     table = session.panel.locator(".cgn-rounds-scroll[aria-label='Rounds']")
-    assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") <= 0
+    for width in (1280, 800):
+        session.notebook.page.set_viewport_size({"width": width, "height": 1000})
+        for heading in ("Against best", "Estimate", "Bytes ÷ least", "Decision"):
+            session.expect(table.get_by_role("columnheader", name=heading)).to_be_visible()
+        assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") <= 0, width
+    session.expect(table.locator(".cgn-narrow").first).to_be_visible()
+    session.notebook.page.set_viewport_size({"width": 1280, "height": 1000})
 
 
 def test_a_second_click_decides_nothing_more(sit):

@@ -53,6 +53,20 @@ AT_PROMPT = at_prompt(ASKED)
 AT_REVISION = at_revision(PENDING.attempts, PENDING.comparison)
 
 
+def test_a_first_kernel_that_waits_is_not_said_to_be_unfinished():
+    empty = replace(OPEN, rounds=())
+    first = WHOLE.rounds[0]
+    at_first = at_revision(first.attempts, first.comparison, session=empty)
+    assert overview(empty, at_first, None)["session"]["lead"].startswith("No round is decided yet.")
+    assert overview(empty, Live(), None)["session"]["lead"].startswith("No round has finished yet.")
+
+
+def test_a_notice_that_refuses_is_marked_until_another_one_comes():
+    live = replace(AT_PROMPT, notice="it names nothing", refused="it names nothing")
+    assert overview(OPEN, live, None)["live"]["is_refused"]
+    assert not overview(OPEN, replace(live, notice="Sent."), None)["live"]["is_refused"]
+
+
 def test_a_view_is_json_at_every_gate_and_without_a_session():
     gpu = SAMPLES.gpu_rounds()
     for session in (None, OPEN, WHOLE, gpu, SAMPLES.make_session()):

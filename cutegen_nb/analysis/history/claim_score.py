@@ -191,7 +191,7 @@ def _counts(counter: str, before: Evaluation | None, after: Evaluation | None) -
     """Return a counter of both at full size where both were sampled at it, else of their profiles."""
     if before is None or after is None or counter not in _FIELDS:
         return None
-    pair = _full_counters(before), _full_counters(after)
+    pair = full_counters(before), full_counters(after)
     basis = Basis.FULL
     if pair[0] is None or pair[1] is None:
         if before.profile is None or after.profile is None:
@@ -214,7 +214,7 @@ def _counts(counter: str, before: Evaluation | None, after: Evaluation | None) -
     )
 
 
-def _full_counters(evaluation: Evaluation) -> Counters | None:
+def full_counters(evaluation: Evaluation) -> Counters | None:
     """Return the counts of a call at full size; None where none were sampled."""
     if evaluation.full_size is None or not evaluation.full_size.launches:
         return None

@@ -82,6 +82,8 @@ class LedgerWords:
     """Strategy, verdict, comparison and decision of that round in a sentence; empty while there is none."""
     is_better: bool
     """True if that round was better than the best before it; False where there was none."""
+    is_first: bool = False
+    """True if no kernel had passed before that round, so that it could not be better than any."""
 
 
 def claims(session: Session) -> tuple[LedgerClaim, ...]:
@@ -152,7 +154,16 @@ def _followed(session: Session, item: Round, made: Decision) -> LedgerWords:
             and led_to.comparison.relation.is_better
             and led_to.comparison.relation is not Relation.FIRST
         ),
+        is_first=bool(led_to) and _is_first(session, number),
     )
+
+
+def _is_first(session: Session, number: int) -> bool:
+    """Return whether a round had nothing to be compared with: no earlier kernel passed."""
+    found = session.rounds[number].comparison
+    if found is not None:
+        return found.relation is Relation.FIRST
+    return all(item.comparison is None for item in session.rounds[:number])
 
 
 def _became(session: Session, item: Round) -> str:

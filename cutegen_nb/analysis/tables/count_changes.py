@@ -19,6 +19,7 @@ class _Metric:
     title: str
     read: Callable[[Counters], float]
     write: Callable[[float], str]
+    counter: str = ""
     more_is_better: bool = False
     is_judged: bool = True
 
@@ -37,8 +38,10 @@ class CountChange:
     """Relative change with its sign; empty without a base."""
     kind: str = "neutral"
     """``good`` if it changed for the better, ``bad`` if for the worse, ``neutral`` for neither."""
-    size: float = 0.0
-    """Relative change without its sign; infinite from 0."""
+    ratio: float = 1.0
+    """Larger value ÷ smaller one, so that gains and losses compare; infinite from 0 and to 0."""
+    counter: str = ""
+    """Name by which a strategy or a prediction refers to the figure; empty where it has none."""
 
     @property
     def moved(self) -> str:
@@ -52,20 +55,25 @@ def _ratio(value: float, by: float) -> float:
 
 
 _METRICS: tuple[_Metric, ...] = (
-    _Metric("Global sectors (32 B)", lambda c: c.gmem_sectors, count),
-    _Metric("Global sectors of loads", lambda c: c.gmem_load_sectors, count),
-    _Metric("Global sectors of stores", lambda c: c.gmem_store_sectors, count),
-    _Metric("Global sectors of atomics", lambda c: c.gmem_atomic_sectors, count),
+    _Metric("Global sectors (32 B)", lambda c: c.gmem_sectors, count, "gmem_sectors"),
+    _Metric("Global sectors of loads", lambda c: c.gmem_load_sectors, count, "gmem_load_sectors"),
+    _Metric("Global sectors of stores", lambda c: c.gmem_store_sectors, count, "gmem_store_sectors"),
+    _Metric("Global sectors of atomics", lambda c: c.gmem_atomic_sectors, count, "gmem_atomic_sectors"),
     _Metric("Sectors ÷ ideal", lambda c: _ratio(c.gmem_sectors, c.gmem_ideal_sectors), times),
-    _Metric("Global bytes requested", lambda c: c.gmem_bytes, lambda value: scaled(value, "B")),
-    _Metric("Global requests", lambda c: c.gmem_requests, count),
-    _Metric("Shared wavefronts", lambda c: c.smem_wavefronts, count),
+    _Metric("Global bytes requested", lambda c: c.gmem_bytes, lambda value: scaled(value, "B"), "gmem_bytes"),
+    _Metric("Global requests", lambda c: c.gmem_requests, count, "gmem_requests"),
+    _Metric("Shared wavefronts", lambda c: c.smem_wavefronts, count, "smem_wavefronts"),
     _Metric("Wavefronts ÷ ideal", lambda c: _ratio(c.smem_wavefronts, c.smem_ideal_wavefronts), times),
-    _Metric("Warp instructions", lambda c: c.warp_instructions, count),
-    _Metric("Lanes active", lambda c: _ratio(c.thread_instructions, 32 * c.warp_instructions), share, True),
-    _Metric("Barriers", lambda c: c.barriers, count),
-    _Metric("Branches", lambda c: c.branches, count),
-    _Metric("Divergent branches", lambda c: c.divergent_branches, count),
+    _Metric("Warp instructions", lambda c: c.warp_instructions, count, "warp_instructions"),
+    _Metric(
+        "Lanes active",
+        lambda c: _ratio(c.thread_instructions, 32 * c.warp_instructions),
+        share,
+        more_is_better=True,
+    ),
+    _Metric("Barriers", lambda c: c.barriers, count, "barriers"),
+    _Metric("Branches", lambda c: c.branches, count, "branches"),
+    _Metric("Divergent branches", lambda c: c.divergent_branches, count, "divergent_branches"),
 )
 
 
@@ -76,8 +84,12 @@ def is_comparable(profile: Profile, base: Profile | None) -> bool:
 
 def count_changes(profile: Profile, base: Profile | None) -> tuple[CountChange, ...]:
     """Return every total that is not 0; with a comparable base those that changed most come first."""
-    after = profile.counters
-    before = base.counters if base is not None and is_comparable(profile, base) else None
+    is_compared = base is not None and is_comparable(profile, base)
+    return counter_changes(profile.counters, base.counters if base is not None and is_compared else None)
+
+
+def counter_changes(after: Counters, before: Counters | None) -> tuple[CountChange, ...]:
+    """Return every total that is not 0; with counts of a base those whose ratio is largest come first."""
     found = []
     for metric in (*_METRICS, *_flops(after, before)):
         new = metric.read(after)
@@ -90,29 +102,30 @@ def count_changes(profile: Profile, base: Profile | None) -> tuple[CountChange, 
             found.append(replace(_alone(metric, new), before="–"))
         else:
             found.append(_changed(metric, old, new))
-    return tuple(sorted(found, key=lambda one: -one.size))  # stable: what is unchanged keeps its order
+    return tuple(sorted(found, key=lambda one: -one.ratio))  # stable: what is unchanged keeps its order
 
 
 def _alone(metric: _Metric, value: float) -> CountChange:
-    return CountChange(title=metric.title, before="", after=metric.write(value))
+    return CountChange(title=metric.title, before="", after=metric.write(value), counter=metric.counter)
 
 
 def _changed(metric: _Metric, old: float, new: float) -> CountChange:
-    size = relative_size(old, new)
+    moved = abs(new - old) / old if old else math.inf if new else 0.0
     is_better = (new > old) is metric.more_is_better
     return CountChange(
         title=metric.title,
         before=metric.write(old),
         after=metric.write(new),
         change=change(old, new),
-        kind="neutral" if size < _UNCHANGED or not metric.is_judged else "good" if is_better else "bad",
-        size=size,
+        kind="neutral" if moved < _UNCHANGED or not metric.is_judged else "good" if is_better else "bad",
+        ratio=_ratio_of(old, new),
+        counter=metric.counter,
     )
 
 
-def relative_size(old: float, new: float) -> float:
-    """Return the relative change without its sign; infinite from 0."""
-    return abs(new - old) / old if old else math.inf if new else 0.0
+def _ratio_of(old: float, new: float) -> float:
+    small, large = sorted((old, new))
+    return large / small if small else math.inf if large else 1.0
 
 
 def _flops(after: Counters, before: Counters | None) -> list[_Metric]:

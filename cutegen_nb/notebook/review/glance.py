@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from cutegen_nb.analysis.bottleneck.diagnose import Demand, Diagnosis
 from cutegen_nb.analysis.figures.quantity import change, duration, times
-from cutegen_nb.analysis.history.summary import estimated_time
-from cutegen_nb.analysis.tables.count_changes import CountChange, count_changes, relative_size
+from cutegen_nb.analysis.history.claim_score import full_counters
+from cutegen_nb.analysis.history.prediction import round_claims
+from cutegen_nb.analysis.history.summary import estimated_time, size_words
+from cutegen_nb.analysis.tables.count_changes import (
+    CountChange,
+    count_changes,
+    counter_changes,
+    is_comparable,
+)
 from cutegen_nb.core.estimate import Estimate
 from cutegen_nb.core.evaluation import Evaluation
 from cutegen_nb.core.round import Round
@@ -18,6 +27,27 @@ _LEAST = 0.05
 """Share below which a limit has no bar: it decides nothing."""
 _CHANGES = 5
 """Counts shown at most; the tab Counts has all of them."""
+_FROM_NOTHING = 2.0
+"""Ratio as which a count that begins or ends at 0 is ranked: it has none, and would hide all others."""
+_CAUSES = {
+    "launch-bound": "a problem smaller than a launch",
+    "below-roof": "a kernel far below the roof",
+    "too-few-ctas": "too few CTAs",
+    "tail-effect": "a nearly empty last wave of CTAs",
+    "serialised-wgmma": "wgmma that wait for each other",
+    "unpipelined-loads": "loads without a pipeline",
+    "occupancy": "low occupancy",
+    "uncoalesced": "uncoalesced accesses",
+    "repeated-requests": "repeated requests for the same data",
+    "extra-traffic": "extra traffic",
+    "bank-conflicts": "bank conflicts",
+    "shared-reuse": "too little reuse of what is read from shared memory",
+    "divergence": "divergent or idle lanes",
+    "instruction-overhead": "instruction overhead",
+    "memory-latency": "the latency of memory",
+    "narrow-accesses": "narrow accesses",
+}
+"""Causes in words; others read well by their own name."""
 _REPEATED = frozenset({"Global sectors of loads", "Global sectors of stores", "Sectors ÷ ideal"})
 """Counts that mostly repeat the count of global sectors."""
 
@@ -32,12 +62,14 @@ def glance(
     estimated = estimated_time(session, item)
     bars, of = _time_bars(estimated) if estimated else _demand_bars(found)
     before = base.evaluation if base else None
+    changes, size = _changes(session, item, base, evaluation, before)
     return {
         "headline": visible(_headline(found, estimated)),
         "bars": bars,
         "of": of,
         "against": base_name,
-        "changes": [_shown(one) for one in _changes(item, base, evaluation, before)],
+        "size": size,
+        "changes": [_shown(one) for one in changes],
     }
 
 
@@ -47,7 +79,7 @@ def _headline(found: Diagnosis, estimated: Estimate | None) -> str:
     passed_over = "launch-bound" if estimated and bound != "launch" else ""
     cause = next((one.name for one in found.causes if one.name != passed_over), "")
     is_told = not cause or cause == f"{bound}-bound"
-    return f"Bound by {bound}." + ("" if is_told else f" The counts point to {cause}.")
+    return f"Bound by {bound}." + ("" if is_told else f" The counts point to {_CAUSES.get(cause, cause)}.")
 
 
 def _time_bars(estimated: Estimate) -> tuple[list[dict[str, object]], str]:
@@ -79,17 +111,38 @@ def _bars(shares: list[tuple[str, float]]) -> list[dict[str, object]]:
 
 
 def _changes(
-    item: Round, base: Round | None, evaluation: Evaluation, before: Evaluation | None
-) -> list[CountChange]:
-    """Return the time, then the counts that changed most; empty without a base."""
+    session: Session, item: Round, base: Round | None, evaluation: Evaluation, before: Evaluation | None
+) -> tuple[list[CountChange], str]:
+    """Return the time, then the counts that changed most, with the size that these are of.
+
+    Both are empty without a base. A count that the round's claims name is not left out.
+    """
     if base is None or before is None:
-        return []
-    counts = (
-        count_changes(evaluation.profile, before.profile) if evaluation.profile and before.profile else ()
-    )
-    shown = [one for one in counts if one.kind != "neutral"]
-    told = [one for one in shown if one.title not in _REPEATED] or shown
-    return [*_time(item, base, evaluation, before), *told[:_CHANGES]]
+        return [], ""
+    counts, size = _counts(session, evaluation, before)
+    named = {one.score.claim.counter for one in round_claims(session, item) if one.score}
+    moved = [one for one in counts if one.kind != "neutral"]
+    told = [one for one in moved if one.title not in _REPEATED] or moved
+    most = sorted(told, key=_rank)[:_CHANGES]
+    shown = sorted((one for one in counts if one in most or one.counter in named), key=_rank)
+    return [*_time(item, base, evaluation, before), *shown], size if shown else ""
+
+
+def _rank(one: CountChange) -> float:
+    return -(_FROM_NOTHING if math.isinf(one.ratio) else one.ratio)
+
+
+def _counts(
+    session: Session, evaluation: Evaluation, before: Evaluation
+) -> tuple[tuple[CountChange, ...], str]:
+    """Return the counts of both at full size where both were sampled at it, else those of what ran."""
+    full, full_before = full_counters(evaluation), full_counters(before)
+    if full and full_before:
+        return counter_changes(full, full_before), "counts at full size"
+    if not evaluation.profile or not is_comparable(evaluation.profile, before.profile):
+        return (), ""
+    size = "counts at the reduced size" if size_words(session) else ""
+    return count_changes(evaluation.profile, before.profile), size
 
 
 def _time(item: Round, base: Round, evaluation: Evaluation, before: Evaluation) -> list[CountChange]:
@@ -111,7 +164,6 @@ def _two_times(title: str, old: float, new: float) -> CountChange:
         before=duration(old),
         after=duration(new),
         change=f"{change(old, new)}{ratio}",
-        size=relative_size(old, new),
     )
 
 

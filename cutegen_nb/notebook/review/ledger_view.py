@@ -52,7 +52,7 @@ def _title(records: tuple[Calibration, ...], words: tuple[LedgerWords, ...]) -> 
     held = sum(one.held for one in records)
     decided = sum(one.held + one.size_off + one.missed for one in records)
     parts = [f"{held} of {decided} predictions held"] if decided else []
-    if followed := [one for one in words if one.led_to is not None]:
+    if followed := [one for one in words if one.led_to is not None and not one.is_first]:
         better = sum(one.is_better for one in followed)
         parts.append(f"{better} of {len(followed)} times your words led to something better")
     return f"Ledger: {'; '.join(parts)}" if parts else "Ledger"

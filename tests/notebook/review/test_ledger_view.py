@@ -50,6 +50,17 @@ def test_words_without_a_round_that_followed_them_are_not_counted():
     assert (alone["title"], alone["words"][0]["became"]) == ("Ledger", "the next round shows it")
 
 
+def test_words_that_led_to_a_first_kernel_are_not_counted():
+    first, last = SESSION.rounds
+    words = Decision(gate="prompt", action=Action.STEER, by="person:ada", reason="use warps")
+    steered = replace(first, decisions=(words, *first.decisions))
+    shown = ledger_view(replace(SESSION, rounds=(steered, last)))
+    assert "your words" not in shown["title"]
+    assert shown["words"][0]["led_to"] == 0
+    failed = replace(steered, comparison=None)
+    assert "your words" not in ledger_view(replace(SESSION, rounds=(failed, last)))["title"]
+
+
 def test_invisible_characters_of_words_are_written_out():
     assert "⟨U+202E⟩" in ledger_view(said("look \u202e here"))["words"][0]["words"]
 
