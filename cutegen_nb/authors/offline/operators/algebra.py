@@ -1,4 +1,4 @@
-"""Identities of algebra: sums and averages of what a product or a convolution computed are products of sums."""
+"""Identities of algebra: sums and averages of the outputs of products and convolutions."""
 
 from __future__ import annotations
 
