@@ -57,5 +57,5 @@ def test_a_command_that_takes_words_says_so(name):
 
 def test_help_tells_how_many_rounds_there_are_where_none_are_given():
     assert "default: as many as it had" in " ".join(arguments.help_text("resume").split())
-    told = "default: 6, as many as a population's epochs need, or as many as a session has that is taken up"
+    told = "default: 6; in a population as many as its epochs need; for a stored session as many as it had"
     assert told in " ".join(arguments.help_text().split())
