@@ -28,7 +28,7 @@ export function detailView(panel) {
 
   function update() {
     const detail = panel.detail;
-    const now = JSON.stringify(detail);
+    const now = JSON.stringify([detail, panel.isOver()]); // nothing can be typed once nobody would read it
     if (now === shown) return markStale(); // the open question, which an edit belongs to, may have come after it
     shown = now;
     rebuild();
@@ -241,7 +241,7 @@ export function detailView(panel) {
     }
     tools.append(toggle("Full height", "tall", detail));
     const note = commentForm(panel, detail, () => editor?.selected());
-    if (detail.editable) {
+    if (detail.editable && !panel.isOver()) {
       tools.append(note.opener, make("span", { class: "cgn-muted", textContent: "You may edit the new source here." }));
     }
     const page = make("div", {}, tools, note.element, box);

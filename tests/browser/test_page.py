@@ -312,6 +312,8 @@ def test_a_restarted_kernel_opens_the_gate_at_which_the_session_stood(make_noteb
     notebook.until(lambda: "half written" in _head(path), what="what was typed to be stored")
     notebook.restart_kernel()
     notebook.until_panel(1, "The kernel was restarted or is out of reach.")
+    left = notebook.panel(1).get_by_label("Source of r0, editable")
+    notebook.expect(left).to_have_attribute("contenteditable", "false")  # nobody would read what is typed
     notebook.run(0)
     resumed = notebook.add(f"%cutegen resume left_open --store {folder}")
     notebook.run(resumed)
