@@ -37,8 +37,8 @@ ACROSS_FRACTION = 0.05
 """Least relative gain in time between two runs. A kernel of 4 µs has differed from itself by 4 %, outside the
 interval of either run."""
 SLOWED_FRACTION = 0.2
-"""Relative loss of the best against a baseline, compared with its own evaluation, from which its timing
-beside the candidate is not accepted."""
+"""Relative loss of the best compared with its own evaluation, from which its timing beside the candidate is
+not accepted."""
 
 
 def compare(
@@ -139,14 +139,14 @@ def _by_pairs(best: Timing | None, timing: Timing) -> tuple[Relation, str]:
 def _slowed(best: Timing, timing: Timing, rival: BaselineTiming) -> bool:
     """Return whether the best ran much slower beside the candidate than in its own evaluation.
 
-    The candidate's process compiled the best. Both its times are compared with the same baseline.
+    The candidate's process compiled the best. Its own time and its ratio to each baseline have to agree: lower
+    clocks change the time alone, and another choice of algorithm in a library one ratio alone.
     """
-    pair = _common_baseline(best, timing)
-    if best.method != timing.method or pair is None or rival.median_ms <= 0:
+    pairs = _common_baselines(best, timing)
+    if best.method != timing.method or not pairs:
         return False
-    before, now = pair
-    # The left side is the best's speedup over the baseline in the candidate's process.
-    return now.median_ms / rival.median_ms < (1 - SLOWED_FRACTION) * before.speedup
+    kept = (1 - SLOWED_FRACTION) * rival.median_ms
+    return kept > best.median_ms and all(kept * before.speedup > now.median_ms for before, now in pairs)
 
 
 def _by_time(best: Timing, candidate: Timing) -> tuple[Relation, str]:
@@ -191,12 +191,15 @@ def _relation_of(ratio: float, low: float, high: float, noise: float, figures: s
 
 
 def _common_baseline(best: Timing, candidate: Timing) -> tuple[BaselineTiming, BaselineTiming] | None:
+    return next(iter(_common_baselines(best, candidate)), None)
+
+
+def _common_baselines(best: Timing, candidate: Timing) -> list[tuple[BaselineTiming, BaselineTiming]]:
+    """Pair the baselines that both were timed against, eager first."""
     before = {item.name: item for item in best.baselines if _usable(item)}
     after = {item.name: item for item in candidate.baselines if _usable(item)}
-    for name in ("eager", *after):
-        if name in before and name in after:
-            return before[name], after[name]
-    return None
+    names = sorted(before.keys() & after.keys(), key=lambda name: (name != "eager", name))
+    return [(before[name], after[name]) for name in names]
 
 
 def _usable(item: BaselineTiming) -> bool:

@@ -211,6 +211,24 @@ def test_a_best_that_is_not_itself_beside_a_candidate_makes_that_one_no_faster(c
     assert ("much slower beside" in found.reason) is (relation is Relation.CANNOT_TELL)
 
 
+@pytest.mark.parametrize(
+    ("rival_ms", "baseline_ms", "relation"),
+    [
+        (1.0, 1.5, Relation.FASTER),  # the library has chosen another algorithm
+        (2.0, 6.0, Relation.FASTER),  # clocks are lower
+        (2.0, 4.0, Relation.CANNOT_TELL),
+    ],
+)
+def test_a_best_is_slower_beside_a_candidate_only_by_its_own_time_and_against_a_baseline(
+    rival_ms, baseline_ms, relation
+):
+    candidate = slowed(rival_ms, 1.5)
+    baselines = tuple(replace(item, median_ms=baseline_ms) for item in candidate.timing.baselines)
+    candidate = replace(candidate, timing=replace(candidate.timing, baselines=baselines))
+    best = replace(timed(3.0), candidate_digest="p" * 64)
+    assert compare(best, candidate, FACTS).relation is relation
+
+
 def test_a_pair_with_another_candidate_says_nothing_of_the_parent():
     parent = replace(timed(1.0), candidate_digest="q" * 64)
     assert compare(parent, beside(0.5), FACTS).relation is Relation.FASTER
