@@ -152,6 +152,14 @@ def test_each_fault_has_its_verdict(gpu, name, verdict):
     assert evaluation.outcome == Judged(verdict=verdict), evaluation.summary
 
 
+@pytest.mark.parametrize("calls", [5, 15, 40])
+def test_a_fault_in_a_later_call_is_the_candidates_whatever_reports_it(gpu, calls):
+    source = gpu.source("faults_later").replace("RIGHT_CALLS = 40", f"RIGHT_CALLS = {calls}")
+    evaluation = gpu("relu", source)
+    assert evaluation.outcome == Judged(verdict=Verdict.OUT_OF_BOUNDS), evaluation.summary
+    assert "\n" not in evaluation.summary
+
+
 def test_a_fault_does_not_reach_the_next_candidate(gpu):
     gpu("relu", "far_out_of_range")
     assert gpu("relu", "relu").passed

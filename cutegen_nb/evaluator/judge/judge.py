@@ -30,7 +30,7 @@ from cutegen_nb.evaluator.observe.backend import ExecutionDevice
 from cutegen_nb.evaluator.problem.fixed_sizes import written_for_one_size
 from cutegen_nb.evaluator.problem.torch_settings import restore, settings
 from cutegen_nb.evaluator.trial.candidate import construct, import_candidate, share_state, write_source
-from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault
+from cutegen_nb.evaluator.trial.candidate_fault import CandidateFault, late_fault
 from cutegen_nb.evaluator.trial.evidence import Ending, Evidence, Task
 from cutegen_nb.evaluator.trial.parameters import judge_parameters
 from cutegen_nb.evaluator.trial.tampering import HarnessSnapshot
@@ -62,7 +62,10 @@ def judge(
     started = time.monotonic()
     try:
         outcome, summary = _run(task, ground, path, ask_seeds, stage, state)
-    except CandidateFault as fault:
+    except (CandidateFault, RuntimeError) as error:
+        fault = error if isinstance(error, CandidateFault) else late_fault(error, path)
+        if fault is None:
+            raise
         outcome, summary = fault.outcome, fault.finding.message
         state.findings.insert(0, fault.finding)
     if outcome != Judged(verdict=Verdict.PASSED) and ground.simulation is not None:

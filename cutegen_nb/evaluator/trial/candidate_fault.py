@@ -78,6 +78,16 @@ def blaming(call: Callable[..., Any], phase: str, path: Path) -> Callable[..., A
     return made
 
 
+def late_fault(error: RuntimeError, path: Path) -> CandidateFault | None:
+    """Make a CandidateFault of a GPU's fault that was reported after the candidate's call; None for others.
+
+    A launch is queued, so PyTorch reports its fault at any later call. Only the candidate's kernels are
+    unknown code.
+    """
+    text = str(error).lower()
+    return classify(error, LATER, path) if any(words in text for words in _CUDA_FAULTS) else None
+
+
 def from_simulator(fault: Fault) -> CandidateFault:
     """Make a CandidateFault of the simulator's: an access outside every tensor, an opcode it lacks."""
     outcome: Outcome
@@ -120,7 +130,9 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
         return fault(Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {phase}: {name}: {text}")
     for words, (verdict, kind) in _CUDA_FAULTS.items():
         if words in text.lower() and not isinstance(error, SyntaxError):
-            return fault(verdict, kind, f"The GPU reported a fault while {phase}: {text}")
+            # PyTorch's further lines are advice: on CUDA_LAUNCH_BLOCKING, say.
+            told = text.splitlines()[0]
+            return fault(verdict, kind, f"The GPU reported a fault while {phase}: {told}")
     if _from_compiler(error):
         told = _OPERATION.sub(": ", text)
         return fault(Verdict.COMPILE_FAILED, "compile-error", f"The DSL did not compile it: {name}: {told}")
@@ -141,6 +153,7 @@ def _nearest_names(error: BaseException) -> str:
 IMPORTING = "importing it"
 CONSTRUCTING = "constructing ModelNew"
 RUNNING = "in forward"
+LATER = "running a kernel that forward launched"
 """Phases of a candidate, as messages name them after "while"."""
 
 

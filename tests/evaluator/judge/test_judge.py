@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 import cutegen_nb
-from cutegen_nb.core.evaluation import CheckState
+from cutegen_nb.core.evaluation import CheckState, Judged, Tier, Verdict
 from cutegen_nb.evaluator.catalog import catalog as registry
 from cutegen_nb.evaluator.catalog.catalog import MACHINE_CHECKS
+from cutegen_nb.evaluator.judge import judge as judging
 
 EXPLOITS = Path(cutegen_nb.__file__).parent / "exploits"
 BEFORE = "the evaluation ended before it"
@@ -69,3 +73,34 @@ def test_where_rearranging_is_the_whole_problem_pytorch_may_not_do_it(judge):
     found = judge(FLIP, copying)
     assert found.label == "NOT_OWN_WORK", found.summary
     assert found.findings[0].kind == "torch-compute"
+
+
+ILLEGAL = "CUDA error: an illegal memory access was encountered\nFor debugging pass CUDA_LAUNCH_BLOCKING=1"
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"),
+    [(ILLEGAL, Verdict.OUT_OF_BOUNDS), ("CUDA error: misaligned address", Verdict.MISALIGNED), ("no", None)],
+)
+def test_a_gpus_fault_that_the_judges_own_call_reports_is_the_candidates(
+    message, verdict, tmp_path, monkeypatch
+):
+    def synchronised(*_):
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(judging, "_run", synchronised)
+    loaded = SimpleNamespace(rewrites=(), problem=SimpleNamespace(digest=""))
+    task = SimpleNamespace(
+        source="x = 1", folder=tmp_path, gates=(), loaded=loaded, tier=Tier.B, digest="d" * 64
+    )
+    ground = SimpleNamespace(simulation=None, name="a GPU")
+    if verdict is None:
+        with pytest.raises(RuntimeError, match=r"^no$"):
+            judging.judge(task, ground, list, lambda _: None)
+        return
+    evaluation = judging.judge(task, ground, list, lambda _: None).evaluation
+    assert evaluation.outcome == Judged(verdict=verdict)
+    assert evaluation.summary.startswith(
+        "The GPU reported a fault while running a kernel that forward launched: CUDA"
+    )
+    assert "\n" not in evaluation.summary
