@@ -7,8 +7,10 @@ import math
 from cutegen_nb.authors.offline.operators.convolution.reading import attributes_of
 from cutegen_nb.authors.offline.operators.operator import OperatorCall
 
-_MOST_SIDES = 4
+_MOST_SUMS = 4
 """Most phases of a transposed convolution whose sums fit in a thread's registers together."""
+_MOST_SIDES = 8
+"""Most phases of a transposed convolution whose outputs fit in shared memory side by side."""
 _MOST_BLOCKS = 65535
 """Most CTAs along the second and third dimension of a grid: images, and chunks of channels."""
 MOST_PIXELS = 2**28
@@ -27,10 +29,18 @@ def folded_taps(call: OperatorCall) -> int:
     return taps.full if pays and taps.full == taps.scaled else 0
 
 
-def sides_of(call: OperatorCall) -> int:
-    """Count the phases along the last dimension, whose outputs alternate, that one tile computes."""
-    numbers = attributes_of(call)
-    return numbers.stride[-1] if numbers.transposed and numbers.stride[-1] <= _MOST_SIDES else 1
+def sides_of(call: OperatorCall) -> tuple[int, tuple[int, ...]]:
+    """Count the phases along the last dimension, whose outputs alternate, that one tile computes.
+
+    Returned beside their number are those that taps reach; the others' sums are zero.
+    """
+    numbers, taps = attributes_of(call), call.operands[1].shape[-1]
+    stride, padding, dilation = numbers.stride[-1], numbers.padding[-1], numbers.dilation[-1]
+    most = max(taps.full, taps.scaled)
+    reached = tuple(sorted({(t * dilation - padding) % stride for t in range(most)}))
+    if numbers.transposed and stride <= _MOST_SIDES and len(reached) <= _MOST_SUMS:
+        return stride, reached
+    return 1, (0,)
 
 
 def fits_shifted(call: OperatorCall) -> bool:

@@ -65,11 +65,13 @@ class ConvolutionWriter:
     def write(self, call: OperatorCall, applied: tuple[str, ...]) -> OperatorText:
         """Write the kernel with the strategies in `applied`."""
         if SHIFTED in applied:
+            sides, reached = sides_of(call)
             values = {
                 **values_of(call),
                 **parts_of(call),
                 "folded": folded_taps(call),
-                "sides": sides_of(call),
+                "sides": sides,
+                "reached": reached,
             }
             return OperatorText(
                 source=render("convolution/shifted", **values),

@@ -52,10 +52,13 @@ def test_taps_are_channels_where_channels_alone_leave_an_mma_mostly_empty(module
 
 
 @pytest.mark.parametrize(("module", "sides"), [
-    ("Conv2d(16, 16, 3, stride=2)", 1),
-    ("ConvTranspose2d(16, 16, 3)", 1),
-    ("ConvTranspose2d(16, 16, 3, stride=(3, 2))", 2),
-    ("ConvTranspose2d(16, 16, 5, stride=5)", 1),
+    ("Conv2d(16, 16, 3, stride=2)", (1, (0,))),
+    ("ConvTranspose2d(16, 16, 3)", (1, (0,))),
+    ("ConvTranspose2d(16, 16, 3, stride=(3, 2))", (2, (0, 1))),
+    ("ConvTranspose2d(16, 16, 3, stride=2, padding=1, dilation=2)", (2, (1,))),
+    ("ConvTranspose2d(16, 16, 3, stride=5, padding=1, dilation=2)", (5, (1, 3, 4))),
+    ("ConvTranspose2d(16, 16, 5, stride=5)", (1, (0,))),
+    ("ConvTranspose2d(16, 16, 3, stride=9)", (1, (0,))),
 ])  # fmt: skip
 def test_a_tile_has_the_phases_whose_sums_fit_in_registers(module, sides):
     assert sides_of(call_of(module, (2, 16, 9, 9))) == sides

@@ -63,6 +63,8 @@ CASES = {
     "wide_rim": ("Conv1d(20, 12, 3, dilation=70, padding=60)", "torch.randn(2, 20, 90)", ""),
     "odd_phases": ("ConvTranspose1d(6, 5, 4, stride=3, padding=2, dilation=2)", "torch.randn(2, 6, 11)", ""),
     "many_phases": ("ConvTranspose2d(16, 8, 5, stride=5)", "torch.randn(1, 16, 3, 3)", ".half()"),
+    "phases_apart": ("ConvTranspose2d(16, 8, 5, stride=5)", "torch.randn(1, 16, 3, 4)", ""),
+    "sides_without_taps": ("ConvTranspose3d(8, 12, 3, 2, 1, dilation=2)", "torch.randn(2, 8, 3, 4, 5)", ""),
     "large_numbers": ("Conv2d(9, 8, 3)", "torch.randn(2, 9, 8, 7) * 3e4", ""),
     "images_of_all_sizes": ("Conv2d(9, 8, 3, bias=False)",
                             "torch.randn(3, 9, 8, 7) * torch.tensor([1e-25, 1.0, 1e25])[:, None, None, None]",
@@ -76,7 +78,7 @@ LADDERS = {
     "stages": (TENSOR, MULTISTAGE),
     "shifted": (TILES, SHIFTED),
 }
-QUICK = [("odd", "naive"), ("strided_grouped", "shifted")]
+QUICK = [("odd", "naive"), ("strided_grouped", "shifted"), ("sides_without_taps", "shifted")]
 """Pairs of case and ladder that run in every test run; all of them in `make test-long`."""
 LARGEST_ERROR = {"": 2e-5, ".half()": 1e-2, ".bfloat16()": 4e-2}
 """In units of the output's root mean square, by cast. One fp16 product instead of three would cost 1e-3."""
