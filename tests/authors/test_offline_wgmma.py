@@ -72,8 +72,11 @@ size; that of one fp16 product instead of three would be above 1e-3.
 """
 
 
-def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]:
-    """Write the kernels and let a child run them; by name, the error or a word."""
+MULTIPROCESSORS = "torch.cuda.get_device_properties(mA.device).multi_processor_count"
+
+
+def results(tmp_path: Path, names, ctas: str = MULTIPROCESSORS, **environment: str) -> dict[str, float | str]:
+    """Write the kernels and let a child run them on at most `ctas` CTAs; by name, the error or a word."""
     stems = {}
     for name in names:
         facts = trace_facts(PRODUCTS[name])
@@ -81,7 +84,8 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
         steps = (step, SPLIT_IN_REGISTERS) if name in FEW_ROWS else (step,)
         stem = stems[name] = name.replace(" ", "_").replace("-", "_")
         (tmp_path / f"{stem}.problem.py").write_text(PRODUCTS[name].source)
-        (tmp_path / f"{stem}.kernel.py").write_text(MatmulWriter().write(PRODUCTS[name], facts, steps).source)
+        text = MatmulWriter().write(PRODUCTS[name], facts, steps).source
+        (tmp_path / f"{stem}.kernel.py").write_text(text.replace(MULTIPROCESSORS, ctas))
     child = Path(__file__).with_name("wgmma_child.py")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(child), str(tmp_path)],
@@ -96,6 +100,12 @@ def results(tmp_path: Path, names, **environment: str) -> dict[str, float | str]
 @pytest.mark.slow
 def test_products_are_right_and_clean_without_a_gpu(tmp_path):
     assert_right(results(tmp_path, SIMULATED, CUDA_VISIBLE_DEVICES=""))
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_one_cta_multiplies_several_tiles_one_after_another(tmp_path):
+    assert_right(results(tmp_path, ("infinity", "batched", "triangle"), ctas="2", CUDA_VISIBLE_DEVICES=""))
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ def _by_pairs(best: Timing | None, timing: Timing) -> tuple[Relation, str]:
 def _slowed(best: Timing, timing: Timing, rival: BaselineTiming) -> bool:
     """Return whether the best ran much slower beside the candidate than in its own evaluation.
 
-    The candidate's process compiled the best. Its own time and its ratio to each baseline have to agree: lower
+    The candidate's process compiled the best. Its own time and its ratio to each baseline must agree: lower
     clocks change the time alone, and another choice of algorithm in a library one ratio alone.
     """
     pairs = _common_baselines(best, timing)
