@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 from cutegen_nb.authors.server_profile import Price
@@ -13,7 +15,9 @@ from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, split_though
 MAX_REASONING_CHARACTERS = 2_000_000
 """Limit on the characters of reasoning; a longer answer is cut off."""
 _PROGRESS_CHARACTERS = 400
-"""Characters of answer and reasoning between two progress messages."""
+"""Characters of answer and reasoning after which progress is reported at once."""
+_PROGRESS_S = 0.5
+"""Seconds after which a slower answer's progress is reported."""
 _CHARACTERS_PER_TOKEN = 4
 """Characters of English or code in a token, roughly; used only where a server counts no tokens."""
 
@@ -21,7 +25,9 @@ _CHARACTERS_PER_TOKEN = 4
 class AnswerAccumulator:
     """Accumulator for one answer; it grows with each event of a stream."""
 
-    def __init__(self, progress: Progress, prompt_characters: int) -> None:
+    def __init__(
+        self, progress: Progress, prompt_characters: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.finish_reason = ""
         self.heard = False
         """True once any part of an answer has arrived, even an empty one."""
@@ -32,6 +38,8 @@ class AnswerAccumulator:
         self._length = 0
         self._thought = 0
         self._told = 0
+        self._told_at = float("-inf")
+        self._clock = clock
         self._counts: Usage | None = None
         self._progress = progress
         self._prompt_characters = prompt_characters
@@ -57,18 +65,21 @@ class AnswerAccumulator:
         return self._length > MAX_REPLY_CHARACTERS or self._thought > MAX_REASONING_CHARACTERS
 
     def add(self, text: str = "", reasoning: str = "", refusal: str = "") -> None:
-        """Add text, reasoning or a refusal, and report progress every `_PROGRESS_CHARACTERS`."""
+        """Add text, reasoning or a refusal; progress is reported at once, then twice a second or more often."""
         self.heard = True
         for words, parts in ((text, self._text), (reasoning, self._reasoning), (refusal, self._refusal)):
             if words:
                 parts.append(words)
         self._length += len(text) + len(refusal)
         self._thought += len(reasoning)
-        if self._length + self._thought - self._told >= _PROGRESS_CHARACTERS:
+        new = self._length + self._thought - self._told
+        late = self._clock() - self._told_at >= _PROGRESS_S
+        if new >= _PROGRESS_CHARACTERS or (new and late):
             self._tell()
 
     def _tell(self) -> None:
         """Report the answer so far, or the reasoning before it."""
+        self._told_at = self._clock()
         self._told = self._length + self._thought
         doing, parts = ("writes", self._text) if self._length else ("thinks", self._reasoning)
         size = self._length or self._thought

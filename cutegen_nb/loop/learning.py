@@ -82,13 +82,16 @@ def _record(session: Session, item: Round, where: _OnDevice, target: EstimateTar
         return None
     found = compare(before, after, session.facts, target=target)
     seconds = after.timing.median_ms / 1e3 if after.timing else found.estimated_s
-    if not found.speedup or not seconds:
+    aligned = _aligned(session, item, item.strategy, where)
+    # A person's words may have put another step in the strategy's place: its effect is not the strategy's.
+    steered = any(attempt.prompt.steering for attempt in item.attempts)
+    if not found.speedup or not seconds or (steered and aligned.unfulfilled):
         return None
     is_estimated = after.timing is None
     line = tuple(reversed(line_of(session, parent)))
     return StrategyRecord(
         strategy=item.strategy,
-        aligned=_aligned(session, item, item.strategy, where),
+        aligned=aligned,
         line=tuple(_applied(session, one, one.strategy, where) for one in line if one.strategy),
         problem=problem_key(session.facts),
         problem_digest=session.problem.digest,

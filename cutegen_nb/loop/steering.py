@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.stages import Step
 
@@ -21,14 +22,18 @@ _NEGATION = re.compile(
 def steered(step: Step, words: str, menu: Sequence[Strategy]) -> Step:
     """Return the step with the strategy of `menu` that a person's words name last; unchanged without one.
 
-    A first kernel has no strategy to replace.
+    A first kernel has no strategy to replace. A request for numbers asks for nothing else, so that a strategy
+    of another stage takes the round to its stage, and a strategy for numbers takes it to TUNE.
     """
     if step.parent is None or step.strategy is None:
         return step
     found = [place for strategy in menu if (place := _named(strategy, words))]
     if not found:
         return step
-    return replace(step, strategy=max(found, key=lambda item: item[0])[1], chosen_because="")
+    strategy = max(found, key=lambda item: item[0])[1]
+    if Stage.TUNE in {step.stage, strategy.stage}:
+        step = replace(step, stage=strategy.stage)
+    return replace(step, strategy=strategy, chosen_because="")
 
 
 def _named(strategy: Strategy, words: str) -> tuple[int, Strategy] | None:

@@ -365,8 +365,8 @@ class RunningSession:
         """Cancel the session's task, which kills its worker; the notebook's kernel gets no signal."""
         assert self._task is not None
         number = len(self.session.rounds) if self.session else 0
-        # What follows a colon tells the person what to do, and would be stored as words of the stop.
-        step = self.live.doing.partition(":")[0]
+        # What follows a colon and a space would be stored as words of the stop ("openai:name" has no space).
+        step = self.live.doing.partition(": ")[0]
         doing = f" while {step}" if step else ""
         by = f"person:{self.order.settings.person}"
         self._stop_words = stored_stop(by, f"in round {number}", reason, step)

@@ -15,8 +15,13 @@ def told():
 
 
 @pytest.fixture
-def answer(told):
-    return AnswerAccumulator(told.append, prompt_characters=400)
+def now():
+    return [0.0]
+
+
+@pytest.fixture
+def answer(told, now):
+    return AnswerAccumulator(told.append, prompt_characters=400, clock=lambda: now[0])
 
 
 def test_reasoning_within_the_text_is_kept_apart(answer):
@@ -52,5 +57,11 @@ def test_tokens_are_the_servers_or_an_estimate_that_says_so(answer):
 def test_growth_is_told_now_and_then_with_the_text_so_far(answer, told):
     for _ in range(10):
         answer.add(text="x" * 100)
-    assert len(told) == 2
-    assert told[0].written == "x" * 400
+    assert [len(item.written) for item in told] == [100, 500, 900]
+
+
+def test_growth_of_a_slow_answer_is_told_twice_a_second(answer, told, now):
+    for _ in range(8):
+        answer.add(text="x")
+        now[0] += 0.25
+    assert [len(item.written) for item in told] == [1, 3, 5, 7]

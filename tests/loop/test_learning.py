@@ -15,8 +15,9 @@ from cutegen_nb.core.estimate import FullSizeSample, LaunchSample
 from cutegen_nb.core.evaluation import Evaluation, Verdict
 from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.session import Budget
-from cutegen_nb.core.strategy import Optimisation, Strategy
+from cutegen_nb.core.strategy import Alignment, Optimisation, Strategy
 from cutegen_nb.core.timing import BaselineTiming, Timing
+from cutegen_nb.loop import learning
 from cutegen_nb.loop.learning import records_of
 from cutegen_nb.loop.session import open_session, run_session
 from cutegen_nb.store.history import StrategyHistory
@@ -274,3 +275,18 @@ def test_kernels_that_were_measured_elsewhere_leave_a_record_for_each_device(cha
 def test_some_rounds_of_a_session_can_be_asked_for_alone(taught):
     (only,) = records_of(taught, rounds=taught.rounds[3:])
     assert only.revision == "r3"
+
+
+@pytest.mark.parametrize(("words", "recorded"), [("", 1), ("a warp a row", 0)])
+def test_a_step_that_a_persons_words_replaced_leaves_no_record_under_the_strategys_name(
+    taught, words, recorded, monkeypatch
+):
+    missing = Alignment(
+        statement="", by="features", unfulfilled=("tensor-cores is promised, but there is none",)
+    )
+    monkeypatch.setattr(learning, "_aligned", lambda *_: missing)
+    last = taught.rounds[-1]
+    (attempt,) = last.attempts
+    asked = replace(attempt, prompt=replace(attempt.prompt, steering=words))
+    session = replace(taught, rounds=(*taught.rounds[:-1], replace(last, attempts=(asked,))))
+    assert len(records_of(session, rounds=[session.rounds[-1]])) == recorded

@@ -73,6 +73,23 @@ def test_the_strategy_that_a_persons_words_name_last_takes_the_place_of_the_one_
     assert bool(found.chosen_because) is (name == "split-k")
 
 
+NUMBERS = Strategy(name="tune-unroll", statement="Choose.", stage=Stage.TUNE)
+
+
+@pytest.mark.parametrize(
+    ("due", "words", "found"),
+    [
+        (Stage.TUNE, "coalesce", Stage.STRUCTURE),
+        (Stage.TUNE, "use tune-unroll", Stage.TUNE),
+        (Stage.STRUCTURE, "use tune-unroll", Stage.TUNE),
+        (Stage.PROFILE, "coalesce", Stage.PROFILE),
+    ],
+)
+def test_a_strategy_of_another_stage_is_asked_for_by_that_stages_request(due, words, found):
+    step = Step(stage=due, parent=examples.finished_round(0), strategy=DUE)
+    assert steered(step, words, (*MENU, NUMBERS)).stage is found
+
+
 def test_a_first_kernel_has_no_strategy_to_replace():
     step = Step(stage=Stage.CORRECT)
     assert steered(step, "unroll", MENU) == step

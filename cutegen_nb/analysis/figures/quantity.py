@@ -85,8 +85,13 @@ def change(before: float, after: float) -> str:
 
 
 def share(fraction: float) -> str:
-    """Format a fraction as per cent: ``97.3 %``; fractions below 0.1 % keep two significant figures."""
+    """Format a fraction as per cent: ``97.3 %``; fractions below 0.1 % keep two significant figures.
+
+    Just under one it is ``99.96 %`` and never ``100.0 %``: not all is not all.
+    """
     percent = 100 * fraction
+    if 99.95 <= percent < 100:
+        return f"{min(percent, 99.99):.2f} %"
     if 0 < percent < 0.1:  # would print as 0.0
         return f"{percent:.2g} %"
     return f"{percent:.1f} %"

@@ -11,7 +11,7 @@ from cutegen_nb.analysis.history.summary import who
 
 _STOP = re.compile(
     r"^(?P<by>person:.*?) stopped (?:it|the session) (?P<where>(?:in|at|after) (?:round|epoch) \d+)"
-    r"(?P<doing> while [^:]*)?(?:: (?P<words>.*))?$",
+    r"(?P<doing> while (?:[^:]|:(?! ))*)?(?:: (?P<words>.*))?$",
     re.DOTALL,
 )
 """Text of `stored_stop`. Sessions of before say ``stopped it`` where a round was cut off."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_nb.analysis.figures.quantity import interval, moment, scaled
+from cutegen_nb.analysis.figures.quantity import interval, moment, scaled, share
 
 
 @pytest.mark.parametrize("stamp", ["2026-11-21T06:10:00Z", "2026-11-21T06:10:00+00:00"])
@@ -37,3 +37,11 @@ def test_few_bytes_are_written_whole_and_many_in_three_figures(value, text):
 )
 def test_an_interval_has_the_places_that_tell_its_ends_apart(figures, text):
     assert interval(*figures) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(1.0, "100.0 %"), (0.99956, "99.96 %"), (0.9999999, "99.99 %"), (0.9994, "99.9 %"), (0.0004, "0.04 %")],
+)
+def test_a_share_of_almost_all_is_not_written_as_all(fraction, text):
+    assert share(fraction) == text

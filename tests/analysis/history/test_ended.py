@@ -20,6 +20,10 @@ from cutegen_nb.analysis.history.ended import (
             stored_stop("person:ada", "in round 2", "enough: for\ntoday", "compiling"),
             "ada stopped it in round 2 while compiling: “enough: for\ntoday”",
         ),
+        (
+            stored_stop("person:ada", "in round 3", "later", "openai:m writes"),
+            "ada stopped it in round 3 while openai:m writes: “later”",
+        ),
         ("person:ada stopped it in round 0 while compiling", "ada stopped it in round 0 while compiling"),
     ],
 )
