@@ -65,7 +65,7 @@ class AnswerAccumulator:
         return self._length > MAX_REPLY_CHARACTERS or self._thought > MAX_REASONING_CHARACTERS
 
     def add(self, text: str = "", reasoning: str = "", refusal: str = "") -> None:
-        """Add text, reasoning or a refusal; progress is reported at once, then twice a second or more often."""
+        """Add text, reasoning or a refusal, and report progress twice a second or more often."""
         self.heard = True
         for words, parts in ((text, self._text), (reasoning, self._reasoning), (refusal, self._refusal)):
             if words:

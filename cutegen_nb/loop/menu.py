@@ -10,6 +10,7 @@ from cutegen_nb.analysis.estimate.targets import EstimateTarget
 from cutegen_nb.analysis.hardware.roofline import place
 from cutegen_nb.analysis.hardware.zone import zone
 from cutegen_nb.analysis.history.fewest_flops import fewest_flops
+from cutegen_nb.analysis.history.spending import is_counted
 from cutegen_nb.analysis.strategy import sensitivity
 from cutegen_nb.analysis.strategy.conditions import Circumstances
 from cutegen_nb.analysis.strategy.kernel_traits import kernel_traits
@@ -131,7 +132,7 @@ def untried(session: Session, menu: Sequence[Strategy], parent: Round) -> list[S
         and (timed or not _promises_time_alone(item))
         and obstacle(item, here) is None
     ]
-    anywhere = {item.strategy.name for item in session.rounds if item.strategy}
+    anywhere = {item.strategy.name for item in session.rounds if item.strategy and is_counted(item)}
     anywhere |= {ended.strategy.name for item in session.rounds for ended in item.ended}
     return [s for s in left if s.name not in anywhere] + [s for s in left if s.name in anywhere]
 

@@ -25,7 +25,7 @@ from cutegen_nb.loop.notes import round_note
 from cutegen_nb.loop.stages import Step, next_step
 from cutegen_nb.loop.steering import steered
 from cutegen_nb.loop.versions import earlier_version
-from cutegen_nb.prompting.memory import steering_text
+from cutegen_nb.prompting.memory import left_request, steering_text
 from cutegen_nb.prompting.parse import Proposal, StrategyOver, parse_reply
 from cutegen_nb.prompting.render import diagnose_prompt, edited_prompt, repair_prompt, retry_prompt
 
@@ -143,13 +143,16 @@ async def _agree_on_prompt(
 ) -> tuple[Prompt | None, list[Decision], Step]:
     """Render the prompt and have it approved; the prompt is None after a decision to stop.
 
-    The step takes the strategy that the person names, if one of the menu is named.
+    The step takes the strategy that the person names, if one of the menu is named. An edited request that no
+    author answered in the last round is offered again as it was.
     """
     decisions: list[Decision] = []
     steering = steering_text(session)
     while True:
         step = steered(step, steering, menu)
         prompt = prompt_of_step(session, effects.words, step, steering)
+        if not decisions and (left := left_request(session, step.strategy)):
+            prompt = edited_prompt(prompt, left)
         decision = await _decided(effects, effects.approver.review_prompt(session, prompt))
         decisions.append(decision)
         if decision.action is Action.STOP:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_nb.core.round import Action, Decision, Round
 from cutegen_nb.core.session import Session
+from cutegen_nb.core.strategy import Strategy
 
 CHARACTERS_A_TOKEN = 4
 """Characters of English or code in a token, roughly; precise enough to bound a text."""
@@ -165,10 +166,31 @@ def _words(decision: Decision, most: int | None = None, where: str = "") -> str:
 
 
 def steering_text(session: Session) -> str:
-    """Return a person's request at the end of the last round, which applies to the next one."""
+    """Return a person's request at the end of the last round, which applies to the next one.
+
+    Where no author answered the last round, the words of its own request still apply and come first.
+    """
     if not session.rounds:
         return ""
-    wanted = [
-        d.reason for d in session.rounds[-1].decisions if d.action is Action.STEER and d.gate == "revision"
-    ]
-    return "\n".join(wanted)
+    last = session.rounds[-1]
+    wanted = [d.reason for d in last.decisions if d.action is Action.STEER and d.gate == "revision"]
+    if is_unanswered(last):
+        wanted.insert(0, last.attempts[-1].prompt.steering)
+    return "\n".join(filter(None, wanted))
+
+
+def left_request(session: Session, strategy: Strategy | None) -> str:
+    """Return a request as a person edited it that no author has answered; empty for another strategy's."""
+    for item in reversed(session.rounds):
+        if not is_unanswered(item) or item.strategy != strategy:
+            break
+        at_prompt = [made.action for made in item.decisions if made.gate == "prompt"]
+        if at_prompt and at_prompt[-1] is Action.EDIT:
+            return session.rounds[-1].attempts[-1].prompt.user
+    return ""
+
+
+def is_unanswered(item: Round) -> bool:
+    """Return whether no author answered a round's last request, and the round has no candidate."""
+    last = item.attempts[-1] if item.attempts else None
+    return last is not None and last.reply is None and last.evaluation is None and item.candidate is None

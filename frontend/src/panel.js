@@ -17,6 +17,8 @@ const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
 const MOST_KEPT = 500;
 const LOOKS = new Set(["select", "compare", "merging", "checking"]); // they decide nothing
+const QUOTED = 60; // characters of unsent words that a warning repeats
+const beginning = (words) => (words.trim().length > QUOTED ? `${words.trim().slice(0, QUOTED)}…` : words.trim());
 const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair" };
 const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, carry: null, selected: 0 };
 const LOST =
@@ -149,6 +151,7 @@ class Panel {
     const { live } = this.view;
     if (live.id !== this.question) this.message = this.sent ? this.message : "";
     this.question = live.id;
+    this.carryWords(live.id);
     const number = live.id.split(":")[1] ?? this.noticed?.number;
     if (live.notice !== this.noticed?.text) this.noticed = { text: live.notice, number };
     else if (number !== this.noticed.number) this.noticed = { ...this.noticed, isOld: true };
@@ -265,16 +268,18 @@ class Panel {
     if (this.isOver() || this.draft.key !== this.view.live.id) return false;
     const { words = {}, text } = this.draft;
     const [name, unsent] = Object.entries(words).find(([other, one]) => other !== kind && other !== "prediction" && one.trim()) ?? ["", ""];
-    const found = unsent ? `words for ${name}` : this.view.carry && text?.trim() ? "a reply" : "";
+    const form = name === "comment" ? "Comment on lines…" : `${NAMES[name] ?? name}…`;
+    const found = unsent ? `“${beginning(unsent)}” under ${form}` : this.view.carry && text?.trim() ? "a reply" : "";
     const now = JSON.stringify([this.draft.key, words, found]);
     if (!found || this.warned === now) return false;
     this.warned = now;
     const pressed = kind === "approve" && this.view.gate?.gate === "prompt" ? "Ask" : (NAMES[kind] ?? kind);
-    this.say(`You have typed ${found} and not sent ${unsent ? "them" : "it"}. Press ${pressed} again to go on without.`);
+    this.say(`You have typed ${found} and not sent it. Press ${pressed} again to go on without.`);
     return true;
   }
 
   decide(kind, more = {}) {
+    this.decided = kind;
     this.send(kind, { question: this.view.live.id, ...more });
   }
 
@@ -353,6 +358,15 @@ class Panel {
     const others = (this.draft.kept ?? []).filter((one) => one !== name);
     this.draft = { ...this.draft, kept: isKept ? [...others, name].slice(-MOST_KEPT) : others };
     this.keep({}, this.draft.key ?? this.view.live.id);
+  }
+
+  /** Takes words that were typed and not sent to the next question on the same round, as after an edit. */
+  carryWords(id) {
+    const { key, words = {}, kept } = this.draft;
+    const place = (name) => name.split(":").slice(0, 2).join(":");
+    if (!key || key === id || !id.includes(":") || place(key) !== place(id)) return;
+    this.draft = { kept };
+    this.keep({ words: { ...words, [this.decided]: "" } }, id);
   }
 
   edited() {

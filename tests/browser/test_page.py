@@ -148,7 +148,7 @@ def test_keys_typed_on_any_control_change_no_cell(sit):
     session.click("Cancel")
     session.click("Undo my edit")
     session.click("Approve")
-    session.until("You have typed words for reject and not sent them.")
+    session.until("under Reject… and not sent it.")
     session.click("Approve")
     assert session.stored(0)["decisions"][-1]["action"] == "approve"
 

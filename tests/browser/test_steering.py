@@ -84,6 +84,18 @@ def test_an_edit_is_asked_about_before_a_decision_leaves_it_out(sit):
     assert source(stored["attempts"][-1]).rstrip().endswith("# seen by a person")
 
 
+def test_words_that_wait_in_a_form_outlast_the_evaluation_of_an_edit(sit):
+    session = sit()
+    session.ask(0)
+    session.click("Reject…")
+    session.panel.locator(".cgn-words:visible").fill("It reads x twice.")
+    session.panel.get_by_role("button", name="Cancel", exact=True).locator("visible=true").click()
+    session.add_to_source(0, "\n# seen by a person\n")
+    session.evaluate_edit(0)
+    session.click("Reject…")
+    session.expect(session.panel.locator(".cgn-words:visible")).to_have_value("It reads x twice.")
+
+
 def test_an_edit_that_makes_things_worse_gives_way_to_the_version_before_it(sit):
     session = sit()
     session.ask(0)
@@ -142,7 +154,9 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     session.expect(why).to_have_value("it strides over rows")
     session.click("Cancel")
     session.click("Approve")
-    session.until("You have typed words for reject and not sent them. Press Approve again to go on without.")
+    session.until(
+        "You have typed “it strides over rows” under Reject… and not sent it. Press Approve again to go on without."
+    )
     assert session.rounds() == []
     session.click("Approve")
     stored = session.stored(0)
@@ -155,7 +169,7 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     besides.fill("use two")
     session.click("Cancel")
     session.click("Ask")
-    session.until("You have typed words for steer and not sent them. Press Ask again to go on without.")
+    session.until("You have typed “use two” under Steer… and not sent it. Press Ask again to go on without.")
 
 
 def test_what_is_typed_over_the_whole_of_an_editor_replaces_all_of_it(sit):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from cutegen_nb.core.errors import AuthorError
 from cutegen_nb.core.evaluation import Verdict
 from cutegen_nb.core.round import Action, Decision
 from cutegen_nb.core.stage import Stage
@@ -161,3 +162,38 @@ def test_a_person_may_stop_after_steering(stage):
     assert session.stopped == "person:ada stopped the session at round 0: enough"
     assert session.rounds == (), "nothing was asked for"
     assert [item.result.reason for item in loop.store.intermediates("relu")] == ["enough"], "the words stay"
+
+
+def test_what_a_person_asked_for_outlasts_an_author_that_fails(stage, reply_with):
+    class Edits(AutoApprover):
+        gates = 0
+
+        async def review_prompt(self, session, prompt) -> Decision:
+            self.gates += 1
+            if self.gates == 2:
+                return Decision(gate="prompt", action=Action.STEER, by="person:ada", reason="Mind the tail.")
+            if self.gates == 3:
+                return Decision(
+                    gate="prompt",
+                    action=Action.EDIT,
+                    by="person:ada",
+                    edited=f"{prompt.user}\nIn one kernel.",
+                )
+            return await super().review_prompt(session, prompt)
+
+    lost = AuthorError("the server answered 401")
+    answers = [reply_with("first"), lost, lost, reply_with("second"), reply_with("third")]
+    found = {"first": passed(1000), "second": passed(500), "third": passed(400)}
+    loop = stage(answers, found, menu=MENU, approver=Edits())
+    for _ in range(3):
+        session = loop.run(rounds=5)
+    asked = [item.attempts[0].prompt for item in session.rounds]
+    assert [item.candidate is None for item in session.rounds[:4]] == [False, True, True, False]
+    assert [prompt.user.endswith("In one kernel.") for prompt in asked[:5]] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert [prompt.steering for prompt in asked[1:5]] == ["Mind the tail."] * 3 + [""]
