@@ -96,7 +96,10 @@ def _reason(session: Session, ended: str) -> str:
 def _sentence(text: str) -> str:
     """Return a text with a capital and a full stop."""
     shown = text.strip()
-    return f"{shown[:1].upper()}{shown[1:]}{'' if shown.endswith(('.', '!', '?')) else '.'}"
+    # An address or a path begins as it is written.
+    first = shown.split(" ", 1)[0]
+    begun = shown if "/" in first else f"{shown[:1].upper()}{shown[1:]}"
+    return f"{begun}{'' if shown.endswith(('.', '!', '?')) else '.'}"
 
 
 def _advice(session: Session, ended: str) -> str:

@@ -46,7 +46,9 @@ def judged_before(session: Session, attempts: Sequence[Attempt], candidate: Cand
     found = there.evaluation if there else item.evaluation if item else None
     if found is None or not isinstance(found.outcome, Judged):
         return None
-    name = "the version before" if there else f"r{item.number}" if item else ""
+    newest = next((one for one in reversed(attempts) if one.candidate and one.evaluation), None)
+    version = "the version before" if there is newest else "an earlier version"
+    name = version if there else f"r{item.number}" if item else ""
     said = f"{same_kernel(name).capitalize()}: {stands(candidate)}"
     _, marker, first = found.summary.partition(f"{_STANDS} ")  # say it once if the summary says it already
     summary = f"{said} {first if marker else found.summary}"

@@ -1,6 +1,7 @@
 // The reply of a model while it is streamed, and until its kernel is judged.
 import { make, tell } from "./dom.js";
 
+const ASKED = / writes: |asking again/;
 const NEAR_END = 24; // pixels from the end within which the text is followed
 
 export function writingBox(panel) {
@@ -12,10 +13,12 @@ export function writingBox(panel) {
   function update() {
     const { live } = panel.view;
     const written = panel.model.get("writing") ?? "";
-    element.hidden = !written || live.state !== "working" || panel.isOver();
+    const isStreamed = live.doing.startsWith("the model ");
+    const isOld = !isStreamed && ASKED.test(live.doing); // another reply is asked for, none of it has come
+    element.hidden = !written || isOld || live.state !== "working" || panel.isOver();
     if (element.hidden) return;
     const isFollowed = text.scrollHeight - text.scrollTop - text.clientHeight < NEAR_END;
-    tell(title, live.doing.startsWith("the model ") ? "The model writes" : "The reply, while its kernel is judged");
+    tell(title, isStreamed ? "The model writes" : "The reply, while its kernel is judged");
     tell(text, written);
     if (isFollowed) text.scrollTop = text.scrollHeight;
   }

@@ -87,6 +87,11 @@ def test_an_error_says_so_and_goes_on_after_it_is_mended():
     assert found.advice.startswith("Correct the cause named above, then go on from r1")
 
 
+def test_an_address_at_the_beginning_of_a_reason_stays_as_it_is():
+    words = "http://127.0.0.1:8000/v1 answered 401"
+    assert ending(replace(KEPT, stopped=words), "relu", words).reason == f"{words}."
+
+
 def test_a_rule_that_would_end_it_again_advises_something_else():
     words = "every strategy was tried on r1"
     found = ending(replace(KEPT, stopped=words), "relu", words)

@@ -149,6 +149,15 @@ def test_a_repair_that_changes_nothing_is_not_evaluated_again_and_the_author_is_
     assert len(loop.effects.evaluator.tiers) == 1 + 2
 
 
+def test_a_repair_that_goes_back_further_is_not_called_the_version_before(stage, reply_with):
+    other = {**MARKS, "also broken": MARKS["broken"]}
+    answers = ["broken", "also broken", "broken"]
+    replies = [item for mark in answers for item in (reply_with(mark), "The tail.")]
+    session = stage(replies[:-1], other).run(rounds=1)
+    found = [item.evaluation for item in session.rounds[0].attempts if item.candidate]
+    assert found[2].summary == "Same kernel as an earlier version: its verdict stands. Wrong."
+
+
 def test_a_third_kernel_of_the_same_source_says_it_once(stage, reply_with):
     loop = stage([reply_with("first"), *[reply_with("broken")] * 3], {"first": passed(1000), **MARKS})
     session = loop.run(rounds=4, repairs=0)
