@@ -26,6 +26,8 @@ PRODUCTS = {
     **{name: given for name, given in PROBLEMS.items() if "column" not in name},
     "long": problem("A @ B", "M, N, K = 300, 200, 4096", AB),
     "large": problem("A @ B", "M, N, K = 1536, 1280, 512", AB),
+    "short": problem("A @ B", "M, N, K = 1536, 1280, 64", AB),
+    "shorter": problem("A @ B", "M, N, K = 1536, 1280, 32", AB),
     "large half": problem("A @ B", "M, N, K = 2560, 2304, 512", HALF),
     "wide half": problem("A @ B", "M, N, K = 1400, 3072, 264", HALF),  # tiles of 256 columns, stored by TMA
     "wide odd half": problem("torch.nn.functional.gelu(A @ B)", "M, N, K = 1400, 3071, 264", HALF),
@@ -143,6 +145,10 @@ def test_the_step_for_hopper_follows_the_dtype_and_needs_a_long_k():
     assert for_hopper == {THREE_PRODUCTS: ("float32",), WGMMA: ("float16", "bfloat16")}
     assert THREE_PRODUCTS not in names_on("sm_80", "large")
     assert THREE_PRODUCTS not in names_on("sm_90", "plain")
+    assert (THREE_PRODUCTS in names_on("sm_90", "short"), THREE_PRODUCTS in names_on("sm_90", "shorter")) == (
+        True,
+        False,
+    )
 
 
 def test_later_steps_keep_the_kernel_for_hopper():

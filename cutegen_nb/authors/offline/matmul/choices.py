@@ -74,8 +74,10 @@ FEWEST_BESIDE_SPLIT = 24
 """The same for 16 bits where split-K, for which there is no kernel by wgmma, is the other choice. On an
 H200 128 × 4096 × 4096, 32 tiles, takes 0.020 ms by wgmma and 0.025 with split-K; half the tiles leave three
 quarters of the multiprocessors idle."""
-LONG_ENOUGH = 256
-"""Smallest depth k for wgmma: with k = 32 a CTA takes longer to start and to store than to multiply."""
+LONG_ENOUGH = {"float16": 256, "bfloat16": 256, "float32": 64}
+"""Smallest depth k for wgmma, by dtype: with a shorter one a tile takes longer to start and to store than to
+multiply. 32768 × 32768 with k = 64 in float32 takes 1.62 ms by wgmma on an H200 and 2.36 by mma.sync, with
+k = 32 1.65 and 1.63 (KernelBench 1/7, 1/9)."""
 MUCH_WORK = 2**35
 """Multiplications and additions of the full size from which the simplest kernel is too slow to begin with."""
 FEW_FOR_WEIGHTS = 256
@@ -202,7 +204,7 @@ def fits_wgmma(product: MatrixProduct) -> bool:
     # A tensor in two parts has twice the elements, and offsets are computed in 32 bits.
     operands = ((product.m, product.k), (product.n, product.k))
     fits = all(2 * elements((*one, product.batch)).full <= LARGEST_TENSOR for one in operands)
-    return fits and product.k.full >= LONG_ENOUGH
+    return fits and product.k.full >= LONG_ENOUGH[product.operand_dtype]
 
 
 def suits_wgmma(product: MatrixProduct) -> bool:
