@@ -161,25 +161,25 @@ def _decide(action: Action) -> Command:
             )
         predicted = getattr(options, "predict", "") or ""
         answer = Answer(action=action, reason=options.words, predicted=predicted)
-        return desk.find(options.name).decide(answer)
+        return desk.asked(options.name).decide(answer)
 
     return deciding
 
 
 def branch(desk: SessionRegistry, options: Options) -> str:
     """Answer the open gate with BRANCH: the next round starts from another revision."""
-    return desk.find(options.name).decide(Answer(action=Action.BRANCH, edited=options.revision))
+    return desk.asked(options.name).decide(Answer(action=Action.BRANCH, edited=options.revision))
 
 
 def merge(desk: SessionRegistry, options: Options) -> str:
     """Replace the revision at the open gate by the merge of two revisions."""
-    running = desk.find(options.name)
+    running = desk.asked(options.name)
     return running.decide(merge_answer(running.gate, options.revisions, running.name))
 
 
 def edit(desk: SessionRegistry, options: Options) -> str | None:
     """Put the text of the open gate into a new cell to edit, or take the new text from a file."""
-    running = desk.find(options.name)
+    running = desk.asked(options.name)
     if options.file:
         text = _file_text(options.file)
         return running.decide(Answer(action=Action.EDIT, edited=text))
@@ -203,7 +203,7 @@ def _file_text(path: str) -> str:
 def decide_with_cell(desk: SessionRegistry, command: str, rest: str, cell: str) -> str:
     """Run ``%%cutegen edit``, ``steer``, ``reject`` or ``reply`` with the cell as its text."""
     options = arguments.parse_command("edit" if command == "edit" else "steer", rest)
-    running = desk.find(options.name)
+    running = desk.asked(options.name)
     if command == "reply":
         return running.take_reply(cell)
     if command == "edit":

@@ -204,6 +204,17 @@ class SessionRegistry:
             "`%cutegen resume`"
         )
 
+    def asked(self, name: str | None = None) -> RunningSession:
+        """Return the session that an answer is for: the one started last of those that have not ended.
+
+        Where all have ended it is the one started last. Raises UsageError.
+        """
+        current = self.find(name)
+        if name or not current.ended.is_set():
+            return current
+        at_work = [item.running for item in self._open.values() if not item.running.ended.is_set()]
+        return at_work[-1] if at_work else current
+
     def screen(self, running: RunningSession) -> Screen:
         """Return the outputs of a session."""
         return self._open[running.order.problem.name].screen

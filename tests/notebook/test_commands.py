@@ -273,13 +273,22 @@ class TestRestart:
             second.close()
 
 
-def test_the_status_tells_of_the_other_sessions_that_wait(attended: Kernel):
+def test_status_and_decisions_are_of_the_sessions_that_wait(attended: Kernel):
     attended.run(f"%%cutegen --name early --rounds 1\n{PROBLEM}")
     attended.gate()
     attended.run(f"%%cutegen --name late --rounds 1\n{PROBLEM.replace('def ', 'def other_', 1)}")
     attended.gate()
     assert "Waiting too: early" in attended.run("%cutegen status").text
     assert "Waiting too" not in attended.run("%cutegen status early").text
+
+    def stopped(name: str) -> str:
+        return rows(attended.folder, f"SELECT stopped FROM sessions WHERE name = '{name}'")[0]
+
+    # A decision without a name is for the session that waits, not for the last one, which has ended.
+    attended.run("%cutegen stop")
+    until(lambda: stopped("late"), "the end of late")
+    attended.run("%cutegen stop enough")
+    until(lambda: "enough" in stopped("early"), "the end of early")
 
 
 @pytest.mark.long

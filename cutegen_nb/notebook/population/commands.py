@@ -41,6 +41,6 @@ def deciding(action: Action) -> Callable[[SessionRegistry, argparse.Namespace], 
         edited, reason = options.words.strip(), ""
         if action in _OF_A_REVISION:
             edited, _, reason = edited.partition(" ")
-        return desk.find(options.name).decide(Answer(action=action, edited=edited, reason=reason))
+        return desk.asked(options.name).decide(Answer(action=action, edited=edited, reason=reason))
 
     return decide
