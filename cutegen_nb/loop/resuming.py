@@ -27,6 +27,7 @@ from cutegen_nb.core.search.comparison import Comparison
 from cutegen_nb.core.session import Intermediate, Session
 from cutegen_nb.core.strategy import Strategy
 from cutegen_nb.loop.effects import Effects
+from cutegen_nb.prompting.render import edited_prompt
 
 T = TypeVar("T")
 
@@ -45,6 +46,23 @@ def resumable(effects: Effects, session_name: str, store: Store, *, evaluations:
         approver=_KeptDecisions(effects.approver, kept),
         clock=_KeptClock(effects.clock, kept),
     )
+
+
+def stop_round(store: Store, session_name: str, words: str, sent: Prompt | None, by: str) -> Session:
+    """Store the reason of a person's stop within a round, and return the stored session. Raises StoreError.
+
+    `sent` is the request that was out, if one was: it is asked about again when the session goes on.
+    """
+    if sent is not None:
+        stop = Decision(gate="prompt", action=Action.STOP, by=by)
+        store.keep(session_name, Intermediate(question=_about(sent), result=stop))
+    store.stop(session_name, words)
+    return store.load(session_name)
+
+
+def _about(prompt: Prompt) -> str:
+    """Name of the question whether a request is sent."""
+    return f"prompt {prompt.digest}"
 
 
 @dataclass(slots=True)
@@ -72,6 +90,11 @@ class _Kept:
         elif isinstance(result, Evaluation):
             self.seconds += result.duration_s
         return result if isinstance(result, kinds) else None
+
+    def is_stop_next(self, question: str) -> bool:
+        """Return whether the next kept answer to a question is a person's stop."""
+        left = self.left[question]
+        return bool(left) and isinstance(made := left[0].result, Decision) and made.action is Action.STOP
 
     def take_unasked(self) -> Decision | None:
         """Return a person's next edit or words on a kernel that no question was about again; None without."""
@@ -200,9 +223,36 @@ class _KeptDecisions:
     kept: _Kept
 
     async def review_prompt(self, session: Session, prompt: Prompt) -> Decision:
-        question = f"prompt {prompt.digest}"
-        return self._take(question) or self._keep(
-            question, await self.approver.review_prompt(session, prompt)
+        question = _about(prompt)
+        made, wants_it_back = self._made(question)
+        if made is not None and not (wants_it_back and self._is_unanswered(prompt, made)):
+            return made
+        edited = made is not None and made.action is Action.EDIT
+        offered = edited_prompt(prompt, made.edited) if made and edited else prompt
+        decided = self._keep(question, await self.approver.review_prompt(session, offered))
+        return made if made and edited and decided.action is Action.APPROVE else decided
+
+    def _made(self, question: str) -> tuple[Decision | None, bool]:
+        """Return the decision on a request, and whether a person stopped since, while it was out."""
+        made, wants_it_back = self._take(question), False
+        while self.kept.is_stop_next(question):
+            self._take(question)
+            again = None if self.kept.is_stop_next(question) else self._take(question)
+            wants_it_back = again is None
+            is_same = (
+                made is not None and made.action is Action.EDIT and again and again.action is Action.APPROVE
+            )
+            made = made if again is None or is_same else again
+        return made, wants_it_back
+
+    def _is_unanswered(self, prompt: Prompt, made: Decision) -> bool:
+        """Return whether a decision sent a request to which no reply is kept."""
+        if made.action not in {Action.APPROVE, Action.EDIT}:
+            return False
+        sent = edited_prompt(prompt, made.edited) if made.action is Action.EDIT else prompt
+        return not any(
+            kept and question.startswith("reply ") and question.endswith(sent.digest)
+            for question, kept in self.kept.left.items()
         )
 
     async def review_revision(

@@ -152,7 +152,8 @@ def decided_before(session: Session, store: Store) -> tuple[Decision, ...]:
     waiting = waiting_round(session)
     stored = waiting.decisions[:-1] if waiting else ()
     kept = (item.result for item in store.intermediates(session.name))
-    return (*stored, *(made for made in kept if isinstance(made, Decision)))
+    made = (item for item in kept if isinstance(item, Decision) and item.action is not Action.STOP)
+    return (*stored, *made)
 
 
 async def decide_waiting(

@@ -18,6 +18,7 @@ from cutegen_nb.core.round import Action, Prompt, Round, is_ended_strategy
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.loop.effects import Effects
 from cutegen_nb.loop.population.run import refine
+from cutegen_nb.loop.resuming import stop_round
 from cutegen_nb.loop.session import Replan, decided_before, open_session, without_waiting
 from cutegen_nb.loop.stopping import stopped_by_decision
 from cutegen_nb.notebook.approver import Answer, Gate, PanelApprover, answer_from, restoring
@@ -199,14 +200,11 @@ class RunningSession:
         return replace(effects, approver=self._approver) if settings.policy == "ask" else effects
 
     def _stopped(self, words: str) -> Session | None:
-        """Store the reason of a stop within a round, which a resumed session goes on with.
-
-        Returns the stored session; None where none is open yet.
-        """
+        """Store the reason of a stop within a round; return the stored session, None where none is open."""
         if self.session is None:
             return None
-        self.order.store.stop(self.session.name, words)
-        return self.order.store.load(self.session.name)
+        by = f"person:{self.order.settings.person}"
+        return stop_round(self.order.store, self.session.name, words, self.live.sent, by)
 
     def _finished(self, future: Future[None]) -> None:
         """Handle the end of the coroutine: finished, failed or cancelled."""

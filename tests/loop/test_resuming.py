@@ -8,8 +8,9 @@ import pytest
 
 from cutegen_nb.core.errors import Declined, Unreachable
 from cutegen_nb.core.evaluation import Tier, Verdict
-from cutegen_nb.core.round import Action, Decision, Reply, Usage
+from cutegen_nb.core.round import Action, Decision, Prompt, Reply, Usage
 from cutegen_nb.loop.gates import AutoApprover
+from cutegen_nb.loop.resuming import stop_round
 from cutegen_nb.loop.session import decided_before, waiting_round
 from cutegen_nb.testing import examples
 
@@ -25,8 +26,10 @@ class Person:
     prompts: list[Decision] = field(default_factory=list)
     revisions: list[Decision] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    seen: list[Prompt] = field(default_factory=list)
 
     async def review_prompt(self, session, prompt):
+        self.seen.append(prompt)
         return self._next("prompt", self.prompts)
 
     async def review_revision(self, session, attempts, comparison):
@@ -63,6 +66,52 @@ def test_a_judged_revision_waits_at_its_gate_and_is_neither_asked_nor_judged_aga
     assert made.evaluation.passed
     assert [item.action for item in made.decisions] == [Action.APPROVE, Action.APPROVE]
     assert again.store.intermediates(session.name) == (), "a stored round needs them no more"
+
+
+def stopped(loop, made, *, is_answered=False):
+    """Run a loop until a person stops it while a reply to the first request is out, or judged."""
+    approver = loop.effects.approver
+    approver.prompts = [made]
+    if not is_answered:
+
+        async def cut(prompt, session, progress):
+            raise Killed
+
+        loop.model.write = cut
+    with pytest.raises(Killed):
+        loop.run(rounds=1)
+    stop_round(
+        loop.store, "relu", "person:ada stopped the session in round 0", approver.seen[0], "person:ada"
+    )
+    return approver.seen[0]
+
+
+@pytest.mark.parametrize("edited", ["", "My own request."])
+def test_a_request_that_was_out_when_a_person_stopped_is_asked_about_again(stage, reply_with, edited):
+    made = by_person("prompt", Action.EDIT if edited else Action.APPROVE, edited=edited)
+    request = stopped(stage([], {}, approver=Person()), made)
+    approve = by_person("prompt", Action.APPROVE)
+    person = Person(prompts=[approve])
+    cut = stage([reply_with("one")], {"one": examples.passed(1000)}, approver=person)
+    with pytest.raises(Killed):
+        cut.run(rounds=1)  # at the gate of its revision
+    assert person.asked == ["prompt", "revision"]
+    assert [person.seen[0].user, cut.model.prompts[0].user] == [edited or request.user] * 2
+
+    again = stage([], {}, approver=Person(revisions=[by_person("revision", Action.APPROVE)]))
+    [item] = again.run(rounds=1).rounds
+    assert again.effects.approver.asked == ["revision"], "it was approved again, and answered"
+    assert [one.action for one in item.decisions] == [made.action, Action.APPROVE]
+
+
+def test_a_request_that_was_answered_before_a_person_stopped_is_not_asked_about_again(stage, reply_with):
+    found = {"one": examples.passed(1000)}
+    first = stage([reply_with("one")], found, approver=Person())
+    stopped(first, by_person("prompt", Action.APPROVE), is_answered=True)
+    person = Person(revisions=[by_person("revision", Action.APPROVE)])
+    again = stage([], {}, approver=person)
+    again.run(rounds=1)
+    assert person.asked == ["revision"]
 
 
 def test_the_time_of_a_round_includes_what_came_before_the_interruption(stage, reply_with):
