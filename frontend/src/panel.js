@@ -366,7 +366,7 @@ class Panel {
     const place = (name) => name.split(":").slice(0, 2).join(":");
     if (!key || key === id || !id.includes(":") || place(key) !== place(id)) return;
     this.draft = { kept };
-    this.keep({ words: { ...words, [this.decided]: "" } }, id);
+    this.keep({ words: { ...words, prediction: "", [this.decided]: "" } }, id); // its field carries a prediction
   }
 
   edited() {
