@@ -44,7 +44,7 @@ export function commentForm(panel, detail, selected) {
     const shown = lines.text.split("\n");
     const more = shown.length > QUOTED ? [`… ${shown.length - QUOTED} lines more`] : [];
     const quoted = [...shown.slice(0, QUOTED), ...more].map((line) => `    ${line}`).join("\n");
-    panel.settle("steer", { reason: `On ${place(lines)} of ${detail.new_name}:\n${quoted}\n${text}` }, opener);
+    panel.settle("steer", { reason: `On ${place(lines)} of ${detail.new_name}:\n${quoted}\n${text}` }, opener, "comment");
     close();
   }
 

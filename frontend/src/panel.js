@@ -19,7 +19,8 @@ const MOST_KEPT = 500;
 const LOOKS = new Set(["select", "compare", "merging", "checking"]); // they decide nothing
 const QUOTED = 60; // characters of unsent words that a warning repeats
 const beginning = (words) => (words.trim().length > QUOTED ? `${words.trim().slice(0, QUOTED)}…` : words.trim());
-const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair" };
+const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair", merge: "Merge", restore: "Restore this version" };
+const FORM_NAMES = { comment: "Comment on lines…", prediction: "Predict the effect" };
 const EMPTY = { session: null, live: { state: "idle", sentence: "" }, columns: [], rounds: [], gate: null, carry: null, selected: 0 };
 const LOST =
   "The kernel was restarted or is out of reach. If it still runs, load the page again. If not, finished rounds are " +
@@ -253,28 +254,34 @@ class Panel {
     if (number !== this.view.selected || attempt >= 0 || this.detail.is_old) this.send("select", { round: number, attempt });
   }
 
-  /** A decision, once the person has said what becomes of an edit that it would leave out. */
-  settle(kind, more, from) {
-    // A revision that is steered still waits, and the edit with it.
+  /**
+   * A decision, once the person has said what becomes of an edit that it would leave out. `form` is where its words
+   * were typed.
+   */
+  settle(kind, more, from, form = kind) {
+    // A revision that is steered still waits, and with it the edit and what was typed in other forms.
     const isKept = kind === "steer" && this.view.gate?.gate === "revision";
     if (!isKept && this.warns(kind)) return;
     if (this.view.gate && !this.isOver() && this.hasEdit() && !isKept) this.parts.gate.ask(kind, more, from);
     else this.decide(kind, more);
-    if (isKept) this.keep({ words: { steer: "", comment: "" } });
+    if (isKept) this.keep({ words: { [form]: "" } });
   }
 
-  /** Says once that words would be left out which were typed for something else and not sent. */
+  /** Says once for each decision that words would be left out which were typed for something else and not sent. */
   warns(kind) {
     if (this.isOver() || this.draft.key !== this.view.live.id) return false;
     const { words = {}, text } = this.draft;
-    const [name, unsent] = Object.entries(words).find(([other, one]) => other !== kind && other !== "prediction" && one.trim()) ?? ["", ""];
-    const form = name === "comment" ? "Comment on lines…" : `${NAMES[name] ?? name}…`;
-    const found = unsent ? `“${beginning(unsent)}” under ${form}` : this.view.carry && text?.trim() ? "a reply" : "";
-    const now = JSON.stringify([this.draft.key, words, found]);
-    if (!found || this.warned === now) return false;
+    const isAsked = this.view.gate?.gate === "prompt"; // a prediction is sent with the request, or stays for the next one
+    const isLeftOut = (name) => name !== kind && (name !== "prediction" || (isAsked && kind === "stop"));
+    const found = Object.entries(words)
+      .filter(([name, one]) => isLeftOut(name) && one.trim())
+      .map(([name, one]) => `“${beginning(one)}” under ${FORM_NAMES[name] ?? `${NAMES[name] ?? name}…`}`);
+    if (this.view.carry && text?.trim()) found.push(`the reply “${beginning(text)}”`);
+    const now = JSON.stringify([kind, this.draft.key, words, found]);
+    if (!found.length || this.warned === now) return false;
     this.warned = now;
-    const pressed = kind === "approve" && this.view.gate?.gate === "prompt" ? "Ask" : (NAMES[kind] ?? kind);
-    this.say(`You have typed ${found} and not sent it. Press ${pressed} again to go on without.`);
+    const pressed = kind === "approve" && isAsked ? "Ask" : (NAMES[kind] ?? kind);
+    this.say(`You have typed ${found.join(", ")} and not sent ${found.length > 1 ? "them" : "it"}. Press ${pressed} again to go on without.`);
     return true;
   }
 

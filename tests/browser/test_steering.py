@@ -155,7 +155,8 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     session.click("Cancel")
     session.click("Approve")
     session.until(
-        "You have typed “it strides over rows” under Reject… and not sent it. Press Approve again to go on without."
+        "You have typed “it strides over rows” under Reject…, “use one warp a row” under Steer… and not sent them. "
+        "Press Approve again to go on without."
     )
     assert session.rounds() == []
     session.click("Approve")
@@ -170,6 +171,31 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     session.click("Cancel")
     session.click("Ask")
     session.until("You have typed “use two” under Steer… and not sent it. Press Ask again to go on without.")
+
+
+def test_a_steer_leaves_what_other_forms_hold(sit):
+    session = sit()
+    session.ask(0)
+    session.editor(0).press("Control+Home")
+    session.click("Comment on lines…")
+    words = session.panel.locator(".cgn-form:visible textarea")
+    words.fill("why is this line here, and what would become of the kernel without it?")
+    session.click("Cancel")
+    session.click("Steer…")
+    words.fill("use one warp a row")
+    session.panel.locator(".cgn-form:visible").get_by_role("button", name="Steer", exact=True).click()
+    session.until("r0 steered")
+    session.click("Approve")
+    named = "“why is this line here, and what would become of the kernel w…” under Comment on lines…"
+    session.until(f"You have typed {named} and not sent it. Press Approve again to go on without.")
+    session.click("Stop")
+    session.until("Press Stop again to go on without.")
+    assert session.rounds() == []
+    session.click("Comment on lines…")
+    session.expect(words).to_have_value(
+        "why is this line here, and what would become of the kernel without it?"
+    )
+    session.click("Cancel")
 
 
 def test_what_is_typed_over_the_whole_of_an_editor_replaces_all_of_it(sit):
