@@ -261,18 +261,18 @@ class Panel {
   settle(kind, more, from, form = kind) {
     // A revision that is steered still waits, and with it the edit and what was typed in other forms.
     const isKept = kind === "steer" && this.view.gate?.gate === "revision";
-    if (!isKept && this.warns(kind)) return;
+    if (!isKept && this.warns(kind, form)) return;
     if (this.view.gate && !this.isOver() && this.hasEdit() && !isKept) this.parts.gate.ask(kind, more, from);
-    else this.decide(kind, more);
+    else this.decide(kind, more, form);
     if (isKept) this.keep({ words: { [form]: "" } });
   }
 
   /** Says once for each decision that words would be left out which were typed for something else and not sent. */
-  warns(kind) {
+  warns(kind, form = kind) {
     if (this.isOver() || this.draft.key !== this.view.live.id) return false;
     const { words = {}, text } = this.draft;
     const isAsked = this.view.gate?.gate === "prompt"; // a prediction is sent with the request, or stays for the next one
-    const isLeftOut = (name) => name !== kind && (name !== "prediction" || (isAsked && kind === "stop"));
+    const isLeftOut = (name) => name !== form && (name !== "prediction" || (isAsked && kind === "stop"));
     const found = Object.entries(words)
       .filter(([name, one]) => isLeftOut(name) && one.trim())
       .map(([name, one]) => `“${beginning(one)}” under ${FORM_NAMES[name] ?? `${NAMES[name] ?? name}…`}`);
@@ -285,8 +285,8 @@ class Panel {
     return true;
   }
 
-  decide(kind, more = {}) {
-    this.decided = kind;
+  decide(kind, more = {}, form = kind) {
+    this.usedForm = form;
     this.send(kind, { question: this.view.live.id, ...more });
   }
 
@@ -373,7 +373,7 @@ class Panel {
     const place = (name) => name.split(":").slice(0, 2).join(":");
     if (!key || key === id || !id.includes(":") || place(key) !== place(id)) return;
     this.draft = { kept };
-    this.keep({ words: { ...words, prediction: "", [this.decided]: "" } }, id); // its field carries a prediction
+    this.keep({ words: { ...words, prediction: "", [this.usedForm]: "" } }, id); // its field carries a prediction
   }
 
   edited() {
