@@ -38,8 +38,21 @@ _WITHOUT_NUMBER = {
 """Regular expressions for a setting of 1."""
 _COMMENT = re.compile(r"^On lines? \d[^\n]*:\n((?: {4}[^\n]*\n)+)([^\n]*)", re.MULTILINE)
 """A comment of the panel on lines: the quoted lines, and what is said of them."""
-_QUOTED = re.compile(r"^ +(THREADS|UNROLL|IN_FLIGHT|VEC|TILE) = (\d+)", re.MULTILINE)
+_QUOTED = re.compile(r"^ +(THREADS|UNROLL|IN_FLIGHT|VEC|TILE) = \d+", re.MULTILINE)
 """Constant of a generated file in a quoted line."""
+_CLAUSE_END = re.compile(r"[;?!:\n]|,(?!\d)|\.(?!\d)|\b(?:and|or|then|but)\b", re.IGNORECASE)
+"""Ends of the clauses of a comment on a constant; a comma or a point within a number is none."""
+_ASKED = re.compile(
+    r"""\s*
+    (?:(?:(?!\b(?:not|never|no|without|avoid)\b|n't\b).)*?          # nothing before the verb forbids it
+       (?:\b(?:try|use|take|make|set|choose|pick|prefer|keep|leave|want|about|(?<!up\ )to)\b|=)
+      |\s*why\s+not\b)?
+    (?:\s*\b(?:it|this|that|a|an|the|value|be|to|of|with|at|only|just|maybe|perhaps|rather)\b)*
+    \s*=?\s*(\d+)
+    (?:\s+(?:please|instead|rather|because|since|as|for|if|so|here|now|first|again|too)\b.*)?\s*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A clause that asks for a number: "256", "try 256", "make it 256"; not "256 rows are few"."""
 _OF_CONSTANT = {
     "THREADS": "threads",
     "UNROLL": "unroll",
@@ -100,13 +113,30 @@ def _said(words: str, names: Sequence[str]) -> str:
 
 
 def _about_constant(comment: re.Match[str]) -> str:
-    """Words of a comment; a number for the one constant that it quotes becomes a setting: "threads 256"."""
-    quoted, said = _QUOTED.findall(comment[1]), comment[2]
-    if len(quoted) != 1 or _is_read(said):
-        return said
-    (name, before), *_ = quoted
-    numbers = [one for one in re.findall(r"(?<!\bnot )\b(\d+)\b", said) if one != before]
-    return f"{_OF_CONSTANT[name]} {numbers[-1]}" if numbers else said
+    """Words of a comment; a number that they ask for the constant that it quotes becomes "threads 256"."""
+    name, said = _constant_of(comment), comment[2]
+    asked = _asked_number(said) if name else ""
+    return f"{_OF_CONSTANT[name]} {asked}" if asked else said
+
+
+def _constant_of(comment: re.Match[str]) -> str:
+    """Name of the one constant that a comment quotes; empty where its words name a setting themselves."""
+    quoted = _QUOTED.findall(comment[1])
+    return quoted[0] if len(quoted) == 1 and not _is_read(comment[2]) else ""
+
+
+def _asked_number(said: str) -> str:
+    """Last number that the words ask for; empty where a number is only part of a phrase."""
+    found = [match[1] for clause in _CLAUSE_END.split(said) if (match := _ASKED.match(clause))]
+    return found[-1] if found else ""
+
+
+def _remarks(words: str) -> list[tuple[str, str]]:
+    """Comments on a constant whose numbers nobody asks for, each with the constant's name."""
+    found = [(_constant_of(comment), comment[2].strip()) for comment in _COMMENT.finditer(words)]
+    return [
+        (name, said) for name, said in found if name and re.search(r"\d", said) and not _asked_number(said)
+    ]
 
 
 def _is_read(words: str) -> bool:
@@ -210,10 +240,19 @@ def sentence(words: str, result: FollowedRequest, named: str, names: Sequence[st
     done = (*((f"the strategy {named}",) if named else ()), *result.done)
     parts = [f"As asked: {', '.join(done)}."] if done else []
     parts += [f"Not followed: {'; '.join(result.refused)}."] if result.refused else []
-    unread = [f"“{clause}”" for clause in _unread(words, names)]
-    if parts and unread:
-        parts.append(f"Left out, since it names no setting: {', '.join(unread)}.")
-    if not parts:
-        quoted = " ".join(words.split())
-        parts = [f"The offline author cannot follow “{quoted}”: it can follow {CAN_FOLLOW}."]
-    return " ".join(parts)
+    remarks = _remarks(words)
+    left = [f"Read as a remark, not as a value of {name}: {_quoted(said)}." for name, said in remarks]
+    unread = [
+        _quoted(clause) for clause in _unread(words, names) if not any(clause in said for _, said in remarks)
+    ]
+    if unread and (parts or left):
+        left.append(f"Left out: {', '.join(unread)}.")
+    if left:
+        left.append(f"The offline author can follow {CAN_FOLLOW}.")
+    elif not parts:
+        left = [f"The offline author cannot follow {_quoted(words)}: it can follow {CAN_FOLLOW}."]
+    return " ".join([*parts, *left])
+
+
+def _quoted(words: str) -> str:
+    return f"“{' '.join(words.split())}”"

@@ -40,6 +40,41 @@ BLOCKED = "THREADS = 256\nSTAGES = 2\n"
         ("On line 9 of r0:\n    THREADS = 512  # sixteen warps\nwhy 512? try 256", {"threads": 256}),
         ("On line 9 of r0:\n    THREADS = 512\nuse 256, not 128", {"threads": 256}),
         ("On line 9 of r0:\n    THREADS = 512\nwhy 512?", {}),
+        *(
+            (f"On line 9 of r0:\n    THREADS = 512\n{said}", {"threads": 256})
+            for said in (
+                "256",
+                "256?",
+                "256, please",
+                "256 instead of 512",
+                "try 256",
+                "Please use 256.",
+                "make it 256",
+                "= 256",
+                "to 256",
+                "set this to 256 for fewer registers",
+                "go from 512 to 256",
+                "why not 256?",
+                "how about 256?",
+                "use 128 or 256",
+                "this needs 3 registers; try 256",
+            )
+        ),
+        *(
+            (f"On line 9 of r0:\n    THREADS = 512\n{said}", {})
+            for said in (
+                "256 rows are few",
+                "this needs 3 registers",
+                "use 3 registers fewer",
+                "the loop runs up to 256",
+                "do not use 256",
+                "don't make it 256",
+                "not 256",
+                "why 256?",
+                "2x too many",
+                "use 0.5 of it",
+            )
+        ),
         ("On lines 9–10 of r0:\n    THREADS = 512\n    UNROLL = 1\nunroll by 4", {"unrolling": 4}),
         ("On line 10 of r0:\n    UNROLL = 1\n2 please\n\n64 threads", {"unrolling": 2, "threads": 64}),
         ("load float2", {"vector": 2}),
@@ -124,6 +159,10 @@ def test_the_answer_says_what_was_followed_and_what_was_not():
     assert sentence(" ", nothing, "") == ""
 
 
+CAN = (
+    "The offline author can follow threads of a CTA, vector width, unrolling, the extent of a tile, or a "
+    "strategy by its name."
+)
 PAIR = "import torch\ndef reference(x, y): return {value}\ndef get_inputs(): return [{inputs}]\n"
 ONE = "import torch\ndef reference(x): return {value}\ndef get_inputs(): return [torch.rand(70, 260)]\n"
 MATRICES, VECTOR = "torch.rand(40, 36), torch.rand(36, 50)", "torch.rand(40, 1024), torch.rand(1024, 1)"
@@ -158,5 +197,20 @@ def test_words_that_name_no_setting_are_named_beside_those_that_were_followed():
     words = "use 512 threads, and keep the row in registers; try vectorise-128"
     result = followed(SOURCE, settings_in(words, ["vectorise-128"]), 4)
     assert sentence(words, result, "", ["vectorise-128"]) == (
-        "As asked: 512 threads a CTA. Left out, since it names no setting: “keep the row in registers”."
+        f"As asked: 512 threads a CTA. Left out: “keep the row in registers”. {CAN}"
     )
+    words = "64 threads; leave this one alone"
+    result = followed(SOURCE, settings_in(words), 4)
+    assert sentence(words, result, "") == (
+        f"As asked: 64 threads a CTA. Left out: “leave this one alone”. {CAN}"
+    )
+
+
+def test_a_number_that_nobody_asks_for_is_told_as_a_remark():
+    words = "On line 1 of r0:\n    THREADS = 256  # eight warps\n512 rows are few\n\nunroll by 2, and sing"
+    result = followed(SOURCE, settings_in(words), 4)
+    assert "THREADS = 256" in result.source
+    remark = "Read as a remark, not as a value of THREADS: “512 rows are few”."
+    assert sentence(words, result, "") == f"As asked: unrolling by 2. {remark} {CAN}"
+    alone = words.partition("\n\n")[0]
+    assert sentence(alone, followed(SOURCE, settings_in(alone), 4), "") == f"{remark} {CAN}"
