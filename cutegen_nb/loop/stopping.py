@@ -20,7 +20,7 @@ from cutegen_nb.core.round import Action, Round, ended_text
 from cutegen_nb.core.session import Schedule, Session
 from cutegen_nb.core.stage import Stage
 from cutegen_nb.core.strategy import Strategy
-from cutegen_nb.loop.lineage import ended_on, parent_digest
+from cutegen_nb.loop.lineage import ended_on, line_of, parent_digest
 from cutegen_nb.loop.menu import left_for_a_gpu, obstacles, without_hope
 from cutegen_nb.loop.spending import budget_spent
 from cutegen_nb.loop.stages import PAPER_LAST_DEPTH, next_step, optimisation_rounds
@@ -152,6 +152,7 @@ def _nothing_left(situation: StopInput) -> str | None:
     share = roof_share(session, evaluation) if evaluation else None
     if share is not None and share >= ROOF_FRACTION and evaluation and not evaluation.timing:
         text += f", which moves {1 / share:.2f}× the least bytes"
+    text += _tried_text(session, step.parent)
     text += _ended_text(session, step.parent) + _obstacles_text(session, situation.menu, step.parent)
     hopeless = without_hope(session, situation.menu, step.parent, situation.target)
     if hopeless:
@@ -172,6 +173,18 @@ def _for_another_target(situation: StopInput) -> str:
         return ""
     name = shlex.quote(target.sheet.product)
     return f", for {compiled_for} (`--target {name}` may have others)"
+
+
+def _tried_text(session: Session, parent: Round) -> str:
+    """Name the strategies that were tried on `parent` or on the way to it, each with its round."""
+    here = parent.candidate.digest if parent.candidate else ""
+    numbers = {item.number for item in line_of(session, parent)}
+    tried = [
+        f"{item.strategy.name} (r{item.number})"
+        for item in session.rounds
+        if item.strategy and item.candidate and (item.number in numbers or parent_digest(item) == here)
+    ]
+    return f"; tried: {', '.join(tried)}" if tried else ""
 
 
 def _declined_text(session: Session, parent: Round) -> str:

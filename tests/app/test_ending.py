@@ -64,6 +64,7 @@ def test_the_ends_that_the_loop_words_are_recognised():
     words = stop_reason(StopInput(session=KEPT, menu=()))
     assert words.startswith("every strategy was tried")
     found = ending(replace(KEPT, stopped=words), "relu", words)
+    assert "; tried: coalesce (r1)" in found.reason, "the panel names them"
     assert "would end for the same reason" in found.advice
     assert "Go on" not in labels(found)
     decision = Decision(gate="revision", action=Action.STOP, by="person:ada", reason="enough")

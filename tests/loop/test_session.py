@@ -47,6 +47,7 @@ def test_rounds_follow_the_menu_and_the_best_is_the_last_improvement(stage, repl
     assert session.best.number == 2
     assert [item.stage for item in session.rounds] == [Stage.CORRECT, *[Stage.STRUCTURE] * 3]
     assert session.stopped.startswith("every strategy was tried on r2")
+    assert session.stopped.endswith("; tried: coalesce (r1), vectorise (r2), unroll (r3)")
     assert loop.store.load("relu") == session
 
 
