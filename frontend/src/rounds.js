@@ -115,7 +115,7 @@ export function roundsTable(panel) {
       item.figures.forEach((figure, i) => tell(cells[3 + i], figure));
       const decided = item.words ? `${item.decision}: ${item.words}` : item.decision;
       tell(decision, item.not_tried ? `${decided} · not tried: ${item.not_tried}` : decided);
-      decision.title = [item.words, item.not_tried && `Not tried: ${item.not_tried_whole}`].filter(Boolean).join("\n");
+      decision.title = [item.words && decided, item.not_tried && `Not tried: ${item.not_tried_whole}`].filter(Boolean).join("\n");
     };
     return { element: row, name, fill };
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -239,7 +240,8 @@ def test_at_the_usual_width_the_table_of_rounds_shows_its_decisions(sit):
     session.replace_source(0, "raise ValueError('wrong')\n")
     session.evaluate_edit(0)
     session.click("Reject…")
-    session.panel.get_by_label("Why?").fill("it raised, and the words go on for a while")
+    why = "it raised, and the words go on for a while: let each warp take a row of its own, and keep it in registers"
+    session.panel.get_by_label("Why?").fill(why)
     session.click("Reject")
     session.stored(0)
     session.ask(1)
@@ -252,6 +254,9 @@ def test_at_the_usual_width_the_table_of_rounds_shows_its_decisions(sit):
         for heading in ("Against best", "Estimate", "Bytes ÷ least", "Decision"):
             session.expect(table.get_by_role("columnheader", name=heading)).to_be_visible()
         assert table.evaluate("(box) => box.scrollWidth - box.clientWidth") <= 0, width
+        decision = table.locator("tbody tr").first.locator("td:last-child .cgn-clip")
+        session.expect(decision).to_have_attribute("title", re.compile(f"^rejected by .*: {why}$"))
+        assert width < 1280 or decision.evaluate("(cell) => cell.scrollHeight <= cell.clientHeight + 1")
     session.expect(table.locator(".cgn-narrow").first).to_be_visible()
     session.notebook.page.set_viewport_size({"width": 1280, "height": 1000})
 
