@@ -252,7 +252,18 @@ class PanelApprover:
             return f"Stopped {where}{words}; finished rounds are kept."
         if answer.action is Action.BRANCH:
             return f"Round {gate.number}: the next round goes on from {decision.edited}{words}."
-        return f"Round {gate.number}: {what} {decision_word(decision)}{words}."
+        again = _asked_again(gate) if answer.action is Action.REJECT else ""
+        return f"Round {gate.number}: {what} {decision_word(decision)}{words}.{again}"
+
+
+def _asked_again(gate: Gate) -> str:
+    """Sentence on how a strategy whose kernel passed is tried with other numbers; empty for other rounds."""
+    strategy = opening(gate.attempts).prompt.strategy if gate.attempts else None
+    if strategy is None or gate.evaluation is None or not gate.evaluation.stands:
+        return ""
+    return (
+        f" {strategy.name} is not offered again on the same kernel; name it in a steer to try it once more."
+    )
 
 
 def _prediction(gate: Gate, answer: Answer) -> Prediction | None:

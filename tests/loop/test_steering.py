@@ -147,6 +147,17 @@ def test_words_that_come_one_after_the_other_are_all_told(stage, reply_with):
     assert loop.model.prompts[0].steering == "Mind the tail.\nUse 256 threads."
 
 
+def test_a_strategy_whose_kernel_was_rejected_comes_again_by_its_name(stage, reply_with):
+    loop = stage(
+        [reply_with(mark) for mark in ("first", "worse", "again")],
+        {"first": passed(1000), "worse": passed(5000), "again": passed(500)},
+        approver=Steers("prompt", 2, "coalesce, with 256 threads"),
+    )
+    session = loop.run(rounds=3)
+    assert [item.strategy and item.strategy.name for item in session.rounds] == [None, "coalesce", "coalesce"]
+    assert session.best.number == 2
+
+
 def test_a_person_may_stop_after_steering(stage):
     class Stops(AutoApprover):
         asked = 0

@@ -64,6 +64,31 @@ def test_a_decision_carries_the_person_and_the_words():
     assert "rejected: “slow”" in said[0]
 
 
+def test_a_rejected_strategy_whose_kernel_passed_is_said_to_come_by_its_name_only():
+    def said(evaluation, strategy):
+        made = attempt(evaluation)
+        made = replace(made, prompt=replace(PROMPT, strategy=strategy))
+
+        async def deciding():
+            approver = PanelApprover(person="ada", on_gate=lambda _: None)
+            waiting = asyncio.ensure_future(approver.review_revision(session(), [made], None))
+            await asyncio.sleep(0)
+            words = approver.take(Answer(action=Action.REJECT, reason="512 threads are many"))
+            await waiting
+            return words
+
+        return asyncio.run(deciding())
+
+    rejected = "Round 0: r0 rejected: “512 threads are many”."
+    strategy = examples.strategies()[0]
+    again = (
+        f"{strategy.name} is not offered again on the same kernel; name it in a steer to try it once more."
+    )
+    assert said(examples.passed(10), strategy) == f"{rejected} {again}"
+    assert said(examples.failed(Verdict.WRONG_VALUES, "wrong"), strategy) == rejected
+    assert said(examples.passed(10), None) == rejected
+
+
 def test_a_comment_is_confirmed_without_the_lines_that_it_quotes():
     words = "On line 9 of r2:\n    THREADS = 256\nTry 128"
     said, _ = at_revision(
