@@ -99,6 +99,7 @@ class SessionRegistry:
         except BaseException:
             self.engine.result(self.engine.give_back(wish.settings))
             raise
+        self._open.pop(running.name, None)  # the order is that of the last starts
         self._open[running.name] = _SessionOutputs(running=running, screen=screen)
         self._current = running.name
         self.shell.user_ns[running.name] = self.handle(running)

@@ -90,7 +90,7 @@ def share(fraction: float) -> str:
     Just under one it is ``99.96 %`` and never ``100.0 %``: not all is not all.
     """
     percent = 100 * fraction
-    if 99.95 <= percent < 100:
+    if 99.95 <= percent < 100:  # would print as 100.0
         return f"{min(percent, 99.99):.2f} %"
     if 0 < percent < 0.1:  # would print as 0.0
         return f"{percent:.2g} %"

@@ -130,8 +130,8 @@ def classify(error: BaseException, phase: str, path: Path) -> CandidateFault:
         return fault(Verdict.OUT_OF_MEMORY, "out-of-memory", f"Memory ran out while {phase}: {name}: {text}")
     for words, (verdict, kind) in _CUDA_FAULTS.items():
         if words in text.lower() and not isinstance(error, SyntaxError):
-            # PyTorch's further lines are advice: on CUDA_LAUNCH_BLOCKING, say.
-            told = text.splitlines()[0]
+            # PyTorch's other lines are advice: on CUDA_LAUNCH_BLOCKING, say.
+            told = next(one for one in text.splitlines() if words in one.lower())
             return fault(verdict, kind, f"The GPU reported a fault while {phase}: {told}")
     if _from_compiler(error):
         told = _OPERATION.sub(": ", text)
