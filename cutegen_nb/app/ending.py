@@ -160,13 +160,23 @@ def _steps(session: Session, name: str, ended: str) -> tuple[EndStep, ...]:
         file = kernel_path(name)
         does = "judges the best kernel once more and writes it as a module"
         steps.append(
-            EndStep(action="export", label="Export the kernel", typed=f'{name}.export("{file}")', does=does)
+            EndStep(
+                action="export",
+                label="Export the kernel",
+                typed=f"%cutegen export {name} -o {file}",
+                does=does,
+            )
         )
     if session.rounds:
         file = f"{name}{SUFFIX}"
         does = "writes the whole session as one file, to keep or to pass on"
         steps.append(
-            EndStep(action="bundle", label="Save the session", typed=f'{name}.export("{file}")', does=does)
+            EndStep(
+                action="bundle",
+                label="Save the session",
+                typed=f"%cutegen export {name} -o {file}",
+                does=does,
+            )
         )
     return tuple(steps)
 

@@ -10,6 +10,7 @@ from cutegen_nb.core.round import Attempt, Decision, ended_text
 from cutegen_nb.prompting.reply_faults import ReplyFault, told
 
 _UNUSABLE = NotJudged(reason=NotJudgedReason.REPLY_UNUSABLE)
+_DECLINED = NotJudged(reason=NotJudgedReason.DECLINED)
 
 
 def round_note(attempts: Sequence[Attempt], decisions: Sequence[Decision] = ()) -> str:
@@ -25,8 +26,18 @@ def round_note(attempts: Sequence[Attempt], decisions: Sequence[Decision] = ()) 
 
 
 def _reason(attempts: Sequence[Attempt]) -> str:
-    """Reason of the last attempt: the fault of its reply in a person's words, or the author's error."""
+    """Reason of the last attempt: the fault of its reply in a person's words, or the author's error.
+
+    An author that declines to answer again is told by the fault of the answer that it gave.
+    """
     last = attempts[-1]
+    if (
+        len(attempts) > 1
+        and _is_unusable(attempts[-2])
+        and last.evaluation
+        and last.evaluation.outcome == _DECLINED
+    ):
+        return _reason(attempts[:-1])
     if last.reply is None or not _is_unusable(last) or last.evaluation is None:
         return last.problem
     asked = sum(1 for _ in takewhile(_is_unusable, reversed(attempts)))

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from cutegen_nb.core.round import Reply
 
-MAX_REPLY_CHARACTERS = 400_000
-"""Longest reply that is parsed, in characters; no kernel needs a hundred thousand tokens."""
+MAX_REPLY_CHARACTERS = 1_500_000
+"""Longest reply that is parsed, in characters: DenseNet121 by the offline author takes a million."""
 UNPRINTED = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 """Control characters, and characters that display a line otherwise than it runs (CVE-2021-42574)."""
 

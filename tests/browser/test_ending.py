@@ -127,7 +127,9 @@ def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, k
     notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     again.click()
     notebook.expect(again).to_have_text("Code copied: run it in a cell")
-    assert notebook.page.evaluate("() => navigator.clipboard.readText()") == "%cutegen resume gone"
+    assert notebook.page.evaluate("() => navigator.clipboard.readText()") == (
+        "%load_ext cutegen_nb\n%cutegen resume gone"
+    )
 
 
 def test_the_table_of_rounds_fits_a_page_800_pixels_wide(sit):

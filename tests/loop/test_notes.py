@@ -31,6 +31,11 @@ def test_an_author_that_fails_is_quoted_as_it_is(stage, error):
     assert made.note == str(error)
 
 
+def test_an_author_that_answers_once_is_told_by_the_fault_of_its_answer(stage):
+    [made] = stage([WORDS, Declined("I write the same file again")], {}, menu=()).run(rounds=1).rounds
+    assert made.note == f"the reply held words and no code (“{WORDS}”)"
+
+
 def test_a_repair_that_brought_no_kernel_is_told_beside_the_verdict(stage, reply_with):
     wrong = failed(Verdict.WRONG_VALUES, "Wrong.")
     answers = [reply_with("broken"), "It is the tail.", "I shall.", "I shall.", "I shall."]

@@ -151,7 +151,7 @@ def test_a_strategy_that_declines_without_a_reason_is_no_answer():
         ("Strategy: already done\nStatement: x.", "stop", ReplyFault.REFUSED, "states no strategy"),
         ("Strategy: cannot apply — because", "stop", ReplyFault.REFUSED, "states no strategy"),
         (f"Strategy: a-b\nStatement: {'x ' * 2100}", "stop", ReplyFault.OVER_LONG, "may have 4,000"),
-        ("x" * (MAX_REPLY_CHARACTERS + 1), "stop", ReplyFault.OVER_LONG, "at most 400,000"),
+        ("x" * (MAX_REPLY_CHARACTERS + 1), "stop", ReplyFault.OVER_LONG, "at most 1,500,000"),
         ("I'm sorry, I can't help with that.", "stop", ReplyFault.REFUSED, "State the strategy"),
         ('{"name": "write", "arguments": {}}', "stop", ReplyFault.TOOL_CALL, "there are none"),
         ("Strategy: a\ud800", "stop", ReplyFault.UNREADABLE, "Use plain text."),

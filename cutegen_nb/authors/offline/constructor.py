@@ -12,6 +12,8 @@ from cutegen_nb.core.problem import Problem, ProblemForm
 
 _PROVIDED = frozenset({"torch", "self", "super"})
 """Names that every generated module has."""
+_SIZE = 4
+"""Least number that may be an extent; a search for a smaller size changes none below."""
 _TENSORS = frozenset({"empty", "full", "ones", "rand", "randn", "zeros"})
 """Functions of torch that make a tensor."""
 
@@ -116,6 +118,14 @@ def _global_names(statement: ast.stmt) -> set[str]:
     return found
 
 
+def _is_made_function(item: ast.Assign) -> bool:
+    """Return whether a name gets a lambda or a call's result that no size changes: ``pair = repeated(2)``."""
+    is_one = len(item.targets) == 1 and isinstance(item.targets[0], ast.Name)
+    numbers = [node.value for node in ast.walk(item.value) if isinstance(node, ast.Constant)]
+    is_small = all(isinstance(one, int | str) and (isinstance(one, str) or one < _SIZE) for one in numbers)
+    return is_one and isinstance(item.value, ast.Call | ast.Lambda) and is_small
+
+
 def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tuple[tuple[str, ...], str]:
     """Collect the imports and definitions that `init` and `members` need, directly or through each other."""
     imports: dict[str, str] = {}
@@ -127,6 +137,8 @@ def _closure(tree: ast.Module, init: ast.FunctionDef, *members: ast.stmt) -> tup
                 imports[alias.asname or alias.name.partition(".")[0]] = ast.unparse(item)
         elif isinstance(item, ast.ClassDef | ast.FunctionDef):
             definitions[item.name] = item
+        elif isinstance(item, ast.Assign) and _is_made_function(item):
+            definitions[ast.unparse(item.targets[0])] = item
         else:
             assigned |= {name.id for name in ast.walk(item) if isinstance(name, ast.Name)}
     used: list[str] = []

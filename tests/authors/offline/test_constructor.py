@@ -51,6 +51,35 @@ class Model(nn.Module):
     assert set(built.imports) == {"import math", "import torch.nn as nn"}
 
 
+def test_functions_that_the_file_makes_by_a_call_are_copied():
+    source = """
+import torch
+import torch.nn as nn
+from itertools import repeat
+
+def repeated(n):
+    return lambda x: x if isinstance(x, tuple) else tuple(repeat(x, n))
+
+to_pair = repeated(2)
+half = lambda x: x // 2
+rows = list(range(64))
+
+class Model(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.extents = to_pair(half(size))
+        self.linear = nn.Linear(*self.extents)
+    def forward(self, x):
+        return self.linear(x)
+"""
+    built = constructor(problem(source))
+    assert built.definitions.index("def repeated") < built.definitions.index("to_pair = repeated(2)")
+    assert "half = lambda x: x // 2" in built.definitions
+    assert "from itertools import repeat" in built.imports
+    with pytest.raises(Declined, match="'rows', which changes with the size"):
+        constructor(problem(source.replace("half(size)", "rows[-1]")))
+
+
 def test_a_constructor_that_reads_a_size_of_the_file_is_declined():
     source = (
         RELU.replace(
