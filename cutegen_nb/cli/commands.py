@@ -42,7 +42,7 @@ from cutegen_nb.core.problem import Problem, ProblemFacts
 from cutegen_nb.core.round import Round
 from cutegen_nb.core.session import Budget, Schedule, Session
 from cutegen_nb.loop.population.run import refine
-from cutegen_nb.loop.session import Replan, open_session
+from cutegen_nb.loop.session import Replan, open_session, other_name
 from cutegen_nb.prompting.facts import workload_text
 from cutegen_nb.prompting.memory import round_label
 from cutegen_nb.report.terminal.fitting import paragraph
@@ -124,6 +124,9 @@ async def _refine(
             )
             if work.plan is not None:
                 _say_ignored(session, options, settings, terminal)
+            renamed = "" if fresh else other_name(work.problem.name, session.name)
+            if renamed:
+                terminal.say(renamed)
             _announce(session, terminal)
             session = await refine(
                 session,

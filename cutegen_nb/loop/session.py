@@ -98,6 +98,13 @@ def find_session(
     return chosen, None
 
 
+def other_name(wanted: str, name: str) -> str:
+    """Sentence for a session whose name is not the `wanted` one; empty where it is."""
+    if name == wanted:
+        return ""
+    return f"{wanted} is stored with another source, device or library policy: this session is {name}"
+
+
 async def run_session(
     session: Session, effects: Effects, store: Store, *, on_round: OnRound | None = None, repairs: int = 2
 ) -> Session:

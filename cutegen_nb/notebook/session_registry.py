@@ -22,7 +22,7 @@ from cutegen_nb.core.errors import CutegenError
 from cutegen_nb.core.evaluation import Evaluation, Tier
 from cutegen_nb.core.problem import Problem
 from cutegen_nb.core.session import Budget, Session
-from cutegen_nb.loop.session import Replan
+from cutegen_nb.loop.session import Replan, other_name
 from cutegen_nb.notebook.attendance import attendance
 from cutegen_nb.notebook.engine import EventLoopThread
 from cutegen_nb.notebook.faults import NotebookUsageError, as_notebook_error
@@ -86,6 +86,10 @@ class SessionRegistry:
         screen = Screen(_running_loop() if decided.attended else None, self._after_end)
         self._check_free(wish.problem.name)
         running = self._opened(replace(wish, settings=settings), screen, attended=decided.attended)
+        renamed = other_name(wish.problem.name, running.name)
+        if renamed:
+            tell = running.say if decided.attended else print
+            tell(f"{renamed}.")
         screen.open(running, panel=decided.attended)
         running.start()
         if not decided.attended:

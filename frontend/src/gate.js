@@ -22,7 +22,7 @@ const FORMS = {
     submit: "Overrule",
     missing: "Say why first: the reason is recorded.",
   },
-  branch: { label: "Go on from", submit: "Branch", missing: "There is no revision to branch from." },
+  branch: { label: "Go on from", submit: "Branch", missing: "Choose the revision first." },
 };
 
 export function gateBar(panel) {
@@ -148,7 +148,7 @@ function note(gate, { isPrompt, isEdited, isOld, versions }) {
       `until then every answer is for version ${currentVersion(versions)}.`
     );
   }
-  if (isEdited && isPrompt) return "You have changed the request and not sent it yet.";
+  if (isEdited && isPrompt) return "You have changed the request and not sent it yet. What is sent is the text below, with a steer's words where they still stand in it.";
   if (isEdited) return `You have changed the source of r${gate.round} and not evaluated it yet. The verdict is of the version before.`;
   return gate.why_not;
 }
@@ -191,6 +191,7 @@ function unsentForm(panel, changed) {
     tell(drop, `${name} without my edit`);
     element.hidden = false;
     use.focus({ preventScroll: true });
+    element.scrollIntoView({ block: "nearest" }); // the bar's Stop is pressed with the gate out of sight
   }
 
   function close(returnFocus) {
@@ -269,10 +270,9 @@ function decisionForm(panel) {
     element.setAttribute("aria-label", texts.submit);
     tell(submit, texts.submit);
     field.replaceChildren(label, which === "branch" ? choice : words); // a label names its first control only
-    choice.replaceChildren(
-      ...gate.branches.map((item) => make("option", { value: String(item.round), textContent: item.label })),
-    );
-    if (gate.branches.length) choice.selectedIndex = gate.branches.length - 1;
+    const revisions = gate.branches.map((item) => make("option", { value: String(item.round), textContent: item.label }));
+    const isOne = revisions.length === 1; // of several none is likelier than the others
+    choice.replaceChildren(...(isOne ? [] : [make("option", { value: "", textContent: "Choose a revision" })]), ...revisions);
     words.value = panel.draftWords(which);
     element.hidden = false;
     (which === "branch" ? choice : words).focus({ preventScroll: true });
@@ -291,9 +291,9 @@ function decisionForm(panel) {
   function send() {
     const reason = words.value.trim();
     const [which, from] = [kind, opener];
-    if (which !== "branch" && !reason) {
+    if (!(which === "branch" ? choice.value : reason)) {
       panel.say(FORMS[which].missing);
-      words.focus({ preventScroll: true });
+      (which === "branch" ? choice : words).focus({ preventScroll: true });
       return;
     }
     close(true);

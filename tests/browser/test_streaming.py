@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from cutegen_nb.testing.model_server import ModelServer, answers
+from tests.browser.test_ending import gives_way, press
 from tests.browser.test_steering import KERNEL
 
 pytestmark = pytest.mark.long
@@ -84,6 +85,26 @@ def test_a_reply_is_read_while_it_comes_and_the_request_stays_in_its_place(sit, 
     session.expect(written).to_be_hidden()
     session.expect(session.panel.locator(".cgn-status")).to_have_text("r0 waits for you: build on it?")
     session.expect(session.editor(0)).to_contain_text("relu_kernel")
+
+
+def test_a_request_that_was_out_when_a_person_stopped_is_asked_about_again(sit, streaming_model):
+    session = sit(f"--author openai --model m --base-url {streaming_model}")
+    session.at_prompt(0)
+    session.panel.get_by_label("Request for r0, editable").press("Control+Home")
+    session.notebook.page.keyboard.insert_text("Mind the tail. ")
+    session.click("Send edited")
+    session.expect(session.panel.locator(".cgn-written")).to_contain_text("Each thread takes one element")
+    session.click("Stop")
+    gives_way(session)
+    assert session.rounds() == []
+    press(session, "Go on")
+    session.until_request(0, "Mind the tail.")
+    session.notebook.shot("stopped-while-streaming")
+    _Model.may_go_on.set()
+    session.ask(0)
+    session.click("Approve")
+    [asked] = [item["prompt"]["user"] for item in session.stored(0)["attempts"]]
+    assert asked.startswith("Mind the tail. ")
 
 
 @pytest.fixture

@@ -131,6 +131,18 @@ def test_the_same_command_again_goes_on_from_the_stored_rounds(offline_run, caps
 
 
 @pytest.mark.long
+def test_a_changed_problem_under_the_name_of_a_stored_session_is_told_its_own_name(
+    offline_run, folder, tmp_path, capsys
+):
+    store = ["--store", str(tmp_path / "kept")]
+    (folder / "changed.py").write_text(ADD.replace("a + b", "a - b"))
+    for file in ("add.py", "changed.py"):
+        main(["run", file, "--name", "sum", "--device", "simulator", "--rounds", "1", *store])
+    told = "sum is stored with another source, device or library policy: this session is sum_2"
+    assert capsys.readouterr().err.count(told) == 1
+
+
+@pytest.mark.long
 def test_a_session_is_resumed_by_its_name_without_the_file(offline_run, tmp_path, monkeypatch, capsys):
     folder = str(Path(".cutegen").resolve())
     with SqliteStore(Path(folder)) as store:

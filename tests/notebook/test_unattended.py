@@ -213,6 +213,8 @@ class TestASession:
         other = PROBLEM.replace("2.0", "3.0")
         again = unattended.run(f"%%cutegen --rounds 1 --strict\n{other}")
         assert again.status == "ok", again.error
+        told = "gelu is stored with another source, device or library policy: this session is gelu_2.\n"
+        assert told in again.text
         assert rows(unattended.folder, "SELECT name FROM sessions ORDER BY id") == ["gelu", "gelu_2"]
         assert unattended.run("print(gelu_2.best.name)").text == "r0\n"
 
