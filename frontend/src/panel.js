@@ -17,6 +17,7 @@ const SILENCE_MS = 4000;
 const DRAFT_MS = 400;
 const MOST_KEPT = 500;
 const LOOKS = new Set(["select", "compare", "merging", "checking"]); // they decide nothing
+const SENT = "Sent.";
 const QUOTED = 60; // characters of unsent words that a warning repeats
 const beginning = (words) => (words.trim().length > QUOTED ? `${words.trim().slice(0, QUOTED)}…` : words.trim());
 const NAMES = { approve: "Approve", reject: "Reject", steer: "Steer", branch: "Branch", overrule: "Overrule", stop: "Stop", skip: "No repair", merge: "Merge", restore: "Restore this version" };
@@ -218,6 +219,8 @@ class Panel {
   say(message) {
     this.message = message;
     this.showStatus();
+    // Who presses a button far below would not see why nothing happens.
+    if (message && message !== SENT) this.parts.said.scrollIntoView({ block: "nearest" });
   }
 
   isEnded() {
@@ -298,7 +301,7 @@ class Panel {
     if (more.predicted) this.predicted = more.predicted;
     this.model.set("action", { id, action: kind, reason: "", edited: "", round: -1, question: "", ...more });
     this.model.save_changes();
-    if (!LOOKS.has(kind)) this.say("Sent.");
+    if (!LOOKS.has(kind)) this.say(SENT);
     this.refresh();
   }
 

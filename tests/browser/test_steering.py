@@ -188,6 +188,8 @@ def test_a_steer_leaves_what_other_forms_hold(sit):
     session.click("Approve")
     named = "“why is this line here, and what would become of the kernel w…” under Comment on lines…"
     session.until(f"You have typed {named} and not sent it. Press Approve again to go on without.")
+    session.expect(session.panel.locator(".cgn-status")).to_be_in_viewport()
+    session.notebook.shot("unsent-words")
     session.click("Stop")
     session.until("Press Stop again to go on without.")
     assert session.rounds() == []
