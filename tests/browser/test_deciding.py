@@ -187,6 +187,21 @@ def in_box(line):
     )
 
 
+def test_of_several_revisions_a_person_says_which_one_to_branch_from(sit):
+    session = sit()
+    for number in (0, 1):
+        session.ask(number)
+        session.click("Approve")
+        session.stored(number)
+    session.ask(2)
+    session.click("Branch…")
+    session.click("Branch")
+    session.until_status("Choose the revision first.")
+    session.panel.get_by_label("Go on from").select_option("1")
+    session.click("Branch")
+    assert last_decision(session.stored(2), "revision")["edited"] == "r1"
+
+
 def test_branching_makes_the_next_round_start_there(sit):
     session = sit()
     session.ask(0)
