@@ -39,7 +39,6 @@ export function listenToKeys(panel) {
   keepKeys(root);
   root.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (event.key === "Escape" && event.target.closest(".cm-content")) return leaveEditor(event);
     if (isTyping(event.target)) return;
     const found = KEYS.find(([key]) => key === event.key);
     if (!found) return;
@@ -48,7 +47,11 @@ export function listenToKeys(panel) {
     found[2]({ panel, review: panel.parts.detail.review(), press });
   });
 
+  // Before the editor sees it, whose Esc only gives up the lines that a comment would be about.
+  root.addEventListener("keydown", leaveEditor, true);
+
   function leaveEditor(event) {
+    if (event.key !== "Escape" || event.isComposing || !event.target.closest(".cm-content")) return;
     event.preventDefault();
     event.stopPropagation();
     root.focus({ preventScroll: true });

@@ -173,6 +173,23 @@ def test_words_stay_with_the_action_that_they_were_typed_for(sit):
     session.until("You have typed “use two” under Steer… and not sent it. Press Ask again to go on without.")
 
 
+def test_lines_selected_by_keys_are_commented_on_by_keys(sit):
+    session = sit()
+    session.ask(0)
+    editor = session.editor(0)
+    editor.press("Control+Home")
+    editor.press("Shift+ArrowDown")
+    editor.press("Shift+ArrowDown")
+    before = editor.inner_text()
+    editor.press("Escape")
+    session.notebook.page.keyboard.press("c")
+    form = session.panel.get_by_role("group", name="Comment on lines")
+    session.expect(form).to_contain_text("on lines 1–2 of r0?")
+    assert editor.inner_text() == before
+    session.notebook.page.keyboard.press("Escape")
+    session.expect(form).to_be_hidden()
+
+
 def test_a_steer_leaves_what_other_forms_hold(sit):
     session = sit()
     session.ask(0)
