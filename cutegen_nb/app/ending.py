@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cutegen_nb.analysis.history.ended import EndKind, end_kind, is_stopped_by_person, short_reason
@@ -213,10 +213,11 @@ def end_view(session: Session | None, name: str, ended: str) -> dict[str, object
     }
 
 
-def ended_bundle(found: SessionEnd, name: str, panel: str, said: str) -> dict[str, str]:
+def ended_bundle(found: SessionEnd, name: str, panel: str, said: str, store: str = "") -> dict[str, str]:
     """Return the output that takes the panel's place, by MIME type.
 
-    `panel` is the mark by which the buttons reach the kernel while it runs, `said` what an action came to.
+    `panel` is the mark by which the buttons reach the kernel while it runs, `said` what an action came to,
+    `store` the option that names the session's folder, for the commands that a new kernel may run.
     """
     shown = EndStep(
         action="reopen",
@@ -227,7 +228,8 @@ def ended_bundle(found: SessionEnd, name: str, panel: str, said: str) -> dict[st
     # A session that never opened has no record, and its panel nothing to show.
     below = " Its record is below." if found.steps else ""
     ended = f"{name} has ended. {found.reason} {found.advice}{below}"
-    steps = (*found.steps, shown) if found.steps else ()
+    placed = tuple(replace(one, typed=f"{one.typed}{store}") for one in found.steps)
+    steps = (*placed, shown) if placed else ()
     html = fill("ended", Style.RECORD, ended=ended, steps=steps, panel=panel, said=said)
     text = "".join(f"\n  {one.typed}  {one.does}" for one in steps)
     said_text = f"\n{said}" if said else ""

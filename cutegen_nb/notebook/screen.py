@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import shlex
 import threading
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from IPython.core.formatters import format_display_data
@@ -23,6 +25,7 @@ from cutegen_nb.notebook.merging import merge_view
 from cutegen_nb.notebook.review.base import VersionBase
 from cutegen_nb.notebook.running import RunningSession
 from cutegen_nb.report.markup import visible
+from cutegen_nb.wiring import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from cutegen_nb.notebook.panel import Panel
@@ -196,7 +199,8 @@ class Screen:
     def _fold(self, running: RunningSession) -> None:
         """Show the end with its buttons in the panel's place, if it is not shown already."""
         found = ending(running.session, running.name, running.live.ended)
-        self._place(ended_bundle(found, running.name, self._id, self._said))
+        store = _store_option(running.order.settings.folder)
+        self._place(ended_bundle(found, running.name, self._id, self._said, store))
 
     def _place(self, shown: dict[str, str]) -> None:
         """Put an output into the panel's place, here and in a page that was loaded again."""
@@ -303,3 +307,10 @@ def _shown(bundle: dict[str, str], metadata: dict[str, object]) -> DisplayHandle
     handle = display(bundle, raw=True, display_id=True, metadata=metadata)
     assert handle is not None
     return handle
+
+
+def _store_option(folder: Path) -> str:
+    """Return the option that names a folder of sessions; empty for the default one."""
+    here = Path.cwd()
+    shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return "" if shown == DEFAULT_FOLDER else f" --store {shlex.quote(str(shown))}"

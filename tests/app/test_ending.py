@@ -112,6 +112,15 @@ def test_without_a_session_there_is_nothing_to_look_at():
     assert bundle["text/plain"] == words
 
 
+def test_code_for_another_kernel_names_the_folder_of_the_session():
+    words = "person:ada stopped the session at round 2"
+    found = ending(replace(KEPT, stopped=words), "relu", words)
+    text = ended_bundle(found, "relu", "mark", "", " --store .course")["text/plain"]
+    assert "%cutegen resume relu --store .course  " in text
+    assert "%cutegen export relu -o relu_kernel.py --store .course  " in text
+    assert "%cutegen panel relu  " in text
+
+
 def test_a_file_that_is_there_is_not_written_over(tmp_path):
     wanted = str(tmp_path / "relu_kernel.py")
     assert unused(wanted) == wanted

@@ -128,7 +128,7 @@ def test_after_a_restart_of_the_kernel_a_button_copies_its_code(make_notebook, k
     again.click()
     notebook.expect(again).to_have_text("Code copied: run it in a cell")
     assert notebook.page.evaluate("() => navigator.clipboard.readText()") == (
-        "%load_ext cutegen_nb\n%cutegen resume gone"
+        f"%load_ext cutegen_nb\n%cutegen resume gone --store .gone-{kernel_name}"
     )
 
 
