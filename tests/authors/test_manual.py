@@ -12,7 +12,7 @@ from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.core.session import Budget, Session
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.prompting.parse import parse_reply
-from cutegen_nb.prompting.reply_faults import ReplyFault
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault
 from cutegen_nb.testing import examples
 
 SESSION = Session(
@@ -156,9 +156,9 @@ def test_a_folder_under_the_reply_s_name_is_no_reply(tmp_path):
 
 
 def test_a_huge_file_is_read_no_further_than_a_reply_may_go(tmp_path):
-    (tmp_path / "relu-0-reply.md").write_text("x" * 5_000_000)
+    (tmp_path / "relu-0-reply.md").write_text("x" * 6 * MAX_REPLY_CHARACTERS)
     reply = asyncio.run(write(manual(tmp_path), prompt()))
-    assert len(reply.text) < 2_000_000
+    assert MAX_REPLY_CHARACTERS < len(reply.text) < 5 * MAX_REPLY_CHARACTERS
     assert parse_reply(reply, None).fault is ReplyFault.OVER_LONG
 
 

@@ -21,7 +21,7 @@ from cutegen_nb.core.problem import WorkloadClass
 from cutegen_nb.core.round import Prompt, Reply
 from cutegen_nb.prompting.library import shipped_library
 from cutegen_nb.prompting.parse import parse_reply
-from cutegen_nb.prompting.reply_faults import ReplyFault, Unusable
+from cutegen_nb.prompting.reply_faults import MAX_REPLY_CHARACTERS, ReplyFault, Unusable
 from cutegen_nb.testing import examples
 from cutegen_nb.testing.model_server import Behaviour, Exchange, ModelServer, answers, refuses
 
@@ -451,7 +451,7 @@ def test_an_endless_reply_is_cut_off_and_the_connection_closed(serve, api):
 
     server = serve(endless)
     reply = ask(server.url, api)
-    assert len(reply.text) < 600_000
+    assert len(reply.text) < MAX_REPLY_CHARACTERS + 200_000
     assert fault(reply) is ReplyFault.OVER_LONG
     assert server.disconnected.wait(30)
 
